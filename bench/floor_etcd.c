@@ -4,11 +4,11 @@
  * concurrency.Mutex, in processes of its own: HOLDFAST_GO is the program of
  * tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
  */
-#include "../src/backends/etcd/txn.h"
-#include "../src/net/grpc/grpc.h"
 #include "../tests/lib/bare_core.h"
 #include "../tests/lib/etcd_server.h"
 #include "../tests/lib/loopback.h"
+#include "backends/etcd/txn.h"
+#include "net/grpc/grpc.h"
 #include "peers.h"
 #include "ratios.h"
 

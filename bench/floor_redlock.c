@@ -5,8 +5,8 @@
  * redsync and node-redlock in processes of their own. HOLDFAST_REDSYNC is the
  * program of tests/interop/redlock, HOLDFAST_NODE_REDLOCK its node/peer.js.
  */
-#include "../src/backends/redis/redis.h"
 #include "../tests/lib/redlock_servers.h"
+#include "backends/redis/redis.h"
 #include "peers.h"
 #include "ratios.h"
 

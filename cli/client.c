@@ -1,7 +1,7 @@
 /* What the verbs that ask a backend have in common; see cli.h. */
 #include "backends/registry.h"
+#include "base/text.h"
 #include "cli.h"
-#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "contend.h"
 #include "cli.h"
-#include "crew.h"
+#include "contender.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* JSON on standard output; see cli.h. */
+#include "base/text.h"
 #include "cli.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* What is said of a name that is in use as another kind of lock; see claim.h.
  */
-#include "claim.h"
-#include "ops.h"
-#include "text.h"
+#include "base/text.h"
+#include "lock_print.h"
+#include "lock_set.h"
 
 struct words {
     char text[48];

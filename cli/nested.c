@@ -5,8 +5,8 @@
  * that of where the lock is and of its name; user and password of the URL are
  * not part of it.
  */
-#include "claim.h"
-#include "hash.h"
+#include "base/hash.h"
+#include "lock_set.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -144,7 +144,8 @@ static const char *next_entry(const char *text, struct entry *e)
     }
 }
 
-/* ---- what claim.h has ------------------------------------------------------
+/* ---- what lock_set.h has
+ * ------------------------------------------------------
  */
 
 /* Can we never have it while those ancestors hold theirs? holder: the server

@@ -14,7 +14,7 @@
 #ifndef HF_CLI_RUN_H
 #define HF_CLI_RUN_H
 
-#include "claim.h"
+#include "lock_set.h"
 
 struct run_options {
     struct wanted wanted;

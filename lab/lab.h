@@ -7,8 +7,8 @@
  *
  * Processes. `holdfast lab` is a supervisor (main.c) and its child, the
  * runner, in which scenarios run. The runner forks actors (stage.h: led step
- * by step) and workers (crew.h: as fast as they can), which die with it. Each
- * temporary server, and each given database, has a keeper (keeper.h): a
+ * by step) and workers (workers.h: as fast as they can), which die with it.
+ * Each temporary server, and each given database, has a keeper (keeper.h): a
  * process that stops the server, or removes what the lab put into the
  * database, when the runner is gone, for whatever reason. The supervisor waits
  * for all of them. So nothing here has to clean up: whatever fails calls
@@ -18,7 +18,7 @@
 #define HF_LAB_H
 
 #include "../cli/cli.h"
-#include "report.h"
+#include "runner/report.h"
 
 #include <sys/types.h>
 

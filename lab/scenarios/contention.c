@@ -6,7 +6,7 @@
  * concurrency, and of polling that it wastes performance. No worker pauses
  * here.
  */
-#include "../sale.h"
+#include "sale.h"
 
 #include <stdio.h>
 #include <stdlib.h>

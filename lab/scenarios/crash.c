@@ -8,7 +8,7 @@
  * closes its session. The server takes a dead client for a slow one until the
  * session's timeout is over.
  */
-#include "../cast.h"
+#include "../actors/actor_locks.h"
 
 #include <time.h>
 

@@ -8,8 +8,8 @@
  * the same lock: by hand (SET NX) it waits for itself; a lock that is not
  * reentrant refuses; a reentrant one counts.
  */
-#include "../redis.h"
-#include "../stage.h"
+#include "../actors/stage.h"
+#include "../servers/redis.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

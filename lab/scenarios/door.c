@@ -4,7 +4,7 @@
  * it down on leaving, and the last one lets the guard lock the door. A guard
  * without a latch looks once, and locks a slow person in.
  */
-#include "../stage.h"
+#include "../actors/stage.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * protects the store until then. With maxmemory-policy noeviction Redis refuses
  * to write instead: A keeps its lock, and nobody comes in.
  */
-#include "../late.h"
-#include "../servers.h"
+#include "../servers/servers.h"
+#include "late.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -23,8 +23,8 @@
  *
  * On the last two B sells when A has released.
  */
-#include "../late.h"
-#include "../servers.h"
+#include "../servers/servers.h"
+#include "late.h"
 
 #include <inttypes.h>
 #include <string.h>

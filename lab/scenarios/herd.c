@@ -13,9 +13,9 @@
  * of clients that have all begun at the same moment) can only add to the count,
  * so the least of all releases is told.
  */
-#include "../crew.h"
-#include "../servers.h"
-#include "../sight.h"
+#include "../actors/proc_stat.h"
+#include "../actors/workers.h"
+#include "../servers/servers.h"
 
 #include <errno.h>
 #include <math.h>

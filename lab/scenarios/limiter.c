@@ -5,8 +5,8 @@
  * that can come in have done so, and every other car has asked for a place; so
  * the limit is reached in every run, and whatever lets a fourth car in is seen.
  */
-#include "../redis.h"
-#include "../stage.h"
+#include "../actors/stage.h"
+#include "../servers/redis.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

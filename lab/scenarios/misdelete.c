@@ -7,7 +7,7 @@
  * is a script that compares and deletes. Here A pauses between the two steps
  * until B has the lock; then A deletes, and C tries while B is inside.
  */
-#include "../cast.h"
+#include "../actors/actor_locks.h"
 
 struct play {
     const char *strategy;

@@ -7,7 +7,7 @@
  * oversells in every run. redis-setnx does keep them out; what is wrong with it
  * is its release, so there the pause is before that (sale.c).
  */
-#include "../sale.h"
+#include "sale.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,9 +11,9 @@
  * master. The check of the version is made by the update, at the master: it
  * lets nothing wrong through, but it refuses for as long as the replica lags.
  */
-#include "../cast.h"
-#include "../goods.h"
-#include "../servers.h"
+#include "../actors/actor_locks.h"
+#include "../servers/servers.h"
+#include "goods.h"
 
 enum {
     ROW = 1,

@@ -8,7 +8,7 @@
  * last one failed, so it renews once. Holdfast's watchdog keeps the lock; with
  * a fixed lease, the holder knows when its hold is over.
  */
-#include "../cast.h"
+#include "../actors/actor_locks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -27,8 +27,8 @@ struct cast {
     void (*b)(void *), (*c)(void *); /* of its contest */
 };
 
-/* What A reports, and see cast.h for B and C; times are of CLOCK_BOOTTIME, in
- * ns. */
+/* What A reports, and see actor_locks.h for B and C; times are of
+ * CLOCK_BOOTTIME, in ns. */
 enum {
     A_TOOK,     /* when it got the lock */
     A_ENDED,    /* when it stopped to believe that it has the lock */

@@ -8,8 +8,8 @@
  * a transaction; and one statement does not tell the state before and after.
  * Each of these is made to happen here, beside the way that is right.
  */
-#include "../cast.h"
-#include "../goods.h"
+#include "../actors/actor_locks.h"
+#include "goods.h"
 
 #include <mysqld_error.h>
 

@@ -8,7 +8,7 @@
  * without asking the network that the hold is lost. In shared memory a stopped
  * process keeps its lock, unless it has a fixed lease.
  */
-#include "../late.h"
+#include "late.h"
 
 #include <string.h>
 

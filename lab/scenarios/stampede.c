@@ -5,9 +5,9 @@
  * the cache again once it has the lock. No reader goes on before all of them
  * have looked, so all of them miss the entry in every run.
  */
-#include "../crew.h"
-#include "../redis.h"
-#include "../sql.h"
+#include "../actors/workers.h"
+#include "../servers/redis.h"
+#include "../servers/sql.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
  * random. With one lock for all trains every sale waits for every other one;
  * with one lock per train only sales of the same train wait for each other.
  */
-#include "../crew.h"
+#include "../actors/workers.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #ifndef HF_NET_STREAM_H
 #define HF_NET_STREAM_H
 
-#include "../backend.h"
+#include "backends/backend.h"
 
 #include <sys/socket.h>
 #include <sys/types.h>

@@ -3,7 +3,7 @@
  * what has never counted a violation proves nothing. This program has locks of
  * its own instead of the library's.
  */
-#include "contend.h"
+#include "../../cli/contend.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
  * processes come to only if they are stopped between two instructions. This
  * program has a lock of its own instead of the library's.
  */
-#include "run.h"
+#include "../../cli/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-"""docs/backend.md beside src/backend.h and the example.
+"""docs/backend.md beside src/backends/backend.h and the example.
 
 backend.py SOURCE_DIRECTORY
 """
@@ -20,7 +20,7 @@ def read(*parts):
 
 
 text = read('docs', 'backend.md')
-header = read('src', 'backend.h')
+header = read('src', 'backends', 'backend.h')
 rows = [[cell.strip() for cell in line.strip('|').split('|')]
         for line in text.splitlines() if line.startswith('|')]
 

@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 import cases
 
 root, command = (os.path.abspath(path) for path in sys.argv[1:3])
-sys.path.insert(0, os.path.join(root, 'lab'))
+sys.path.insert(0, os.path.join(root, 'lab', 'page'))
 import picture  # noqa: E402
 
 path = os.path.join(root, 'docs', 'demo.svg')

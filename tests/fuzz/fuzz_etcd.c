@@ -9,8 +9,8 @@
  *
  *     fuzz_etcd [TIMES [SEED]]
  */
-#include "../../src/backends/etcd/etcd.h"
 #include "../lib/h2_frame.h"
+#include "backends/etcd/etcd.h"
 #include "fuzz_core.h"
 
 #include <netdb.h>

@@ -9,7 +9,7 @@
  *
  *     fuzz_mysql [TIMES [SEED]]
  */
-#include "../../src/backends/mysql/wire.h"
+#include "backends/mysql/wire.h"
 #include "fuzz_core.h"
 
 #include <sys/epoll.h>

@@ -9,7 +9,7 @@
  *
  *     fuzz_redis_reply [TIMES [SEED]]
  */
-#include "../../src/backends/redis/redis.h"
+#include "backends/redis/redis.h"
 #include "fuzz_core.h"
 
 #include <sys/epoll.h>

@@ -7,7 +7,7 @@
  *
  *     fuzz_url [TIMES [SEED]]
  */
-#include "core.h"
+#include "core/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* A module of another version of holdfast. */
-#include "backend.h"
+#include "backends/backend.h"
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {

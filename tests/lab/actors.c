@@ -1,8 +1,8 @@
 /* An actor fails while the scenario waits for another one, which waits for it:
  * the runner says at once which one failed, and why. */
+#include "../../lab/actors/stage.h"
+#include "../../lab/runner/frame.h"
 #include "../lib/wait.h"
-#include "frame.h"
-#include "stage.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -3,8 +3,8 @@
  * are not its own, named by LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and
  * LAB_MARIADB in its environment: servers that a user of the lab already has.
  */
-#include "frame.h"
-#include "servers.h"
+#include "../../lab/runner/frame.h"
+#include "../../lab/servers/servers.h"
 
 #include <stdlib.h>
 #include <string.h>

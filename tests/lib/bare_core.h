@@ -3,7 +3,7 @@
 #ifndef TESTS_BARE_CORE_H
 #define TESTS_BARE_CORE_H
 
-#include "../../src/backend.h"
+#include "backends/backend.h"
 
 #include <stdarg.h>
 #include <stdio.h>

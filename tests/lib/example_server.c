@@ -1,6 +1,6 @@
 #include "example_server.h"
 
-#include "../../lab/port.h"
+#include "../../lab/servers/port.h"
 #include "server_process.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_LOOPBACK_H
 #define TESTS_LOOPBACK_H
 
-#include "../../src/net/endpoint.h"
+#include "net/endpoint.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

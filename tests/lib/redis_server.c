@@ -1,6 +1,6 @@
 #include "redis_server.h"
 
-#include "../../lab/port.h"
+#include "../../lab/servers/port.h"
 #include "certs.h"
 #include "server_process.h"
 #include "shm_dir.h"

@@ -1,6 +1,6 @@
 #include "zk_server.h"
 
-#include "../../lab/port.h"
+#include "../../lab/servers/port.h"
 #include "proxy.h"
 #include "server_process.h"
 #include "zk_hand.h"

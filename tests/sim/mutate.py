@@ -2,9 +2,9 @@
 """Breaks the core on purpose.
 
     mutate.py --list
-    mutate.py lease.c gate.c lines.c out-lease.c out-gate.c out-lines.c
+    mutate.py lease.c local_queue.c line_set.c out-lease.c out-queue.c out-set.c
 
-Writes lease.c, gate.c and lines.c with every mutant in them, each a copy of the
+Writes lease.c, local_queue.c and line_set.c with every mutant in them, each a copy of the
 functions in which it has something wrong; the environment's SIM_MUTANT says
 which of them runs, and without it none does. Every text to be replaced must
 be there exactly once: a change of the core that moves it away ends the build,
@@ -13,7 +13,7 @@ and is to be followed here. Each mutant has to be caught by the simulation.
 import re
 import sys
 
-LEASE, GATE, LINES = 0, 1, 2
+LEASE, QUEUE, SET = 0, 1, 2
 
 # name: [(file, right, wrong), ...]
 MUTANTS = {
@@ -91,9 +91,9 @@ MUTANTS = {
         (LEASE, "        l->resend_at = hf__min_time(l->resend_at, now);",
          "        (void)now;")],
     "refused-let-go-not-told": [
-        (GATE, "    refuse(g, HF__TODO_LET_GO, result, wake);\n", "")],
+        (QUEUE, "    refuse(g, HF__TODO_LET_GO, result, wake);\n", "")],
     "try-behind-a-let-go-is-busy": [
-        (GATE, "    return g->owner || !hf__lease_unanswered(&g->lease);",
+        (QUEUE, "    return g->owner || !hf__lease_unanswered(&g->lease);",
          "    return g->head || g->owner || g->lease.state != HF__IDLE;")],
     "every-refusal-did-nothing": [
         (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
@@ -107,99 +107,99 @@ MUTANTS = {
         (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
          "l->drop = true;")],
     "old-refusal-told": [
-        (GATE, "while (g->head && (g->head->covered & what))",
+        (QUEUE, "while (g->head && (g->head->covered & what))",
          "while (g->head)")],
     "patience-of-an-earlier-wait": [
         (LEASE, "        l->silent_at = HF__NEVER;\n    } else",
          "    } else")],
     "taken-up-again-and-not-asked": [
-        (GATE, "    if (dropped && !g->lease.drop)", "    if (dropped && !now)")],
+        (QUEUE, "    if (dropped && !g->lease.drop)", "    if (dropped && !now)")],
     "try-waits-behind-a-grant": [
-        (GATE, "    finish(g, w, HF__GRANTED, wake);\n    refuse_tries(g, wake);",
+        (QUEUE, "    finish(g, w, HF__GRANTED, wake);\n    refuse_tries(g, wake);",
          "    finish(g, w, HF__GRANTED, wake);")],
     # the gate
     "reentry-not-counted": [
-        (GATE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],
+        (QUEUE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],
     "hand-over-without-end": [
-        (GATE, "    g->turns--;\n", "")],
+        (QUEUE, "    g->turns--;\n", "")],
     "release-by-anybody": [
-        (GATE, "    if (g->owner == owner && holds(g, now)) {\n"
+        (QUEUE, "    if (g->owner == owner && holds(g, now)) {\n"
          "        if (--g->count)",
          "    if (g->owner && holds(g, now)) {\n        if (--g->count)")],
     "cancelled-and-granted": [
-        (GATE, "        return w->result;\n    take_out(g, w);",
+        (QUEUE, "        return w->result;\n    take_out(g, w);",
          "        return code;\n    take_out(g, w);")],
     "nobody-roused": [
-        (GATE, "    g->head->roused = true;\n    wake(g, g->head);", "")],
+        (QUEUE, "    g->head->roused = true;\n    wake(g, g->head);", "")],
     "turn-left-lying": [
-        (GATE, "    if (w && !w->fixed && !w->is_async)\n        rouse",
+        (QUEUE, "    if (w && !w->fixed && !w->is_async)\n        rouse",
          "    if (w)\n        rouse")],
     "max-hold-of-the-first": [
-        (GATE, "    hf__lease_cap(&g->lease, now, w->max_hold_ms);\n",
+        (QUEUE, "    hf__lease_cap(&g->lease, now, w->max_hold_ms);\n",
          "    (void)now;\n")],
     "lost-owner-forgotten": [
-        (GATE, "i < HF__LOST_MAX - 1 && g->lost[i].count; i++",
+        (QUEUE, "i < HF__LOST_MAX - 1 && g->lost[i].count; i++",
          "i < HF__LOST_MAX - 1; i++")],
     "try-queues": [
-        (GATE, "rc == HF__BUSY || (req->result == HF__QUEUED &&",
+        (QUEUE, "rc == HF__BUSY || (req->result == HF__QUEUED &&",
          "rc == HF__BUSY || (req->result == HF_EBUSY &&"),
-        (GATE, "if (g->lease.hold_id != last)", "if (last || !last)")],
+        (QUEUE, "if (g->lease.hold_id != last)", "if (last || !last)")],
     "expired-hold-goes-on": [
-        (GATE, "    if (!hf__lease_expired(&g->lease, now))\n"
+        (QUEUE, "    if (!hf__lease_expired(&g->lease, now))\n"
          "        return true;\n", "    if (now)\n        return true;\n")],
     "wanted-by-nobody": [
-        (GATE, "    if (!g->head)\n        g->lease.wanted = false;\n", "")],
+        (QUEUE, "    if (!g->head)\n        g->lease.wanted = false;\n", "")],
     "turn-for-a-fixed-lease": [
-        (GATE, "g->turns && !w->fixed &&\n           holds", "g->turns &&\n"
+        (QUEUE, "g->turns && !w->fixed &&\n           holds", "g->turns &&\n"
          "           holds"),
-        (GATE, "if (!w || !g->turns || g->lease.fixed || w->fixed)",
+        (QUEUE, "if (!w || !g->turns || g->lease.fixed || w->fixed)",
          "if (!w || !g->turns || g->lease.fixed)")],
     # readers
     "joined-after-its-time": [
-        (GATE, "g->owner && now < g->join_until && !l->drop",
+        (QUEUE, "g->owner && now < g->join_until && !l->drop",
          "g->owner && !l->drop")],
     "joined-while-it-goes": [
-        (GATE, "g->shared && g->owner && now < g->join_until && !l->drop &&",
+        (QUEUE, "g->shared && g->owner && now < g->join_until && !l->drop &&",
          "g->shared && g->lease.state != HF__IDLE && now < g->join_until &&"),
-        (GATE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
+        (QUEUE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
          "    rethink(g);\n    return HF__DONE;",
          "    g->owner = 0;\n    if (!g->lease.letting_go)\n"
          "        hf__lease_drop(&g->lease);\n    return HF__DONE;")],
     "joined-for-a-fixed-lease": [
-        (GATE, "l->max_until == HF__NEVER && !alone(w) &&",
+        (QUEUE, "l->max_until == HF__NEVER && !alone(w) &&",
          "l->max_until == HF__NEVER &&")],
     "shared-by-those-with-an-end": [
-        (GATE, "while (g->head && !just_one && !alone(g->head));",
+        (QUEUE, "while (g->head && !just_one && !alone(g->head));",
          "while (g->head && !just_one);"),
-        (GATE, "g->head && !w->is_try && !alone(w) && !alone(g->head) &&",
+        (QUEUE, "g->head && !w->is_try && !alone(w) && !alone(g->head) &&",
          "g->head && !w->is_try && !alone(g->head) &&")],
     "lost-reader-not-told": [
-        (GATE, "            r->lost = true;\n", "            r->lost = r->lost;\n")],
+        (QUEUE, "            r->lost = true;\n", "            r->lost = r->lost;\n")],
     "first-reader-takes-it-away": [
-        (GATE, "    if (--g->count)\n        return HF__PENDING;\n"
+        (QUEUE, "    if (--g->count)\n        return HF__PENDING;\n"
          "    g->owner = 0;\n    hf__lease_drop", "    g->count--;\n"
          "    g->owner = 0;\n    hf__lease_drop")],
     "last-reader-keeps-it": [
-        (GATE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
+        (QUEUE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
          "    rethink(g);\n    return HF__DONE;",
          "    g->owner = 0;\n    return HF__DONE;")],
     "reentry-of-readers-not-counted": [
-        (GATE, "        r->count++;\n", "")],
+        (QUEUE, "        r->count++;\n", "")],
     "entry-forgotten": [
-        (GATE, "    g->left = w->reader;\n", "")],
+        (QUEUE, "    g->left = w->reader;\n", "")],
     # latches
     "latch-held": [
-        (GATE, "    hf__lease_gone(&g->lease, now);\n    g->lease.drop = false;\n",
+        (QUEUE, "    hf__lease_gone(&g->lease, now);\n    g->lease.drop = false;\n",
          "    (void)now;\n    g->lease.drop = false;\n")],
     "latch-joined-while-asking": [
-        (GATE, "(g->shared && g->lease.state == HF__ASKING)) &&",
+        (QUEUE, "(g->shared && g->lease.state == HF__ASKING)) &&",
          "g->lease.state == HF__ASKING) &&")],
     "latch-lets-late-comers-through": [
-        (GATE, "        if (all || w->known)\n", "        if (all || w)\n")],
+        (QUEUE, "        if (all || w->known)\n", "        if (all || w)\n")],
     "latch-at-0-keeps-late-comers": [
-        (GATE, "is_zero || !g->lease.heard;", "!g->lease.heard;")],
+        (QUEUE, "is_zero || !g->lease.heard;", "!g->lease.heard;")],
     "latch-let-go": [
-        (GATE, "if (g->latch && g->lease.state == HF__HELD) {",
+        (QUEUE, "if (g->latch && g->lease.state == HF__HELD) {",
          "if (g->latch && rc == HF__GRANTED) {")],
     # downgrade
     "downgrade-not-renewed": [
@@ -212,21 +212,21 @@ MUTANTS = {
          "    to->max_until = HF__NEVER;\n"),
         (LEASE, "    to->fixed = from->fixed;\n", "    to->fixed = false;\n")],
     "downgrade-not-counted": [
-        (GATE, "    r->count = from->count;\n", "")],
+        (QUEUE, "    r->count = from->count;\n", "")],
     # which line
     "upgrade-waits-for-itself": [
-        (LINES, "    *out = n ? n : take(s, s->first);\n    if (!n)\n",
+        (SET, "    *out = n ? n : take(s, s->first);\n    if (!n)\n",
          "    *out = take(s, s->first);\n    if (s)\n")],
     "read-within-a-write-apart": [
-        (LINES, "    if (hf__gate_knows(s->first->gate, w->owner))\n",
+        (SET, "    if (hf__gate_knows(s->first->gate, w->owner))\n",
          "    if (!s)\n")],
     "readers-line-forgotten": [
-        (LINES, "    *out = of_reader(s, w->owner);\n", "    *out = NULL;\n")],
+        (SET, "    *out = of_reader(s, w->owner);\n", "    *out = NULL;\n")],
     "line-in-use-taken": [
-        (LINES, "    if (hf__gate_unused(g))\n",
+        (SET, "    if (hf__gate_unused(g))\n",
          "    if (!g->head)\n")],
     "ever-more-lines": [
-        (LINES, "is_for(n, mode) && hf__gate_stuck(n->gate)",
+        (SET, "is_for(n, mode) && hf__gate_stuck(n->gate)",
          "is_for(n, mode) && !n->gate")],
 }
 

@@ -1,6 +1,6 @@
 /*
  * A process: its clock, its gates and what has to be done around them. This is
- * to the simulation what src/name.c is to the library.
+ * to the simulation what src/core/line.c is to the library.
  */
 #include "sim.h"
 

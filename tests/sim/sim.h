@@ -5,12 +5,12 @@
  * Everything happens in events of a heap (heap.c), in the order of their time,
  * and all chance comes from one seed, so that a run can be had again. The gate
  * and the lease are the real ones; process.c does around them what
- * src/name.c does, thread.c what src/lock.c does. What callers see is written
- * into a history (tests/lib/history.h), and judged after the run. The
- * simulation itself sees more: OWN (an owner is told that it is none, or the
- * other way round), JOIN (a read hold is shared by one who came too late), SPIN
- * (time does not move on), SIM (it is itself wrong, or the core asks for what
- * backend.h does not allow).
+ * src/core/line.c does, thread.c what src/api/acquire.c does. What callers see
+ * is written into a history (tests/lib/history.h), and judged after the run.
+ * The simulation itself sees more: OWN (an owner is told that it is none, or
+ * the other way round), JOIN (a read hold is shared by one who came too late),
+ * SPIN (time does not move on), SIM (it is itself wrong, or the core asks for
+ * what backend.h does not allow).
  *
  * Real time is `world.now`; a process or the server sees it through a clock of
  * its own that runs a little faster or slower.
@@ -19,7 +19,7 @@
 #define SIM_H
 
 #include "../lib/history.h"
-#include "lines.h"
+#include "policy/line_set.h"
 
 #define MS HF__MS
 #define SEC (1000 * MS)

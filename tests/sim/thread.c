@@ -1,7 +1,7 @@
 /*
  * A thread of a simulated program: wants a lock in one of all the ways there
  * are, works on the resource that the lock guards while it has it, lets go.
- * This is to the simulation what src/lock.c is to the library.
+ * This is to the simulation what src/api/acquire.c is to the library.
  */
 #include "sim.h"
 
@@ -271,7 +271,7 @@ static int64_t draw_wish(struct thread *t)
                                          : HF__NEVER;
 }
 
-/* What src/line.c does. GRANTED, PENDING or a code. */
+/* What src/core/line_pick.c does. GRANTED, PENDING or a code. */
 static int enter(struct thread *t)
 {
     struct process *p = t->process;
@@ -313,7 +313,7 @@ static void call(struct thread *t, int64_t until)
                                    .whole = c->whole[t->lock]});
 }
 
-/* What hf__answer_by() of src/core.h says. */
+/* What hf__answer_by() of src/core/client.h says. */
 static int64_t first_answer(int64_t wait, int64_t op_timeout)
 {
     return wait && op_timeout > GRACE ? GRACE : op_timeout;
@@ -473,7 +473,7 @@ static void release(struct thread *t)
     process_run(n);
 }
 
-/* What src/downgrade.c does, but for waiting. */
+/* What src/api/downgrade.c does, but for waiting. */
 static void downgrade(struct thread *t)
 {
     struct process *p = t->process;

@@ -5,7 +5,7 @@
 #ifndef TESTS_SERVER_FIXTURE_H
 #define TESTS_SERVER_FIXTURE_H
 
-#include "core.h"
+#include "core/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

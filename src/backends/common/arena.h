@@ -5,7 +5,7 @@
 #ifndef HF_ARENA_H
 #define HF_ARENA_H
 
-#include "../../backend.h"
+#include "backends/backend.h"
 
 #include <stddef.h>
 

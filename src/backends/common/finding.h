@@ -2,7 +2,7 @@
 #ifndef HF_FINDING_H
 #define HF_FINDING_H
 
-#include "../../backend.h"
+#include "backends/backend.h"
 
 /* Servers of which a majority decides. */
 struct hf__quorum {

@@ -1,6 +1,6 @@
 #include "table.h"
 
-#include "../../hash.h"
+#include "base/hash.h"
 
 #include <string.h>
 

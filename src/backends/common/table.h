@@ -6,7 +6,7 @@
 #ifndef HF_TABLE_H
 #define HF_TABLE_H
 
-#include "../../backend.h"
+#include "backends/backend.h"
 
 #include <stddef.h>
 

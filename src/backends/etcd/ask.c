@@ -1,6 +1,6 @@
 /* Requests about entries. Most are transactions. */
 #include "ask.h"
-#include "../../list.h"
+#include "base/list.h"
 
 #include <string.h>
 

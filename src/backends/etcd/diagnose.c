@@ -1,6 +1,6 @@
 /* What the server says of itself, of its cluster, and the lease that it gave.
  */
-#include "../common/finding.h"
+#include "backends/common/finding.h"
 #include "query.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "entry.h"
 
-#include "../common/about.h"
+#include "backends/common/about.h"
 
 #include <errno.h>
 #include <inttypes.h>

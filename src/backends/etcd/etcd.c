@@ -8,8 +8,8 @@
  */
 #include "etcd.h"
 
-#include "../../net/tls.h"
-#include "../common/about.h"
+#include "backends/common/about.h"
+#include "net/tls.h"
 
 #include <stdio.h>
 #include <string.h>

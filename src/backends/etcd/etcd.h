@@ -2,11 +2,11 @@
  * etcd: the lock of Go's concurrency.Mutex and of `etcdctl lock`.
  *
  * Files: etcd.c the table, open and close; session.c the connection, its
- * greeting, the lease. entry.c keys and values; txn.c transactions. verbs.c
+ * greeting, the lease. entry.c keys and values; txn.c transactions. lock.c
  * the core's slots, step by step; ask.c their requests, answer.c what these
- * come to, term.c fixed leases. watch.c who tells a waiter, round.c the looks
- * in between, ear.c those who listen. renew.c renewals. query.c questions:
- * look.c, names.c, put.c, latch.c, diagnose.c.
+ * come to, fixed_lease.c fixed leases. watch.c who tells a waiter,
+ * safety_poll.c the looks in between, changes.c those who listen. renew.c
+ * renewals. query.c questions: inspect.c, list.c, put.c, latch.c, diagnose.c.
  *
  * A client has one lease, whose id it has chosen at random. Under it are
  *
@@ -40,8 +40,8 @@
 #ifndef HF_ETCD_H
 #define HF_ETCD_H
 
-#include "../../net/grpc/grpc.h"
-#include "../common/table.h"
+#include "backends/common/table.h"
+#include "net/grpc/grpc.h"
 
 #include "entry.h"
 #include "etcd.pb-c.h"
@@ -283,7 +283,8 @@ bool hf__et_is_unsure(const struct grpc_call *);
 /* A code, if another member may know better; else 0. */
 int hf__et_leave_member(struct etcd *, const struct grpc_call *);
 
-/* ---- term.c ------------------------------------------------------------- */
+/* ---- fixed_lease.c
+ * ------------------------------------------------------------- */
 
 /* Can it have a lease of its own? */
 bool hf__et_has_term(const struct et_line *);
@@ -293,7 +294,7 @@ int hf__et_term(struct et_line *);
 int hf__et_term_anew(struct etcd *, struct hf__batch *, size_t item);
 void hf__et_revoke(struct etcd *, int64_t lease);
 
-/* ---- verbs.c --------------------------------------------------------------
+/* ---- lock.c --------------------------------------------------------------
  */
 
 int hf__et_attach(void *, struct hf__remote *);
@@ -376,7 +377,8 @@ void hf__et_watches_down(struct etcd *);
 /* There are no lines any more. */
 void hf__et_watches_fini(struct etcd *);
 
-/* ---- round.c ------------------------------------------------------------ */
+/* ---- safety_poll.c
+ * ------------------------------------------------------------ */
 
 void hf__et_round_init(struct etcd *);
 void hf__et_round(struct etcd *, hf__time now);
@@ -390,7 +392,8 @@ void hf__et_round_wanted(struct etcd *);
 int hf__et_query(void *, struct hf__query *);
 void hf__et_queries_fini(struct etcd *);
 
-/* ---- ear.c -------------------------------------------------------------- */
+/* ---- changes.c --------------------------------------------------------------
+ */
 
 void hf__et_unlisten(void *, struct hf__listener *);
 void hf__et_ears_up(struct etcd *);

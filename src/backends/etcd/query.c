@@ -1,6 +1,6 @@
 #include "query.h"
 
-#include "../../list.h"
+#include "base/list.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
  */
 #include "etcd.h"
 
-#include "../../net/tls.h"
+#include "net/tls.h"
 
 #include <poll.h>
 #include <stdio.h>

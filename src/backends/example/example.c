@@ -29,7 +29,7 @@
  * slot reports anything by core->done() itself: a stream that breaks while it
  * is written to is found by advance().
  */
-#include "../../net/link.h"
+#include "net/link.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -15,9 +15,9 @@
 #ifndef HF_MYSQL_CONN_H
 #define HF_MYSQL_CONN_H
 
-#include "../../net/link.h"
-#include "../../net/sent.h"
-#include "../common/arena.h"
+#include "backends/common/arena.h"
+#include "net/in_flight.h"
+#include "net/link.h"
 
 #include <stdarg.h>
 

@@ -7,7 +7,7 @@
  * query->count is the first that was not tried yet, query->token has a bit for
  * each that is missing.
  */
-#include "../common/finding.h"
+#include "backends/common/finding.h"
 #include "mysql.h"
 
 #include <stdio.h>

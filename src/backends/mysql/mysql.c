@@ -13,7 +13,7 @@
  */
 #include "mysql.h"
 
-#include "../../net/tls.h"
+#include "net/tls.h"
 
 #include <stdlib.h>
 #include <string.h>

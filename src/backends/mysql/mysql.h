@@ -28,7 +28,7 @@
  *
  * Files, beside those of a connection: mysql.c the table, the URL; session.c
  * what a connection says first, and the tables; cmd.c requests under way;
- * error.c what the server's errors mean; verbs.c what is asked of a line, and
+ * error.c what the server's errors mean; lock.c what is asked of a line, and
  * the mutex; share.c read-write lock and semaphore; wait.c those who wait;
  * renew.c renewals; query.c inspect, list, break, ask, downgrade, put; latch.c;
  * diagnose.c what the server says of itself.
@@ -37,7 +37,7 @@
 #ifndef HF_MYSQL_H
 #define HF_MYSQL_H
 
-#include "../common/about.h"
+#include "backends/common/about.h"
 #include "conn.h"
 
 #define MY_OWNER_LEN ((size_t)16)
@@ -218,7 +218,7 @@ hf__time hf__my_ping_at(const struct mysql *);
 void hf__my_aim(struct mysql *, struct my_conn *, struct net_endpoint *,
                 uint32_t connect_ms);
 
-/* ---- verbs.c ------------------------------------------------------------ */
+/* ---- lock.c ------------------------------------------------------------ */
 
 int hf__my_attach(void *, struct hf__remote *);
 void hf__my_detach(void *, struct hf__remote *);

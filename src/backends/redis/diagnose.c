@@ -4,7 +4,7 @@
  * was learned so far (enum fact), ->request how many replicas there are. A
  * command that is refused is a finding. CONFIG may not be called by a script.
  */
-#include "../common/finding.h"
+#include "backends/common/finding.h"
 #include "redis.h"
 
 #include <stdlib.h>

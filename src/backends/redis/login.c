@@ -2,7 +2,7 @@
  * database and TLS, for every connection that it makes. */
 #include "pipe.h"
 
-#include "../../net/tls.h"
+#include "net/tls.h"
 
 #include <stdlib.h>
 #include <string.h>

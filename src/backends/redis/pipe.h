@@ -16,10 +16,10 @@
 #ifndef HF_REDIS_PIPE_H
 #define HF_REDIS_PIPE_H
 
-#include "../../net/link.h"
-#include "../../net/sent.h"
-#include "../common/arena.h"
-#include "../common/chance.h"
+#include "backends/common/arena.h"
+#include "backends/common/chance.h"
+#include "net/in_flight.h"
+#include "net/link.h"
 
 #include <hiredis/read.h>
 

@@ -13,7 +13,7 @@
  *                    grants and renewals count if n replicas have them
  *                    (replica.c)
  */
-#include "redlock.h"
+#include "backends/redlock/redlock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

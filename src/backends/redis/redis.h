@@ -10,23 +10,22 @@
  * on the keeper before that.
  *
  * Files, beside those of a pipe: redis.c the table, the URL; cmd.c requests
- * under way; late.c those that were lost; keys.c names; lua/ the scripts;
- * verbs.c what is asked of a lock and answered, kinds.c how it is put into
- * commands, renew.c renewals, replica.c whether replicas have
- * them; sub.c channels and bells, chan.c the waiters of
- * each, pair.c whether both connections end at one server; held.c holders that
- * are asked; listen.c changes;
- * query.c inspect, list, break, ask; diagnose.c what the server says of itself,
- * judge.c what that means, rights.c what the user may not do;
- * latch.c what is asked of a latch.
+ * under way; late_replies.c those that were lost; keys.c names; lua/ the
+ * scripts; lock.c what is asked of a lock and answered, kinds.c how it is put
+ * into commands, renew.c renewals, replica.c whether replicas have them;
+ * subscribe.c channels and bells, channels.c the waiters of each, same_server.c
+ * whether both connections end at one server; notify.c holders that are asked;
+ * changes.c changes; query.c inspect, list, break, ask; diagnose.c what the
+ * server says of itself, judge.c what that means, rights.c what the user may
+ * not do; latch.c what is asked of a latch.
  *
  * lua/assemble.py puts numbers that are defined here into the scripts.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
 
-#include "../common/about.h"
-#include "../common/table.h"
+#include "backends/common/about.h"
+#include "backends/common/table.h"
 #include "pipe.h"
 
 #define RD_OWNER_MAX (HF__UUID_LEN + 1 + 20 + 1)
@@ -227,7 +226,8 @@ void hf__rd_failed(struct redis *, const struct rd_flight *, int code);
 struct rd_flight *hf__rd_newest(const struct redis *);
 extern const struct rd_owner hf__rd_cmd; /* of r->cmd */
 
-/* ---- late.c ------------------------------------------------------------ */
+/* ---- late_replies.c
+ * ------------------------------------------------------------ */
 
 struct rd_late;
 /* This attempt was sent and is lost. */
@@ -238,7 +238,7 @@ void hf__rd_late_move(struct redis *, hf__time now);
 hf__time hf__rd_late_timeout(const struct redis *);
 void hf__rd_late_fini(struct redis *);
 
-/* ---- verbs.c ---------------------------------------------------------- */
+/* ---- lock.c ---------------------------------------------------------- */
 
 #define RD_LEASE_BITS 23 /* 2.3 h; a longer one counts as that */
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
@@ -340,7 +340,8 @@ void hf__rd_doubt_lost(struct redis *, hf__time now);
 void hf__rd_doubt_send(struct redis *);
 void hf__rd_doubt_fini(struct redis *);
 
-/* ---- sub.c ------------------------------------------------------------ */
+/* ---- subscribe.c ------------------------------------------------------------
+ */
 
 /* A name that somebody of ours waits for, or did a moment ago. */
 struct rd_chan {
@@ -367,7 +368,7 @@ struct rd_early {
     uint32_t seen_ms; /* the look by which it got it */
 };
 
-/* A proof that both connections end at one server (pair.c). */
+/* A proof that both connections end at one server (same_server.c). */
 struct rd_pair {
     uint64_t number; /* of the last one */
     hf__time until;  /* it has to be over then; 0: none is under way */
@@ -395,7 +396,7 @@ struct rd_chans {
     struct rd_early early[RD_EARLY];
 };
 
-/* chan.c; NULL: there is none, out of memory. */
+/* channels.c; NULL: there is none, out of memory. */
 struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
                                  size_t len, enum hf_kind, bool fair);
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
@@ -424,7 +425,8 @@ void hf__rd_sub_move(struct redis *, hf__time now);
 hf__time hf__rd_sub_timeout(const struct redis *);
 void hf__rd_sub_fini(struct redis *);
 
-/* ---- pair.c ------------------------------------------------------------ */
+/* ---- same_server.c
+ * ------------------------------------------------------------ */
 
 /* A connection has come, or a subscription: proves it, if both are there. */
 void hf__rd_pair_begin(struct redis *);
@@ -434,7 +436,7 @@ void hf__rd_pair_heard(struct redis *, const char *number);
 void hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
 
-/* ---- held.c ------------------------------------------------------------ */
+/* ---- notify.c ------------------------------------------------------------ */
 
 /* How often the keeper looks at the connection while it is being made. */
 #define RD_MADE_LOOK_MS 20
@@ -464,7 +466,7 @@ void hf__rd_held_look(struct redis *);
 /* The grant with that token was taken away before it was known here. */
 bool hf__rd_was_broken(const struct redis *, const struct hf__req *);
 
-/* ---- listen.c --------------------------------------------------------- */
+/* ---- changes.c --------------------------------------------------------- */
 
 struct rd_ears {
     struct rd_ear *first;

@@ -15,7 +15,7 @@
  */
 #include "shm.h"
 
-#include "hash.h"
+#include "base/hash.h"
 
 #include <string.h>
 #include <time.h>

@@ -5,8 +5,8 @@
  * places) or checked. Every loop over it has a limit of steps or of time, see
  * tries.c. So a wrong byte can make locks wrong, but it does not make a process
  * crash, hang or write outside the file; only truncating the file does
- * (SIGBUS). tests/faults/shm_flips.c flips every bit of one thing of each kind;
- * shm_hammer.c changes one word all the time.
+ * (SIGBUS). tests/faults/shm/flips.c flips every bit of one thing of each kind;
+ * hammer.c changes one word all the time.
  *
  * The truth about a lock is one word of 64 bits:
  *

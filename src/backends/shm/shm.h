@@ -16,7 +16,7 @@
  *   line.c   what the core asks of a line of such a kind
  *   latch.c  the latch
  *   wait.c   futexes: ringing, sleeping, the keeper's share
- *   ear.c    holders that listen: they are asked, or their hold is broken
+ *   notify.c    holders that listen: they are asked, or their hold is broken
  *   query.c  inspect, list, break, ask
  *   shm.c    the backend's table
  *
@@ -27,9 +27,9 @@
 #ifndef HF_SHM_H
 #define HF_SHM_H
 
-#include "backend.h"
+#include "backends/backend.h"
+#include "base/list.h"
 #include "layout.h"
-#include "list.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -388,7 +388,7 @@ void hf__shm_advance(void *, hf__time now);
 hf__time hf__shm_async_add(struct shm *, struct shm_wait *);
 void hf__shm_async_remove(struct shm *, struct shm_wait *);
 
-/* ear.c */
+/* notify.c */
 int hf__shm_ask(struct shm *, const struct hf__query *); /* tables locked */
 /* The holder, if it listens, shall look: at its mutexes; at the cell, what:
  * SHM_ASKED, SHM_BROKEN. Tables locked. */

@@ -15,8 +15,8 @@
  * process_mrelease(2)), or the word is damaged, it marks nothing: a client that
  * has waited in vain asks for the process, and marks on the kernel's behalf.
  */
+#include "base/uncancelled.h"
 #include "shm.h"
-#include "uncancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -23,8 +23,8 @@
  * What is in the lock is not trusted: a waiter asks now and then whether the
  * thread that it names is there at all, and does not wait for ever.
  */
+#include "base/uncancelled.h"
 #include "shm.h"
-#include "uncancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>

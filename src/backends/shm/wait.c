@@ -15,7 +15,7 @@
  * at it now and then; the less often the more they are, for one is enough.
  *
  * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
- * (by which those who listen are told, too: ear.c) and on all liveness words
+ * (by which those who listen are told, too: notify.c) and on all liveness words
  * that they watch. Without futex_waitv the core is told to look every 50 ms.
  *
  * Deadlines are of CLOCK_BOOTTIME, which goes on while the machine is

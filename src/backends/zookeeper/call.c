@@ -6,7 +6,7 @@
  */
 #include "zookeeper.h"
 
-#include "../../hash.h"
+#include "base/hash.h"
 
 #include <string.h>
 

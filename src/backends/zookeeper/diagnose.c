@@ -1,6 +1,6 @@
 /* What the ensemble says of itself in its node of the configuration, and what
  * the session was given. */
-#include "../common/finding.h"
+#include "backends/common/finding.h"
 #include "query.h"
 
 #include <string.h>

@@ -39,7 +39,7 @@
 #ifndef HF_ZK_ENTRY_H
 #define HF_ZK_ENTRY_H
 
-#include "../common/about.h"
+#include "backends/common/about.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * by this session, and not by one of ours that has ended.
  *
  * From the moment its create is sent until it is known to be gone, or the
- * session is over, it is in zk.nodes. How it ends is garbage.c's: an answer
+ * session is over, it is in zk.nodes. How it ends is cleanup.c's: an answer
  * that comes when nobody wants the node any more is for settle() there.
  */
 #include "query.h"

@@ -47,7 +47,8 @@ int hf__zk_query_refusal(struct zk_query *, int rc, const char *right);
 const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
                         const char *child);
 
-/* ---- look.c: who is there ------------------------------------------------ */
+/* ---- inspect.c: who is there ------------------------------------------------
+ */
 
 enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };
 

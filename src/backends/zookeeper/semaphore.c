@@ -72,7 +72,7 @@ static void keep(char to[ZK_CHILD_MAX], const char *name)
 }
 
 /* No other kind has its entries here: of the strangers those matter that are
- * entries wherever they are (stranger.c). */
+ * entries wherever they are (foreign_entries.c). */
 #define RULE ZK_RULE_UNFAIR
 
 static int see_to_strangers(struct visit *v,

@@ -16,20 +16,20 @@
  * all lines that wait for it.
  *
  * Files: zookeeper.c the table, the URL; session.c the handle, from its making
- * to expiry; connect.c, life.c how it begins and how long it lasts; addr.c
- * addresses; words.c what the library says; call.c requests and completions;
- * node.c entries, garbage.c their end; watch.c watches; verbs.c what the core
- * asks; queue.c mutex and read-write lock; rwlock.c downgrade; stranger.c
- * children of no known form; tie.c what is asked about children; renew.c
- * renewals; semaphore.c, latch.c; query.c, look.c, names.c, put.c what is asked
- * about names; lookout.c changes of them; ear.c holders that listen; path.c
- * names, entry.c children: both pure.
+ * to expiry; connect.c, session_proof.c how it begins and how long it lasts;
+ * addr.c addresses; words.c what the library says; call.c requests and
+ * completions; node.c entries, cleanup.c their end; watch.c watches; lock.c
+ * what the core asks; queue.c mutex and read-write lock; rwlock.c downgrade;
+ * foreign_entries.c children of no known form; child_stats.c what is asked
+ * about children; renew.c renewals; semaphore.c, latch.c; query.c, inspect.c,
+ * list.c, put.c what is asked about names; changes.c changes of them; notify.c
+ * holders that listen; path.c names, entry.c children: both pure.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
 
-#include "../../list.h"
-#include "../common/table.h"
+#include "backends/common/table.h"
+#include "base/list.h"
 #include "entry.h"
 
 #include <zookeeper/zookeeper.h>
@@ -229,7 +229,7 @@ bool hf__zk_node_find(struct zk_node *, const struct String_vector *children);
  * node: after 2^31 lines their ids are used again, and a hold may last. */
 struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
 struct zk_node *hf__zk_node_below(const struct zk_line *, uint64_t hold_id);
-/* For garbage.c: whether it is in the list, THERE or GONE. */
+/* For cleanup.c: whether it is in the list, THERE or GONE. */
 void hf__zk_node_look_among(struct zk_node *,
                             const struct String_vector *children);
 /* Forgets it; nothing is said to the server. */
@@ -237,7 +237,7 @@ void hf__zk_node_free(struct zk_node *);
 /* Makes zk.nowhere, of this session. */
 void hf__zk_nowhere(struct zk *);
 
-/* ---- garbage.c --------------------------------------------------------- */
+/* ---- cleanup.c --------------------------------------------------------- */
 
 /* Takes it and its siblings from their line: they are deleted, and let_go, if
  * not NULL, reported when the last of them is gone. */
@@ -395,7 +395,8 @@ hf__time hf__zk_session_timeout(void *);
 /* After something was sent outside of advance(). */
 void hf__zk_session_sent(struct zk *);
 
-/* ---- life.c ------------------------------------------------------------ */
+/* ---- session_proof.c
+ * ------------------------------------------------------------ */
 
 /* It is connected: the leader has opened the session, or heard of it, after we
  * began to connect. */
@@ -417,7 +418,7 @@ bool hf__zk_proved(const struct zk *);
 /* Makes it so, if it is not; a fixed lease shall begin now. */
 void hf__zk_prove(struct zk *, const struct hf__req *);
 
-/* ---- verbs.c ---------------------------------------------------------- */
+/* ---- lock.c ---------------------------------------------------------- */
 
 /* hf__remote.impl */
 struct zk_line {
@@ -487,7 +488,8 @@ struct zk_node *hf__zk_node_asked(struct zk_line *, const struct hf__req *);
 /* The line's watch will ring: QUEUED. */
 int hf__zk_queued(struct zk_line *, struct hf__req *);
 
-/* ---- stranger.c ------------------------------------------------------- */
+/* ---- foreign_entries.c
+ * ------------------------------------------------------- */
 
 /* Sees to those below the line's path, for its node. 0: they are known, and
  * hf__zk_ties_known() tells which are ephemeral. PENDING: they were asked for,
@@ -495,7 +497,8 @@ int hf__zk_queued(struct zk_line *, struct hf__req *);
 int hf__zk_strangers_ask(struct zk_node *, const struct String_vector *children,
                          enum zk_rule, int64_t seq);
 
-/* ---- tie.c ------------------------------------------------------------ */
+/* ---- child_stats.c
+ * ------------------------------------------------------------ */
 
 /* Asks for a child of the line's path, if it is not known. 0, or a code. */
 int hf__zk_tie_ask(struct zk_node *, const char *name);
@@ -516,7 +519,8 @@ int hf__zk_ties_known(const struct zk_node *,
  * keeps its memory until it is answered, but nothing finds it any more. */
 void hf__zk_ties_forget(struct zk_node *);
 
-/* ---- rwlock.c, renew.c, query.c, look.c --------------------------------- */
+/* ---- rwlock.c, renew.c, query.c, inspect.c ---------------------------------
+ */
 
 int64_t hf__zk_wall_ms(void);
 int hf__zk_downgrade(struct zk *, struct hf__query *);
@@ -531,7 +535,7 @@ int hf__zk_renew(void *self, struct hf__batch *);
 int hf__zk_query(void *self, struct hf__query *);
 void hf__zk_queries_fini(struct zk *);
 
-/* ---- lookout.c ---------------------------------------------------------- */
+/* ---- changes.c ---------------------------------------------------------- */
 
 int hf__zk_lookout(struct zk *, struct hf__query *);
 void hf__zk_unlisten(void *self, struct hf__listener *);
@@ -540,7 +544,8 @@ void hf__zk_lookouts_move(struct zk *);
 /* The session is over. */
 void hf__zk_lookouts_lost(struct zk *);
 
-/* ---- ear.c -------------------------------------------------------------- */
+/* ---- notify.c --------------------------------------------------------------
+ */
 
 /* The node is held: its holder wants to hear if it is asked for, or if one of
  * its siblings goes. */

@@ -1,6 +1,6 @@
 #include "grpc.h"
 
-#include "../../list.h"
+#include "base/list.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -31,7 +31,7 @@
 #ifndef HF_NET_GRPC_H
 #define HF_NET_GRPC_H
 
-#include "../link.h"
+#include "net/link.h"
 
 #include <nghttp2/nghttp2.h>
 

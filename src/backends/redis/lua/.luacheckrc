@@ -9,7 +9,7 @@ std = {
 max_line_length = false -- line breaks are those of the shared texts
 
 -- Clients of older versions have the same texts, which therefore stay as they
--- are (tests/unit/test_redis_reply.c).
+-- are (tests/unit/backends/redis/test_redis_reply.c).
 ignore = {
     "4..", -- a piece may define a name that the script has already
     "211/[A-Z]+", -- *_keys.lua name all keys, also where a script needs a few

@@ -1,7 +1,7 @@
 -- After a write, a 1 wakes all of Redisson's waiters that sleep. A waiter
 -- that is about to sleep loses the 1 and would sleep until the lease that it
 -- has seen ends, but it keeps a 0. Both have a 0 in front, which our waiters
--- ignore (sub.c): they are told one by one.
+-- ignore (subscribe.c): they are told one by one.
 --@takes was_write
 --@needs CH MARK ears
 --@defines s

@@ -1,0 +1,258 @@
+/*
+ * holdfast hold: keeps locks until standard input closes or a signal arrives.
+ *
+ * The script that started us goes on in the meantime. It learns the token from
+ * our output; if it dies, the pipe to our input closes, and we let go.
+ */
+#include "base/text.h"
+#include "lock_set.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cli_flag hold_flags[] = {
+    WANTED_FLAGS,
+    CLI_FLAG_JSON,
+    CLI_FLAG_END,
+};
+
+static const char hold_notes[] =
+    "Prints the token of each lock on a line of its own, then keeps the lock. "
+    "For a\nscript that cannot wrap a command:\n"
+    "\n"
+    "  mkfifo gate\n"
+    "  holdfast hold nightly <gate >token &  in the background\n"
+    "  exec 9>gate                           the lock is kept while 9 is open\n"
+    "  until [ -s token ]; do kill -0 $! || exit; sleep 0.1; done\n"
+    "  ...                                   here the lock is held\n"
+    "  exec 9>&-                             release it\n"
+    "\n"
+    "Exit status: 0 released, 75 not acquired, 79 lost, 69 the backend cannot "
+    "be\nused, 64 usage; see holdfast-hold(1).\n";
+
+/* ---- what is printed ------------------------------------------------------
+ */
+
+struct tokens {
+    uint64_t of[LOCKS_MAX];
+};
+
+static void print_json(const struct wanted *w, const struct tokens *tokens)
+{
+    json_open(NULL, '{');
+    json_name("name", w->names[0], strlen(w->names[0]));
+    json_unsigned("token", tokens->of[0]);
+    json_open("locks", '[');
+    for (size_t i = 0; i < w->len; i++) {
+        json_open(NULL, '{');
+        json_name("name", w->names[i], strlen(w->names[i]));
+        json_unsigned("token", tokens->of[i]);
+        json_close('}');
+    }
+    json_close(']');
+    json_close('}');
+    json_end();
+}
+
+/* CLI_OK, or an exit status after having said why. */
+static int print_tokens(const struct holds *holds, bool json)
+{
+    const struct wanted *w = holds->wanted;
+    struct tokens tokens = {{0}};
+
+    for (size_t i = 0; i < holds->len; i++) {
+        int rc = hf_lock_token(holds->parts[i].lock, &tokens.of[i]);
+
+        if (rc != HF_OK)
+            return cli_failed(w->verb, hf__show(w->names[i]).text, rc, NULL);
+    }
+    if (json)
+        print_json(w, &tokens);
+    for (size_t i = 0; i < holds->len && !json; i++)
+        printf("%llu\n", (unsigned long long)tokens.of[i]);
+    return cli_finish(CLI_OK);
+}
+
+/* ---- until it is time ------------------------------------------------------
+ */
+
+enum { INPUT, SIGNALS, ASKED, FIRST_LOCK };
+
+/* True: nobody can write to it any more. A terminal that is not ours to read
+ * (we are in the background) is left alone. */
+static bool input_is_closed(struct pollfd *input)
+{
+    char dropped[4096];
+    ssize_t n = read(input->fd, dropped, sizeof dropped);
+
+    if (n >= 0 || errno == EINTR || errno == EAGAIN)
+        return n == 0;
+    if (errno != EIO || !isatty(input->fd))
+        return true;
+    input->fd = -1;
+    return false;
+}
+
+/* A signal that ends us; others that are blocked have no effect. */
+static bool is_told_to_end(int signals)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        switch (info.ssi_signo) {
+        case SIGTERM:
+        case SIGINT:
+        case SIGHUP:
+        case SIGQUIT:
+        case SIGUSR1:
+        case SIGUSR2:
+            return true;
+        default:
+            break;
+        }
+    }
+    return false;
+}
+
+static bool is_lost(const struct holds *holds)
+{
+    hf_error why = HF_ERROR_INIT;
+
+    if (holds_explain(holds, NULL, &why) == HF_OK)
+        return false;
+    cli_say(&cli_hold, "%s", why.text);
+    return true;
+}
+
+/* CLI_OK: it is to be released. CLI_LOST, which was said. */
+static int keep(const struct holds *holds, int signals)
+{
+    struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
+        [INPUT] = {STDIN_FILENO, POLLIN, 0},
+        [SIGNALS] = {signals, POLLIN, 0},
+        [ASKED] = {holds_asked_fd(holds), POLLIN, 0}};
+
+    for (size_t i = 0; i < holds->len; i++)
+        polled[FIRST_LOCK + i] =
+            (struct pollfd){hf_lock_fd(holds->parts[i].lock), POLLIN, 0};
+    for (;;) {
+        if (poll(polled, FIRST_LOCK + holds->len, -1) < 0)
+            continue;
+        if (polled[ASKED].revents)
+            holds_say_asked(holds);
+        if (is_lost(holds))
+            return CLI_LOST;
+        if (polled[SIGNALS].revents && is_told_to_end(signals))
+            return CLI_OK;
+        if (polled[INPUT].revents && input_is_closed(&polled[INPUT]))
+            return CLI_OK;
+    }
+}
+
+/* As of a command in the background of a script. */
+static void warn_of_no_input(const struct wanted *w)
+{
+    struct stat input, null;
+
+    if (w->quiet || fstat(STDIN_FILENO, &input) != 0 ||
+        stat("/dev/null", &null) != 0)
+        return;
+    if (S_ISREG(input.st_mode) ||
+        (S_ISCHR(input.st_mode) && input.st_rdev == null.st_rdev))
+        cli_say(&cli_hold,
+                "standard input is %s, so the lock is released at once; "
+                "connect standard input to a pipe that stays open",
+                S_ISREG(input.st_mode) ? "a file" : "/dev/null");
+}
+
+static int hold_taken(struct claim *claim, bool json)
+{
+    sigset_t set;
+    int status, signals;
+
+    patience_signals(&set);
+    signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) {
+        cli_say(&cli_hold, "cannot watch the lock: %s", strerror(errno));
+        status = CLI_OSERR;
+    } else {
+        signal(SIGPIPE, SIG_IGN);
+        warn_of_no_input(claim->wanted);
+        status = print_tokens(&claim->holds, json);
+        if (status == CLI_OK && !claim->wanted->quiet && isatty(STDIN_FILENO) &&
+            isatty(STDERR_FILENO))
+            cli_say(&cli_hold, "held; ^D or ^C releases it");
+    }
+    if (status == CLI_OK)
+        status = keep(&claim->holds, signals);
+    if (status == CLI_LOST) {
+        holds_release_nowait(&claim->holds);
+        _exit(status);
+    }
+    return claim_release(claim, status, false);
+}
+
+/* ---- the verb -------------------------------------------------------------
+ */
+
+static int parse(struct wanted *w, bool *json, int argc, char **argv)
+{
+    const char *name;
+    int option, status = CLI_OK;
+
+    while (status == CLI_OK &&
+           (option = cli_flag(&cli_hold, argc, argv)) != -1) {
+        if (option == CLI_JSON)
+            *json = true;
+        else
+            status = wanted_take(w, option, optarg);
+    }
+    if (status != CLI_OK)
+        return status;
+    if (w->len > 0 && argc > optind)
+        return cli_misuse(w->verb, "`%s' after -l; give only one of them",
+                          argv[optind]);
+    if (w->len == 0) {
+        status = cli_name(w->verb, argc - optind, argv + optind, w->url, &name);
+        if (status == CLI_OK)
+            status = wanted_name(w, name);
+    }
+    return status == CLI_OK ? wanted_check(w) : status;
+}
+
+static int hold_main(int argc, char **argv)
+{
+    struct wanted w = WANTED_INIT(&cli_hold);
+    struct claim claim = {.wanted = &w};
+    bool json = false;
+    int status = parse(&w, &json, argc, argv);
+
+    if (status != CLI_OK)
+        return status;
+    pthread_sigmask(SIG_SETMASK, NULL, &claim.mask);
+    nested_find(&claim.nested, &w);
+    if (claim_take(&claim, &status))
+        status = hold_taken(&claim, json);
+    claim_close(&claim);
+    if (patience_caught)
+        cli_die_of(patience_caught);
+    return status;
+}
+
+const struct cli_verb cli_hold = {
+    .name = "hold",
+    .summary = "keeps a lock until standard input closes or a signal arrives",
+    .synopsis = "hold [OPTION...] NAME\n"
+                "hold [OPTION...] -l NAME [-l NAME...]",
+    .about =
+        "Acquires the lock NAME, or all locks of -l, prints its token, and "
+        "keeps it until standard input is closed or a signal arrives.",
+    .flags = hold_flags,
+    .notes = hold_notes,
+    .operand = CLI_LOCK_NAME,
+    .main = hold_main,
+};

@@ -1,0 +1,200 @@
+/* holdfast run: takes the lock, runs the command, lets go. See run.h. */
+#include "base/text.h"
+#include "run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int exit_status(const struct running *running)
+{
+    int status = running->command->status;
+
+    if (running->lost && !running->only_warn)
+        return CLI_LOST;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- the environment of the command ---------------------------------------
+ */
+
+/* It is put there before the library has threads, which may be reading it; the
+ * digits of the tokens follow. */
+static char token_variable[] = "HOLDFAST_TOKEN=00000000000000000000";
+static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
+    "HOLDFAST_TOKENS=";
+
+/* All names, separated by newlines. NULL: out of memory. */
+static char *join_names(const struct wanted *w)
+{
+    size_t size = 1;
+    char *all, *end;
+
+    for (size_t i = 0; i < w->len; i++)
+        size += strlen(w->names[i]) + 1;
+    all = end = calloc(size, 1);
+    for (size_t i = 0; all && i < w->len; i++)
+        end += sprintf(end, "%s%s", i ? "\n" : "", w->names[i]);
+    return all;
+}
+
+static int export_names(const struct wanted *w)
+{
+    char *all = join_names(w);
+    int status = CLI_OSERR;
+
+    if (all && setenv("HOLDFAST_NAMES", all, 1) == 0 &&
+        setenv("HOLDFAST_NAME", w->names[0], 1) == 0 &&
+        putenv(token_variable) == 0 && putenv(tokens_variable) == 0)
+        status = nested_export(w);
+    if (status != CLI_OK)
+        cli_say(&cli_run, "%s", strerror(errno));
+    free(all);
+    return status;
+}
+
+static int export_tokens(const struct holds *holds)
+{
+    size_t end = strlen("HOLDFAST_TOKENS=");
+    uint64_t token = 0;
+
+    for (size_t i = 0; i < holds->len; i++) {
+        int rc = hf_lock_token(holds->parts[i].lock, &token);
+
+        if (rc != HF_OK)
+            return cli_failed(&cli_run, hf__show(holds->wanted->names[i]).text,
+                              rc, NULL);
+        end += (size_t)sprintf(tokens_variable + end, "%s%llu", i ? "\n" : "",
+                               (unsigned long long)token);
+        if (i == 0)
+            snprintf(token_variable, sizeof token_variable,
+                     "HOLDFAST_TOKEN=%llu", (unsigned long long)token);
+    }
+    return CLI_OK;
+}
+
+/* ---- the command ----------------------------------------------------------
+ */
+
+static struct metrics metrics;
+
+/* As flock(1) has it. */
+static void say_acquired(const struct claim *claim, const struct run_options *o)
+{
+    int64_t ns = cli_now_ns(CLOCK_BOOTTIME) - claim->patience.begun_at;
+
+    cli_say(&cli_run, "getting lock took %lld.%06lld seconds",
+            (long long)(ns / 1000000000), (long long)(ns % 1000000000 / 1000));
+    cli_say(&cli_run, "executing %s", o->argv[0]);
+}
+
+static int run_holding(struct claim *claim, const struct run_options *o,
+                       struct command *command)
+{
+    struct running running = {.command = command,
+                              .metrics = &metrics,
+                              .holds = &claim->holds,
+                              .only_warn = o->only_warn,
+                              .signals = -1,
+                              .timer = -1};
+    int status = export_tokens(&claim->holds);
+
+    if (status == CLI_OK)
+        status = running_init(&running);
+    if (status == CLI_OK && o->verbose)
+        say_acquired(claim, o);
+    metrics_write(&metrics);
+    metrics_finish(&metrics);
+    if (status == CLI_OK)
+        status = command_start(command, &claim->holds);
+    if (status == CLI_OK) {
+        running_wait(&running);
+        status = exit_status(&running);
+    }
+    running_fini(&running);
+    if (running.lost) {
+        /* There is perhaps nothing to give back, and no server to ask: do not
+         * keep the caller waiting for answers. */
+        holds_release_nowait(&claim->holds);
+        guardian_stop(&command->guardian);
+        metrics_write(&metrics);
+        metrics_finish(&metrics);
+        _exit(status);
+    }
+    /* What it has left running goes on, however long the answer takes. */
+    guardian_stop(&command->guardian);
+    return claim_release(claim, status, o->only_warn);
+}
+
+static int run(const struct run_options *o, struct command *command)
+{
+    struct claim claim = {.wanted = &o->wanted, .mask = command->mask};
+    bool is_taken;
+    int status;
+
+    nested_find(&claim.nested, &o->wanted);
+    status = export_names(&o->wanted);
+    if (status != CLI_OK)
+        return status;
+    metrics.file = o->metrics;
+    metrics.names = getenv("HOLDFAST_NAMES");
+    is_taken = claim_take(&claim, &status);
+    metrics.client = claim.client;
+    if (is_taken)
+        status = run_holding(&claim, o, command);
+    if (claim.client)
+        metrics_write(&metrics);
+    metrics_finish(&metrics);
+    claim_close(&claim);
+    return status;
+}
+
+static int run_main(int argc, char **argv)
+{
+    struct run_options o = {.wanted = WANTED_INIT(&cli_run)};
+    struct command command = {.pid = -1};
+    int status = run_parse(&o, argc, argv);
+
+    if (status != CLI_OK)
+        return status;
+    signal(SIGCHLD, SIG_DFL); /* if it was ignored we could not wait */
+    /* A message that no process reads must not end us, and the command with
+     * us. */
+    command.on_pipe = signal(SIGPIPE, SIG_IGN);
+    pthread_sigmask(SIG_SETMASK, NULL, &command.mask);
+    command.argv = o.argv;
+    if (!o.wanted.label)
+        o.wanted.label = o.argv[0];
+    /* Now, so that it has nothing of the library in it. */
+    if (guardian_start(&command.guardian) < 0) {
+        cli_say(&cli_run, "cannot fork: %s", strerror(errno));
+        return CLI_OSERR;
+    }
+    terminal_open(&command.terminal);
+    status = run(&o, &command);
+    terminal_close(&command.terminal);
+    guardian_stop(&command.guardian);
+    if (patience_caught)
+        cli_die_of(patience_caught);
+    return status;
+}
+
+const struct cli_verb cli_run = {
+    .name = "run",
+    .summary = "acquires a lock, runs a command, releases the lock",
+    .synopsis = "run [OPTION...] NAME [--] COMMAND [ARGUMENT...]\n"
+                "run [OPTION...] NAME -c STRING\n"
+                "run [OPTION...] -l NAME [-l NAME...] -- COMMAND "
+                "[ARGUMENT...]",
+    .about =
+        "Acquires the lock NAME, or all locks of -l, runs the command, and "
+        "releases them.",
+    .flags = run_flags,
+    .notes = run_notes,
+    .operand = CLI_COMMAND,
+    .main = run_main,
+};

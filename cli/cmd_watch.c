@@ -1,0 +1,584 @@
+/*
+ * holdfast watch: prints each change of a lock, or of the locks whose names
+ * begin with a prefix.
+ *
+ * The backend tells of changes (hf_watch_new), or it is polled. A notification
+ * says only that something may have changed: a name is marked, then inspected,
+ * and its state is printed if it differs from the last one. Where the backend
+ * tells of changes, names are inspected now and then all the same: some changes
+ * are not told, such as a FLUSHALL of Redis.
+ */
+#include "lock_print.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS 1000000LL
+
+enum { POLL_MS = 500, LOOK_MS = 5000, INTERVAL_MIN_MS = 10 };
+
+struct options {
+    const char *url, *name; /* or the prefix, "" for all */
+    uint64_t count;         /* of changes; 0: no limit */
+    int64_t wait_ms;        /* -1: no limit */
+    int64_t interval_ms;    /* 0: by default */
+    bool is_prefix, quiet, json;
+};
+
+static const struct cli_flag flags[] = {
+    CLI_FLAG_BACKEND,
+    {'p', "prefix", NULL,
+     "watch all names that begin with PREFIX; without it, all names"},
+    {'n', "count", "COUNT", "exit after so many changes"},
+    {'w', "wait", "DURATION", "exit after this time"},
+    {'w', "timeout", "DURATION", NULL},
+    {'i', "interval", "DURATION",
+     "how often to look where the backend does not tell of changes (500ms)"},
+    {'q', "quiet", NULL, "do not say that it polls or lost the connection"},
+    {CLI_JSON, "json", NULL, "print a JSON object per change, one per line"},
+    CLI_FLAG_END,
+};
+
+/* ---- names that are watched ---------------------------------------------- */
+
+struct lock {
+    struct lock *next;
+    hf_info *last; /* what was printed; NULL: nothing yet */
+    bool changed;  /* perhaps */
+    size_t len;
+    char name[];
+};
+
+struct follow {
+    const struct options *o;
+    hf_client *client;
+    hf_watch *watch; /* NULL: polling */
+    struct lock *locks;
+    bool relist;     /* with a prefix: there may be other names */
+    bool is_started; /* the first state is printed */
+    bool is_down;    /* and that was said */
+    bool is_closed;  /* standard output: there is no reader any more */
+    bool is_failed;  /* or it cannot be written to, and that was said */
+    uint64_t changes;
+    int64_t look_at, ends_at; /* CLOCK_BOOTTIME */
+    int64_t list_at;          /* not before that, if relist is set */
+};
+
+static int compare_names(const struct lock *l, const char *name, size_t len)
+{
+    int order = memcmp(l->name, name, l->len < len ? l->len : len);
+
+    return order ? order : (l->len > len) - (l->len < len);
+}
+
+/* The names are in the order of their bytes, as hf_list() tells them: one walk
+ * for a whole list. Where the name is, or belongs, from there on. */
+static struct lock **place_of(struct lock **at, const char *name, size_t len)
+{
+    while (*at && compare_names(*at, name, len) < 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static struct lock *find(struct lock **at, const char *name, size_t len)
+{
+    struct lock *l = *at;
+
+    if (l && compare_names(l, name, len) == 0)
+        return l;
+    l = calloc(1, sizeof *l + len + 1);
+    if (!l)
+        return NULL;
+    memcpy(l->name, name, len);
+    l->len = len;
+    l->next = *at;
+    *at = l;
+    return l;
+}
+
+static struct lock *find_one(struct follow *f, const char *name, size_t len)
+{
+    return find(place_of(&f->locks, name, len), name, len);
+}
+
+static void forget(struct lock **at)
+{
+    struct lock *l = *at;
+
+    *at = l->next;
+    hf_info_free(l->last);
+    free(l);
+}
+
+static void mark_all(struct follow *f)
+{
+    for (struct lock *l = f->locks; l; l = l->next)
+        l->changed = true;
+}
+
+/* ---- what has changed -----------------------------------------------------
+ */
+
+static bool is_same_party(const hf_party *a, const hf_party *b)
+{
+    return strcmp(a->owner, b->owner) == 0 && a->token == b->token &&
+           a->mode == b->mode && a->permits == b->permits;
+}
+
+/* The order does not count: a fair queue keeps its own, and an unfair one has
+ * none. */
+static bool are_same(const hf_party *a, size_t a_len, const hf_party *b,
+                     size_t b_len)
+{
+    if (a_len != b_len)
+        return false;
+    for (size_t i = 0; i < a_len; i++) {
+        size_t j = 0;
+
+        if (is_same_party(&a[i], &b[i]))
+            continue;
+        while (j < b_len && !is_same_party(&a[i], &b[j]))
+            j++;
+        if (j == b_len)
+            return false;
+    }
+    return true;
+}
+
+/* What to call the difference; NULL: there is none. before is NULL: the first
+ * state. */
+static const char *change(const hf_info *before, const hf_info *now)
+{
+    if (!before)
+        return "initial";
+    if (before->count != now->count)
+        return "count";
+    if (!are_same(before->holders, before->holders_len, now->holders,
+                  now->holders_len))
+        return now->holders_len < before->holders_len ? "released" : "acquired";
+    if (!are_same(before->waiters, before->waiters_len, now->waiters,
+                  now->waiters_len))
+        return "queue";
+    return NULL;
+}
+
+/* ---- output ---------------------------------------------------------------
+ */
+
+static void print_json(const struct lock *l, const char *event,
+                       const hf_info *info)
+{
+    int64_t ms = cli_now_ns(CLOCK_REALTIME) / MS;
+    time_t s = (time_t)(ms / 1000);
+    char text[40], when[24];
+    struct tm parts;
+
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &parts));
+    snprintf(text, sizeof text, "%s.%03dZ", when, (int)(ms % 1000));
+    json_open(NULL, '{');
+    json_text("time", text);
+    json_text("event", event);
+    ops_print_json(l->name, l->len, info);
+    json_close('}');
+    json_end();
+}
+
+static void print_line(const struct lock *l, const hf_info *info)
+{
+    time_t s = (time_t)(cli_now_ns(CLOCK_REALTIME) / (1000 * MS));
+    struct tm parts;
+    char when[24];
+
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&s, &parts));
+    printf("%s%s%s ", cli_colour(CLI_DIM), when, cli_colour(CLI_PLAIN));
+    cli_print_bytes(stdout, l->name, l->len);
+    fputs(": ", stdout);
+    ops_print_state(stdout, info);
+    putchar('\n');
+}
+
+static void print_change(struct follow *f, const struct lock *l,
+                         const char *event, const hf_info *info)
+{
+    if (f->o->json)
+        print_json(l, event, info);
+    else
+        print_line(l, info);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            cli_say(&cli_watch, "standard output: %s", strerror(errno));
+        f->is_failed = errno != EPIPE;
+        f->is_closed = true;
+    }
+    if (f->is_started)
+        f->changes++;
+}
+
+static void say_down(struct follow *f, const char *why)
+{
+    if (!f->is_down && !f->o->quiet)
+        cli_say(&cli_watch,
+                "%s; changes are not seen until the server answers again", why);
+    f->is_down = true;
+}
+
+static void say_up(struct follow *f)
+{
+    if (f->is_down && !f->o->quiet)
+        cli_say(&cli_watch, "the server answers again");
+    f->is_down = false;
+}
+
+/* ---- looking ---------------------------------------------------------------
+ */
+
+static bool is_over(const struct follow *f)
+{
+    return f->is_closed || (f->o->count && f->changes >= f->o->count);
+}
+
+/* A failure that may pass ends this look only: HF_OK then. */
+static int failed(struct follow *f, int rc, hf_error *err)
+{
+    if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
+        return rc;
+    say_down(f, err->text);
+    return HF_OK;
+}
+
+/* Takes info. */
+static void compare(struct follow *f, struct lock *l, hf_info *info)
+{
+    const char *event = change(l->last, info);
+
+    /* Of a prefix, a name that was never in use is not a change; one that was
+     * not there when we began is. */
+    if (!l->last && f->o->is_prefix) {
+        if (!ops_is_used(info))
+            event = NULL;
+        else if (f->is_started)
+            event = info->kind == HF_LATCH  ? "count"
+                    : info->holders_len > 0 ? "acquired"
+                                            : "queue";
+    }
+    if (event)
+        print_change(f, l, event, info);
+    hf_info_free(l->last);
+    l->last = info;
+}
+
+/* What is at the server under a name with the prefix need not be a lock. */
+static int inspect(struct follow *f, struct lock *l, hf_error *err)
+{
+    hf_info *info = NULL;
+    int rc = hf_inspect(f->client, l->name, l->len, &info, err);
+
+    if (rc == HF_EMISMATCH && f->o->is_prefix)
+        return HF_OK;
+    if (rc != HF_OK)
+        return rc;
+    say_up(f);
+    compare(f, l, info);
+    return HF_OK;
+}
+
+static int inspect_changed(struct follow *f, hf_error *err)
+{
+    struct lock **at = &f->locks, *l;
+    int rc;
+
+    while ((l = *at) && !is_over(f)) {
+        if (l->changed) {
+            l->changed = false;
+            rc = inspect(f, l, err);
+            if (rc != HF_OK) {
+                l->changed = true;
+                return rc;
+            }
+        }
+        if (f->o->is_prefix && !l->changed &&
+            (!l->last || !ops_is_used(l->last)))
+            forget(at);
+        else
+            at = &l->next;
+    }
+    return HF_OK;
+}
+
+/* A list of all names is a burden for the server: between two of them there is
+ * four times the time that one takes. */
+static int64_t after_rest(int64_t begun_at)
+{
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
+
+    return now + 4 * (now - begun_at);
+}
+
+static int list(struct follow *f, hf_error *err)
+{
+    int64_t begun_at = cli_now_ns(CLOCK_BOOTTIME);
+    struct lock **at = &f->locks;
+    hf_names *names = NULL;
+    int rc = hf_list(f->client, f->o->name, &names, err);
+
+    if (rc != HF_OK)
+        return rc;
+    f->list_at = after_rest(begun_at);
+    say_up(f);
+    mark_all(f);
+    for (size_t i = 0; i < names->len; i++) {
+        const struct hf_name *n = &names->names[i];
+        struct lock *l;
+
+        at = place_of(at, n->bytes, n->len);
+        l = find(at, n->bytes, n->len);
+        if (!l) {
+            hf_names_free(names);
+            return HF_ENOMEM;
+        }
+        l->changed = true;
+    }
+    hf_names_free(names);
+    f->relist = false;
+    return HF_OK;
+}
+
+static int look(struct follow *f, hf_error *err)
+{
+    bool is_due = f->relist && cli_now_ns(CLOCK_BOOTTIME) >= f->list_at;
+    int rc = is_due ? list(f, err) : HF_OK;
+
+    return rc == HF_OK ? inspect_changed(f, err) : rc;
+}
+
+/* ---- notifications ---------------------------------------------------------
+ */
+
+static void on_change(void *arg, hf_watch *watch, const char *name, size_t len)
+{
+    struct follow *f = arg;
+    struct lock *l = name ? find_one(f, name, len) : NULL;
+
+    (void)watch;
+    if (l)
+        l->changed = true;
+    else
+        f->relist = f->o->is_prefix;
+}
+
+/* It is up again: what has changed meanwhile was not heard. */
+static void on_event(void *arg, const hf_event *event)
+{
+    struct follow *f = arg;
+
+    if (event->type == HF_EVENT_DOWN)
+        say_down(f, "the connection to the server is lost");
+    if (event->type != HF_EVENT_UP)
+        return;
+    say_up(f);
+    mark_all(f);
+    f->relist = f->o->is_prefix;
+}
+
+static int64_t interval_ns(const struct follow *f)
+{
+    if (f->o->interval_ms)
+        return f->o->interval_ms * MS;
+    return (f->watch ? LOOK_MS : POLL_MS) * MS;
+}
+
+/* Looking takes long if there are many names. */
+static void set_next_look(struct follow *f, int64_t begun_at)
+{
+    int64_t rested_at = after_rest(begun_at);
+
+    f->look_at = cli_now_ns(CLOCK_BOOTTIME) + interval_ns(f);
+    if (rested_at > f->look_at)
+        f->look_at = rested_at;
+}
+
+static void look_is_due(struct follow *f)
+{
+    mark_all(f);
+    if (f->o->is_prefix && (!f->watch || f->is_down))
+        f->relist = true;
+}
+
+/* Until something may have changed, or it is time. */
+static void wait_for_news(struct follow *f)
+{
+    int64_t at = f->look_at < f->ends_at ? f->look_at : f->ends_at, ms;
+    struct pollfd polled[2] = {{hf_client_fd(f->client), POLLIN, 0},
+                               {STDOUT_FILENO, 0, 0}};
+
+    if (f->relist && !f->is_down && f->list_at < at)
+        at = f->list_at;
+    ms = (at - cli_now_ns(CLOCK_BOOTTIME)) / MS + 1;
+    poll(polled, 2, ms < 0 ? 0 : ms < 60000 ? (int)ms : 60000);
+    if (polled[1].revents & (POLLERR | POLLHUP))
+        f->is_closed = true; /* the reader of a pipe, or a terminal, is gone */
+    if (polled[0].revents)
+        hf_client_dispatch(f->client);
+}
+
+static int loop(struct follow *f, hf_error *err)
+{
+    while (!is_over(f)) {
+        int64_t now;
+        int rc;
+
+        wait_for_news(f);
+        now = cli_now_ns(CLOCK_BOOTTIME);
+        if (now >= f->ends_at)
+            return f->o->count ? HF_ETIMEDOUT : HF_OK;
+        if (now >= f->look_at)
+            look_is_due(f);
+        rc = f->is_closed ? HF_OK : look(f, err);
+        if (now >= f->look_at) /* to wait for an answer is no burden */
+            set_next_look(f, rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
+        if (rc != HF_OK)
+            rc = failed(f, rc, err);
+        if (rc != HF_OK)
+            return rc;
+    }
+    return HF_OK;
+}
+
+/* ---- the verb --------------------------------------------------------------
+ */
+
+/* HF_OK with f->watch NULL: it has to be polled, and err says why. */
+static int begin(struct follow *f, hf_error *err)
+{
+    const struct options *o = f->o;
+    int rc = hf_watch_new(f->client, o->name, HF_CSTRING,
+                          o->is_prefix ? HF_WATCH_PREFIX : 0, on_change, f,
+                          &f->watch, err);
+    struct lock *l;
+
+    f->relist = o->is_prefix;
+    if (rc == HF_ENOTSUP || rc == HF_EAUTH)
+        rc = HF_OK;
+    if (rc != HF_OK || o->is_prefix)
+        return rc;
+    l = find_one(f, o->name, strlen(o->name));
+    if (!l)
+        return HF_ENOMEM;
+    l->changed = true;
+    return HF_OK;
+}
+
+static int follow(struct follow *f, hf_error *err)
+{
+    hf_error why = HF_ERROR_INIT;
+    int64_t now = cli_now_ns(CLOCK_BOOTTIME);
+    int rc = begin(f, &why);
+
+    f->ends_at = f->o->wait_ms < 0 ? HF_NO_DEADLINE : now + f->o->wait_ms * MS;
+    if (rc != HF_OK)
+        *err = why;
+    else
+        rc = look(f, err);
+    if (rc == HF_OK && !f->watch && !f->o->quiet)
+        cli_say(&cli_watch, "%s; polling every %lld ms", why.text,
+                (long long)(interval_ns(f) / MS));
+    if (rc != HF_OK)
+        return rc;
+    f->is_started = true;
+    set_next_look(f, now);
+    return loop(f, err);
+}
+
+static int run(const struct options *o)
+{
+    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
+    struct follow f = {.o = o};
+    hf_error err = HF_ERROR_INIT;
+    int rc, status;
+
+    options.on_event = on_event;
+    options.event_arg = &f;
+    status = cli_open_with(&cli_watch, o->url, &options, &f.client);
+    if (status != CLI_OK)
+        return status;
+    rc = follow(&f, &err);
+    if (f.is_closed) /* exit() would try to write what is left */
+        _exit(f.is_failed ? CLI_FAILED : CLI_OK);
+    hf_watch_free(f.watch);
+    while (f.locks)
+        forget(&f.locks);
+    hf_close(f.client);
+    if (rc == HF_ETIMEDOUT)
+        return CLI_BUSY;
+    return rc == HF_OK ? CLI_OK
+                       : ops_failed(&cli_watch, o->url, o->name, rc, &err);
+}
+
+static int take_option(struct options *o, int option)
+{
+    switch (option) {
+    case 'b':
+        o->url = optarg;
+        return CLI_OK;
+    case 'p':
+        o->is_prefix = true;
+        return CLI_OK;
+    case 'n':
+        if (cli_number(optarg, 1, UINT64_MAX, &o->count) == 0)
+            return CLI_OK;
+        return cli_misuse(&cli_watch, "-n takes a number from 1 on, not `%s'",
+                          optarg);
+    case 'w':
+        return cli_duration(&cli_watch, "-w", optarg, 0, &o->wait_ms);
+    case 'i':
+        return cli_duration(&cli_watch, "-i", optarg, INTERVAL_MIN_MS,
+                            &o->interval_ms);
+    case 'q':
+        o->quiet = true;
+        return CLI_OK;
+    case CLI_JSON:
+        o->json = true;
+        return CLI_OK;
+    default:
+        return CLI_USAGE;
+    }
+}
+
+static int watch_main(int argc, char **argv)
+{
+    struct options o = {.wait_ms = -1};
+    int option, status = CLI_OK;
+
+    while (status == CLI_OK &&
+           (option = cli_flag(&cli_watch, argc, argv)) != -1)
+        status = take_option(&o, option);
+    if (status == CLI_OK)
+        status = (o.is_prefix ? cli_prefix : cli_name)(
+            &cli_watch, argc - optind, argv + optind, o.url, &o.name);
+    if (status != CLI_OK)
+        return status;
+    o.name = o.name ? o.name : "";
+    return run(&o);
+}
+
+const struct cli_verb cli_watch = {
+    .name = "watch",
+    .summary = "prints each change of a lock",
+    .synopsis = "watch [OPTION...] NAME\n"
+                "watch [OPTION...] -p [PREFIX]",
+    .about = "Prints the state of the lock NAME, then a line per change of its "
+             "holders, of its queue, or of the count of a latch.",
+    .flags = flags,
+    .notes =
+        "Exit status 75: -w ended it before the COUNT of -n.\n"
+        "\n"
+        "  holdfast watch nightly\n"
+        "  holdfast watch -b etcd://e1,e2,e3 -p jobs/ --json\n"
+        "  holdfast watch -n 1 -w 10m nightly    waits for the next change\n",
+    .operand = CLI_NAME,
+    .main = watch_main,
+};

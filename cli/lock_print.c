@@ -1,0 +1,185 @@
+/* A lock in words, and as JSON; see ops.h. */
+#include "lock_print.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+const char *ops_kind(const hf_info *info)
+{
+    static const char *const kinds[] = {NULL, "mutex", "rwlock", "semaphore",
+                                        "latch"};
+
+    return ops_is_used(info) && info->kind <= HF_LATCH ? kinds[info->kind]
+                                                       : NULL;
+}
+
+bool ops_is_used(const hf_info *info)
+{
+    return info->holders_len > 0 || info->waiters_len > 0 || info->count > 0;
+}
+
+/* ---- ages ---------------------------------------------------------------- */
+
+static struct ops_age two_parts(int64_t n, char unit, int64_t rest, char small)
+{
+    struct ops_age age;
+
+    if (rest == 0)
+        snprintf(age.text, sizeof age.text, "%" PRId64 "%c", n, unit);
+    else
+        snprintf(age.text, sizeof age.text, "%" PRId64 "%c%d%c", n, unit,
+                 (int)rest, small);
+    return age;
+}
+
+struct ops_age ops_age(int64_t ms)
+{
+    int64_t s = ms > 0 ? ms / 1000 : 0, m = s / 60, h = m / 60, d = h / 24;
+
+    if (m < 2)
+        return two_parts(s, 's', 0, 0);
+    if (m < 10)
+        return two_parts(m, 'm', s % 60, 's');
+    if (h < 3)
+        return two_parts(m, 'm', 0, 0);
+    if (h < 8)
+        return two_parts(h, 'h', m % 60, 'm');
+    if (h < 48)
+        return two_parts(h, 'h', 0, 0);
+    return two_parts(d, 'd', d < 8 ? h % 24 : 0, 'h');
+}
+
+struct ops_age ops_since(int64_t unix_ms)
+{
+    if (unix_ms <= 0)
+        return (struct ops_age){""};
+    return ops_age(cli_now_ns(CLOCK_REALTIME) / 1000000 - unix_ms);
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+static uint32_t permits_in_use(const hf_info *info)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < info->holders_len; i++)
+        n += info->holders[i].permits;
+    return n;
+}
+
+static void print_holders(FILE *out, const hf_info *info)
+{
+    const hf_party *first = info->holders;
+
+    if (info->kind == HF_SEMAPHORE)
+        fprintf(out, "%u of %u permits ", permits_in_use(info), info->permits);
+    fprintf(out, "%s by %s",
+            info->kind == HF_RWLOCK && first->mode == HF_READ ? "read" : "held",
+            cli_party(first).text);
+    if (info->holders_len > 1)
+        fprintf(out, " and %zu more", info->holders_len - 1);
+    if (first->token)
+        fprintf(out, ", token %" PRIu64, first->token);
+}
+
+void ops_print_state(FILE *out, const hf_info *info)
+{
+    if (info->kind == HF_LATCH && info->count > 0)
+        fprintf(out, "latch, %" PRIu64 " left", info->count);
+    else if (info->holders_len > 0)
+        print_holders(out, info);
+    else
+        fputs("free", out);
+    if (info->waiters_len > 0)
+        fprintf(out, ", %zu waiting", info->waiters_len);
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void number_or_null(const char *key, bool is_known, uint64_t number)
+{
+    if (is_known)
+        json_unsigned(key, number);
+    else
+        json_null(key);
+}
+
+static void text_or_null(const char *key, const char *text)
+{
+    if (text && *text)
+        json_text(key, text);
+    else
+        json_null(key);
+}
+
+static void json_parties(const char *key, const hf_info *info,
+                         const hf_party *parties, size_t len)
+{
+    json_open(key, '[');
+    for (const hf_party *p = parties; p < parties + len; p++) {
+        json_open(NULL, '{');
+        text_or_null("owner", p->owner);
+        text_or_null("host", p->host);
+        number_or_null("pid", p->pid > 0, (uint64_t)p->pid);
+        text_or_null("label", p->label);
+        number_or_null("since_unix_ms", p->since_unix_ms > 0,
+                       (uint64_t)p->since_unix_ms);
+        number_or_null("left_ms", p->left_ms >= 0, (uint64_t)p->left_ms);
+        number_or_null("token", p->token > 0, p->token);
+        text_or_null("mode", info->kind != HF_RWLOCK ? NULL
+                             : p->mode == HF_READ    ? "read"
+                                                     : "write");
+        number_or_null("permits", info->kind == HF_SEMAPHORE, p->permits);
+        json_close('}');
+    }
+    json_close(']');
+}
+
+void ops_print_json(const void *name, size_t len, const hf_info *info)
+{
+    bool is_used = ops_is_used(info), is_latch = info->kind == HF_LATCH;
+
+    json_name("name", name, len);
+    text_or_null("kind", ops_kind(info));
+    if (is_used && !is_latch && info->fairness != HF_FAIR_DEFAULT)
+        json_bool("fair", info->fairness == HF_FAIR);
+    else
+        json_null("fair");
+    number_or_null("token", info->token > 0, info->token);
+    number_or_null("count", is_latch, info->count);
+    number_or_null("permits", is_used && info->kind == HF_SEMAPHORE,
+                   info->permits);
+    json_parties("holders", info, info->holders, info->holders_len);
+    json_parties("waiters", info, info->waiters, info->waiters_len);
+    json_bool("waiters_unknown", info->waiters_unknown);
+}
+
+/* ---- failures ------------------------------------------------------------ */
+
+bool ops_is_redlock(const char *url)
+{
+    char scheme[16];
+
+    cli_scheme(cli_url(url), scheme, sizeof scheme);
+    return strcmp(scheme, "redlock") == 0;
+}
+
+int ops_not_held(const struct cli_verb *verb, const char *name)
+{
+    cli_say(verb, "\"%s\" is not held", hf__show(name).text);
+    return CLI_FAILED;
+}
+
+int ops_failed(const struct cli_verb *verb, const char *url, const char *name,
+               int rc, const hf_error *err)
+{
+    if (rc == HF_ENOTSUP && ops_is_redlock(url)) {
+        cli_say(verb, "Redlock cannot tell who holds a lock, nor ask or break "
+                      "the holder. To see the key on each server: redis-cli -h "
+                      "HOST get NAME");
+        return cli_exit_of(rc);
+    }
+    return cli_failed_on(verb, name, rc, err);
+}

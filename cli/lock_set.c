@@ -1,0 +1,413 @@
+/* From options to locks that are held, and back; see claim.h. */
+#include "lock_set.h"
+#include "base/text.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- several locks --------------------------------------------------------
+ */
+
+int holds_explain(const struct holds *holds, size_t *which, hf_error *why)
+{
+    hf_error trouble = HF_ERROR_INIT;
+    int rc = HF_OK;
+    size_t i = 0;
+
+    while (i < holds->len && rc == HF_OK) {
+        hf_error one = HF_ERROR_INIT;
+
+        rc = hf_lock_explain(holds->parts[i++].lock, &one);
+        if (rc != HF_OK || !trouble.text[0])
+            trouble = one;
+    }
+    if (rc != HF_OK && which)
+        *which = i - 1;
+    if (why)
+        *why = trouble;
+    return rc;
+}
+
+int holds_deadline(const struct holds *holds, size_t *which, int64_t *deadline)
+{
+    int64_t first = HF_NO_DEADLINE, one;
+
+    for (size_t i = 0; i < holds->len; i++) {
+        int rc = hf_lock_deadline(holds->parts[i].lock, &one);
+
+        if (rc != HF_OK)
+            return rc;
+        if (one < first && which)
+            *which = i;
+        first = one < first ? one : first;
+    }
+    *deadline = first;
+    return HF_OK;
+}
+
+void holds_release_nowait(const struct holds *holds)
+{
+    for (size_t i = 0; i < holds->len; i++)
+        hf_lock_release_nowait(holds->parts[i].lock, NULL);
+}
+
+/* ---- without the lock: the way out ----------------------------------------
+ */
+
+/* What is still to be asked may never be answered: what we say then. */
+static struct {
+    char words[1024];
+    int status;
+} last;
+
+static void leave(int number)
+{
+    (void)number;
+    if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
+        /* Then nobody hears it. */
+    }
+    if (patience_caught)
+        cli_die_of(patience_caught);
+    _exit(last.status);
+}
+
+static void leave_after(int ms, int status, const char *words)
+{
+    struct itimerval never = {0},
+                     time = {.it_value = {ms / 1000, ms % 1000 * 1000}};
+
+    setitimer(ITIMER_REAL, &never, NULL);
+    last.status = status;
+    snprintf(last.words, sizeof last.words, "%s", words);
+    setitimer(ITIMER_REAL, &time, NULL);
+}
+
+/* In a second we leave, with these words: be done before. */
+static void leave_soon(int status, const char *words)
+{
+    leave_after(1000, status, words);
+}
+
+/* What leave_after() has set ends us. */
+static void hear_alarm(void)
+{
+    struct sigaction end = {.sa_handler = leave};
+    sigset_t alarm;
+
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigaction(SIGALRM, &end, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+}
+
+/* Signals end us again, as there is nothing that has to be done before. */
+static void hear_signals(const struct claim *c)
+{
+    sigset_t mask = c->mask;
+
+    hear_alarm();
+    sigdelset(&mask, SIGALRM);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+/* ---- texts ----------------------------------------------------------------
+ */
+
+/* Which of the names a text of the library's is about; NULL: it has none. */
+static const char *named(const struct wanted *w, const char *text)
+{
+    for (size_t i = 0; i < w->len; i++) {
+        struct hf__shown name = hf__show(w->names[i]);
+        char quoted[sizeof name.text + 2];
+
+        snprintf(quoted, sizeof quoted, "\"%s\"", name.text);
+        if (strstr(text, quoted))
+            return w->names[i];
+    }
+    return NULL;
+}
+
+/* Names the lock, once. */
+static int failed(const struct wanted *w, int rc, const hf_error *err)
+{
+    if (err && (named(w, err->text) || !hf__show(w->names[0]).text[0]))
+        cli_say(w->verb, "%s", err->text);
+    else
+        cli_failed(w->verb, hf__show(w->names[0]).text, rc, err);
+    if (rc == HF_EMISMATCH &&
+        !(err && (strstr(err->text, "dialect=") ||
+                  strstr(err->text, "other than a lock"))))
+        cli_say(w->verb, "all clients of a name must use it as the same kind "
+                         "of lock: with -s or -x, with --of and the same "
+                         "number, or without them");
+    return cli_exit_of(rc);
+}
+
+/* The lock cannot be had as it was asked for: what it is now, if the server
+ * tells. */
+static int refused(const struct claim *c, int rc, const hf_error *err)
+{
+    const struct wanted *w = c->wanted;
+    const char *name = named(w, err->text);
+
+    if (rc == HF_EMISMATCH &&
+        mismatch_say(w, c->client, name ? name : w->names[0]))
+        return cli_exit_of(rc);
+    return failed(w, rc, err);
+}
+
+/* The first who holds it, as far as that is known; what hf_inspect says. */
+static int describe_holder(hf_client *client, const char *name,
+                           struct cli_party *who)
+{
+    hf_info *info = NULL;
+    int rc = hf_inspect(client, name, HF_CSTRING, &info, NULL);
+
+    *who = (struct cli_party){"another client"};
+    if (rc == HF_OK && info->holders_len > 0)
+        *who = cli_party(info->holders);
+    hf_info_free(info);
+    return rc;
+}
+
+/* The backend does not tell who holds it: it may not be held at all. */
+static int say_not_acquired(const struct wanted *w, const char *name,
+                            const hf_error *err)
+{
+    if (strstr(err->text, "; cause: ")) {
+        cli_say(w->verb, "%s", err->text);
+        return CLI_UNAVAILABLE;
+    }
+    if (w->wait_ms > 0)
+        cli_say(w->verb,
+                "%s: not acquired within %lld ms; the servers do not "
+                "tell who holds it",
+                hf__show(name).text, (long long)w->wait_ms);
+    else
+        cli_say(w->verb,
+                "%s: not acquired; the servers do not tell who holds "
+                "it",
+                hf__show(name).text);
+    return w->busy_exit;
+}
+
+/* Why was said when the wait for the server began. */
+static int say_no_server(const struct wanted *w, int rc)
+{
+    cli_say(w->verb,
+            "%s: not acquired within %lld ms: the server cannot be used",
+            hf__show(w->names[0]).text, (long long)w->wait_ms);
+    return cli_exit_of(rc);
+}
+
+/* How a wait that ended without the lock is told of: a client that waits is not
+ * sent anything, so that the server may have gone silent meanwhile. */
+static int not_acquired(struct claim *c, int rc, const hf_error *err)
+{
+    const struct wanted *w = c->wanted;
+    const char *name = named(w, err->text);
+    char words[sizeof last.words];
+    struct cli_party who;
+    int asked;
+
+    if (patience_caught)
+        return w->busy_exit;
+    if (patience_has_said(&c->patience, err))
+        return say_no_server(w, rc);
+    if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
+        return refused(c, rc, err);
+    if (rc == HF_EBUSY && w->quiet)
+        return w->busy_exit;
+    name = name ? name : w->names[0];
+    snprintf(words, sizeof words, "holdfast %s: %s%s\n", w->verb->name,
+             err->text,
+             rc == HF_EBUSY ? "" : "; the server does not say who holds it");
+    leave_soon(rc == HF_EBUSY ? w->busy_exit : CLI_UNAVAILABLE, words);
+    asked = describe_holder(c->client, name, &who);
+    if (asked == HF_EUNKNOWN || asked == HF_EBACKEND)
+        leave(0);
+    leave_soon(w->busy_exit, "");
+    if (w->quiet)
+        return w->busy_exit;
+    if (asked == HF_ENOTSUP)
+        return say_not_acquired(w, name, err);
+    if (w->wait_ms > 0)
+        cli_say(w->verb, "%s: not acquired within %lld ms; it is held by %s",
+                hf__show(name).text, (long long)w->wait_ms, who.text);
+    else
+        cli_say(w->verb, "%s: held by %s", hf__show(name).text, who.text);
+    return w->busy_exit;
+}
+
+static int say_nested(const struct claim *c)
+{
+    cli_say(c->wanted->verb,
+            "%s: process %ld, which runs this command, holds it%s: a wait "
+            "would never end",
+            hf__show(c->nested.name).text, (long)c->nested.pid,
+            c->nested.may_share ? ", and a writer waits for it" : "");
+    return CLI_USAGE;
+}
+
+/* ---- acquiring ------------------------------------------------------------
+ */
+
+static int make_locks(struct claim *c)
+{
+    const struct wanted *w = c->wanted;
+    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+
+    how.kind = w->kind;
+    how.fairness = w->fairness;
+    how.permits = w->of;
+    how.flags = HF_OWNER_HANDLE; /* the thread that tells asks, too */
+    c->holds.wanted = w;
+    c->holds.client = c->client;
+    for (size_t i = 0; i < w->len; i++) {
+        hf_part *part = &c->holds.parts[i];
+        int rc = hf_lock_new(c->client, w->names[i], HF_CSTRING, &how,
+                             &part->lock, &err);
+
+        if (rc != HF_OK)
+            return refused(c, rc, &err);
+        part->mode = w->mode;
+        part->permits = w->permits;
+        c->holds.len++;
+    }
+    return CLI_OK;
+}
+
+static bool acquire(struct claim *c, int *status)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc;
+
+    c->patience.only_try = c->nested.name != NULL;
+    c->waiting.holds = &c->holds;
+    c->waiting.client = c->client;
+    c->waiting.begun_at = c->patience.begun_at;
+    rc = patience_acquire(&c->patience, &c->holds, &c->waiting, &err);
+    if (rc == HF_OK && !patience_caught)
+        return true;
+    hear_signals(c);
+    leave_soon(CLI_BUSY, "");
+    if (rc == HF_OK)
+        *status = claim_release(c, CLI_BUSY, false);
+    else if (rc == HF_EBUSY && c->nested.name && c->wanted->wait_ms != 0)
+        *status = say_nested(c);
+    else
+        *status = not_acquired(c, rc, &err);
+    /* A server that we waited for is asked once more to take us out of the
+     * queue; it will probably refuse again. */
+    leave_after(patience_caught && rc == HF_EBACKEND ? 100 : 1000, *status, "");
+    return false;
+}
+
+/* A client that asks must not be able to block us. So nothing is written to a
+ * terminal that is stopped, or to a pipe that is full. */
+static void on_event(void *arg, const hf_event *event)
+{
+    struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
+    const struct wanted *w = arg;
+    char name[HF_NAME_MAX + 1];
+
+    if (event->type != HF_EVENT_WANTED || w->quiet || poll(&out, 1, 0) != 1)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)event->name_len, event->name);
+    cli_say(w->verb, "%s: another client asks for the lock (holdfast ask)",
+            hf__show(name).text);
+}
+
+int holds_asked_fd(const struct holds *holds)
+{
+    int caps = hf_client_caps(holds->client, holds->wanted->kind);
+
+    return caps > 0 && caps & HF_CAP_WANTED ? hf_client_fd(holds->client) : -1;
+}
+
+void holds_say_asked(const struct holds *holds)
+{
+    hf_client_dispatch(holds->client);
+}
+
+bool claim_take(struct claim *c, int *status)
+{
+    const struct wanted *w = c->wanted;
+    const char *url = cli_url(w->url);
+    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    int rc;
+
+    c->patience =
+        (struct patience){.wanted = w, .begun_at = cli_now_ns(CLOCK_BOOTTIME)};
+    options.ttl_ms = w->ttl_ms;
+    options.label = w->label;
+    options.on_event = on_event;
+    options.event_arg = (void *)w;
+    rc = patience_open(&c->patience, url, &options, &c->client, &err);
+    *status = CLI_OK;
+    if (rc == HF_OK && !c->nested.name)
+        nested_ask(&c->nested, w, c->client);
+    if (rc == HF_OK && c->nested.name && !nested_is_held(&c->nested, c->client))
+        c->nested.name = NULL;
+    if (rc != HF_OK && patience_has_said(&c->patience, &err))
+        *status = say_no_server(w, rc);
+    else if (rc != HF_OK)
+        *status = cli_cannot_open(w->verb, url, rc, &err);
+    else if (c->nested.name && !c->nested.may_share)
+        *status = say_nested(c);
+    else
+        *status = make_locks(c);
+    return *status == CLI_OK && acquire(c, status);
+}
+
+/* ---- releasing ------------------------------------------------------------
+ */
+
+/* The library goes on after such an answer, and we do not. */
+static void say_unreleased(const struct wanted *w, int rc, hf_error *err)
+{
+    static const char promise[] = "; it is tried again in the background";
+    char *at = strstr(err->text, promise);
+
+    if (at)
+        memmove(at, at + strlen(promise), strlen(at + strlen(promise)) + 1);
+    failed(w, rc, err);
+    if (rc != HF_ELOST)
+        cli_say(w->verb,
+                "the lock is free when its ttl is over, at the latest");
+}
+
+int claim_release(struct claim *c, int status, bool only_warn)
+{
+    hf_error err = HF_ERROR_INIT;
+    int rc = c->holds.len == 1
+                 ? hf_lock_release(c->holds.parts[0].lock, &err)
+                 : hf_lock_release_all(c->holds.parts, c->holds.len, &err);
+
+    if (rc == HF_OK)
+        return status;
+    say_unreleased(c->wanted, rc, &err);
+    if (rc == HF_ELOST)
+        return only_warn ? status : CLI_LOST;
+    if (rc == HF_EUNKNOWN) {
+        /* The server has had its time to answer: hf_close() does not wait for
+         * it once more. */
+        hear_alarm();
+        leave_after(100, status, "");
+    }
+    return status;
+}
+
+void claim_close(struct claim *c)
+{
+    for (size_t i = 0; i < c->holds.len; i++)
+        hf_lock_free(c->holds.parts[i].lock);
+    hf_close(c->client);
+    waiting_join(&c->waiting);
+}

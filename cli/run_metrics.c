@@ -1,0 +1,196 @@
+/*
+ * run --metrics FILE: the client's numbers for a collector of text files
+ * (node_exporter). A reader sees the file of before or the new one, never a
+ * part: it is written under another name beside it, and renamed. That name does
+ * not end in ".prom", so that the collector leaves it alone.
+ *
+ * The main thread takes the numbers; another one writes them, and may be stuck
+ * in a disk or a network file system that hangs.
+ */
+#include "base/text.h"
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The text, to be freed; NULL with errno. */
+static char *text_of(const struct metrics *m, size_t *len)
+{
+    hf_metrics numbers = HF_METRICS_INIT;
+    hf_label lock = {"lock", m->names};
+    hf_series series = {&numbers, &lock, 1};
+    char *text = NULL;
+    int size;
+
+    errno = EINVAL;
+    if (hf_client_metrics(m->client, &numbers, NULL) != HF_OK)
+        return NULL;
+    size = hf_metrics_text(&series, 1, NULL, 0, NULL);
+    if (size < 0)
+        return NULL;
+    text = malloc((size_t)size + 1);
+    if (text) {
+        hf_metrics_text(&series, 1, text, (size_t)size + 1, NULL);
+        *len = (size_t)size;
+    }
+    return text;
+}
+
+/* A file that becomes larger than it may be is a signal, too (ulimit -f). */
+static bool write_all(int fd, const char *text, size_t len)
+{
+    struct timespec now = {0, 0};
+    sigset_t size, before;
+    ssize_t n = 0;
+    int why;
+
+    sigemptyset(&size);
+    sigaddset(&size, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &size, &before);
+    while (len > 0 && (n = write(fd, text, len)) > 0) {
+        text += n;
+        len -= (size_t)n;
+    }
+    why = n == 0 ? ENOSPC : errno;
+    if (len > 0)
+        sigtimedwait(&size, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return len == 0;
+}
+
+/* False with errno; nothing is left then. */
+static bool replace(const char *file, const char *text, size_t len)
+{
+    char other[PATH_MAX];
+    int fd, why;
+
+    if ((size_t)snprintf(other, sizeof other, "%s.%ld.tmp", file,
+                         (long)getpid()) >= sizeof other) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    unlink(other); /* of a process of that number that was killed */
+    fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return false;
+    if (!write_all(fd, text, len)) {
+        why = errno;
+        close(fd);
+    } else if (close(fd) == 0 && rename(other, file) == 0) {
+        return true;
+    } else {
+        why = errno;
+    }
+    unlink(other);
+    errno = why;
+    return false;
+}
+
+/* ---- the thread -----------------------------------------------------------
+ */
+
+enum { FINISH_S = 1 };
+
+static void *write_all_texts(void *arg)
+{
+    struct metrics *m = arg;
+
+    pthread_mutex_lock(&m->mu);
+    for (;;) {
+        char *text = m->text;
+        size_t len = m->len;
+        bool is_written;
+
+        if (!text) {
+            pthread_cond_wait(&m->changed, &m->mu);
+            continue;
+        }
+        m->text = NULL;
+        m->is_writing = true;
+        pthread_mutex_unlock(&m->mu);
+        is_written = replace(m->file, text, len);
+        if (!is_written && !m->said) {
+            cli_say(&cli_run, "cannot write the metrics to %s: %s",
+                    hf__show(m->file).text, strerror(errno));
+            m->said = true;
+        }
+        free(text);
+        pthread_mutex_lock(&m->mu);
+        m->is_writing = false;
+        pthread_cond_broadcast(&m->changed);
+    }
+    return NULL;
+}
+
+/* Signals are for the other threads. */
+static int start(struct metrics *m)
+{
+    pthread_condattr_t clock;
+    sigset_t all, before;
+    pthread_t thread;
+    int rc;
+
+    pthread_mutex_init(&m->mu, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&thread, NULL, write_all_texts, m);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0)
+        pthread_detach(thread);
+    return rc;
+}
+
+void metrics_write(struct metrics *m)
+{
+    size_t len = 0;
+    char *text;
+    int rc = 0;
+
+    if (!m->file || (!m->started && m->said))
+        return;
+    text = text_of(m, &len);
+    if (!text)
+        rc = errno;
+    else if (!m->started)
+        rc = start(m);
+    if (rc != 0) {
+        cli_say(&cli_run, "cannot write the metrics to %s: %s",
+                hf__show(m->file).text, strerror(rc));
+        m->said = true;
+        free(text);
+        return;
+    }
+    m->started = true;
+    pthread_mutex_lock(&m->mu);
+    free(m->text); /* the writer is late: this one is newer */
+    m->text = text;
+    m->len = len;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->mu);
+}
+
+void metrics_finish(struct metrics *m)
+{
+    struct timespec until;
+    int rc = 0;
+
+    if (!m->started)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += FINISH_S;
+    pthread_mutex_lock(&m->mu);
+    while ((m->text || m->is_writing) && rc == 0)
+        rc = pthread_cond_timedwait(&m->changed, &m->mu, &until);
+    pthread_mutex_unlock(&m->mu);
+}

@@ -1,0 +1,175 @@
+/* What `holdfast run` was told to do. */
+#include "base/text.h"
+#include "run.h"
+
+#include <paths.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { OPT_ON_LOST = WANTED_OTHERS, OPT_METRICS, OPT_VERBOSE };
+
+const struct cli_flag run_flags[] = {
+    WANTED_FLAGS,
+    {OPT_ON_LOST, "on-lost", "kill|warn",
+     "what to do if the lock is lost (kill)"},
+    {OPT_VERBOSE, "verbose", NULL, "print how long it waited, and COMMAND"},
+    {OPT_METRICS, "metrics", "FILE", "write numbers for Prometheus to FILE"},
+    {'c', "command", "STRING", "run STRING by the shell"},
+    /* Of flock(1). */
+    {'o', "close", NULL, NULL},
+    {'F', "no-fork", NULL, NULL},
+    {'u', "unlock", NULL, NULL},
+    CLI_FLAG_END,
+};
+
+const char run_notes[] =
+    "Durations: 500ms 10s 2m 1h 1d, or seconds, as in 0.5. The command finds\n"
+    "HOLDFAST_NAME and HOLDFAST_TOKEN in its environment.\n"
+    "\n"
+    "  holdfast run nightly -- ./backup     for this user on this machine\n"
+    "  holdfast run -n nightly -- ./backup  or not at all: exit status 75\n"
+    "  holdfast run -b redis://db1 nightly -- ./backup         for all "
+    "machines\n"
+    "  holdfast run -b 'shm:///run/app/locks?mode=0660&group=app' nightly -- "
+    "./backup\n"
+    "                                       for the users of a group\n"
+    "\n"
+    "Exit status: the command's, 128+n if signal n ended it, 126 if it cannot "
+    "be run,\n127 if it is not found; 75 not acquired, 79 lost, 69 the backend "
+    "cannot be used,\n77 it refused our credentials, 64 usage, 71 out of "
+    "memory or processes.\n";
+
+static int take_on_lost(struct run_options *o, const char *text)
+{
+    static const char *const words[] = {"kill", "warn"};
+
+    o->only_warn = strcmp(text, "warn") == 0;
+    if (!o->only_warn && strcmp(text, "kill") != 0)
+        return cli_misuse(&cli_run, "--on-lost takes kill or warn, not `%s'%s",
+                          text, cli_similar(text, "", words, 2).text);
+    return CLI_OK;
+}
+
+static int take_option(struct run_options *o, int option, char *value)
+{
+    switch (option) {
+    case 'c':
+        o->shell_command = value;
+        return CLI_OK;
+    case 'o': /* the command never has a descriptor of ours */
+        return CLI_OK;
+    case 'F':
+        return cli_misuse(&cli_run,
+                          "-F: holdfast cannot become the command, because it "
+                          "has to renew the lock while the command runs");
+    case 'u':
+        return cli_misuse(&cli_run,
+                          "-u: there is no lock to release; `holdfast hold' "
+                          "keeps one and releases it when told to");
+    case OPT_ON_LOST:
+        return take_on_lost(o, value);
+    case OPT_METRICS:
+        o->metrics = value;
+        return CLI_OK;
+    case OPT_VERBOSE:
+        o->verbose = true;
+        return CLI_OK;
+    default:
+        return wanted_take(&o->wanted, option, value);
+    }
+}
+
+static bool is_shell_option(const char *word)
+{
+    return strcmp(word, "-c") == 0 || strcmp(word, "--command") == 0;
+}
+
+static int take_command(struct run_options *o, int argc, char **argv)
+{
+    if (!o->shell_command && argc == 0)
+        return cli_misuse(&cli_run, "what is to be run? A COMMAND is missing");
+    if (o->shell_command && argc > 0)
+        return cli_misuse(&cli_run, "-c STRING and `%s'; give only one of them",
+                          *argv);
+    o->argv = argv;
+    return CLI_OK;
+}
+
+/* NAME and what follows it: [--] COMMAND..., or -c STRING as flock has it. */
+static int take_operands(struct run_options *o, int argc, char **argv)
+{
+    int status;
+
+    if (o->wanted.len > 0) /* by -l */
+        return take_command(o, argc, argv);
+    if (argc < 1)
+        return cli_misuse(&cli_run, "which lock? A NAME is missing");
+    status = wanted_name(&o->wanted, argv[0]);
+    if (status != CLI_OK)
+        return status;
+    argv++;
+    argc--;
+    if (argc > 0 && !o->shell_command && is_shell_option(argv[0])) {
+        if (argc != 2)
+            return cli_misuse(&cli_run, "%s takes one STRING", argv[0]);
+        o->shell_command = argv[1];
+        argc = 0;
+    }
+    if (argc > 0 && strcmp(argv[0], "--") == 0) {
+        argv++;
+        argc--;
+    } else if (argc > 0 && argv[0][0] == '-') {
+        return cli_misuse(&cli_run,
+                          "`%s' after the NAME: options go before it, and a "
+                          "COMMAND that begins with - goes after --",
+                          argv[0]);
+    }
+    return take_command(o, argc, argv);
+}
+
+static void use_shell(struct run_options *o)
+{
+    char *shell = getenv("SHELL");
+
+    o->shell_argv[0] = shell && shell[0] ? shell : (char *)_PATH_BSHELL;
+    o->shell_argv[1] = (char *)"-c";
+    o->shell_argv[2] = (char *)o->shell_command;
+    o->shell_argv[3] = NULL;
+    o->argv = o->shell_argv;
+}
+
+/* The file is replaced: no device, pipe or link must be. */
+static int check_metrics(const char *file)
+{
+    struct stat st;
+
+    if (!file[0] || strcmp(file, "-") == 0)
+        return cli_misuse(&cli_run, "--metrics takes the name of a file");
+    if (lstat(file, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return cli_misuse(&cli_run,
+                          "--metrics replaces a regular file, and `%s' is "
+                          "another kind of file",
+                          file);
+    return CLI_OK;
+}
+
+int run_parse(struct run_options *o, int argc, char **argv)
+{
+    int option, status = CLI_OK;
+
+    while (status == CLI_OK && (option = cli_flag(&cli_run, argc, argv)) != -1)
+        status = take_option(o, option, optarg);
+    if (status == CLI_OK)
+        status = take_operands(o, argc - optind, argv + optind);
+    if (status == CLI_OK)
+        status = wanted_check(&o->wanted);
+    if (status == CLI_OK && o->verbose && o->wanted.quiet)
+        status =
+            cli_misuse(&cli_run, "-q and --verbose; give only one of them");
+    if (status == CLI_OK && o->metrics)
+        status = check_metrics(o->metrics);
+    if (status == CLI_OK && o->shell_command)
+        use_shell(o);
+    return status;
+}

@@ -1,0 +1,176 @@
+/* Waiting for the locks and for their server; see claim.h. */
+#include "base/text.h"
+#include "lock_set.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000 };
+
+static hf_cancel cancel = HF_CANCEL_INIT;
+volatile sig_atomic_t patience_caught;
+
+static void on_signal(int number)
+{
+    patience_caught = number;
+    hf_cancel_fire(&cancel);
+}
+
+/* What is left of the time that was given from the start. */
+static int64_t time_left(const struct patience *p)
+{
+    int64_t most = p->only_try ? 0 : p->wanted->wait_ms, left = most;
+
+    if (left > 0)
+        left -= (cli_now_ns(CLOCK_BOOTTIME) - p->begun_at) / 1000000;
+    return left > 0 || most < 0 ? left : 0;
+}
+
+/* Between half of the time and all of it, so that processes that wait for the
+ * same server do not all connect at the same moment. */
+static int64_t with_jitter(int64_t ms)
+{
+    uint16_t chance = 0;
+
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
+        /* Then without. */
+    }
+    return ms - ms / 2 * chance / UINT16_MAX;
+}
+
+/* A signal that arrives after patience_caught was read ends the sleep, too. */
+static void nap(int64_t ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    sigset_t block, before;
+
+    patience_signals(&block);
+    pthread_sigmask(SIG_BLOCK, &block, &before);
+    if (!patience_caught)
+        ppoll(NULL, 0, &time, &before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* After a failure: is there time to try again? Pauses before that, ever longer.
+ * If the pause was the rest of the time, that failure is to be told. */
+static bool try_again(struct patience *p, int rc, const hf_error *err)
+{
+    int64_t left = time_left(p), pause;
+
+    if (rc != HF_EBACKEND || !err->may_pass || left == 0 || patience_caught)
+        return false;
+    if (!p->said.text[0] && !p->wanted->quiet) {
+        cli_say(p->wanted->verb, "%s: waiting for the server: %s",
+                hf__show(p->wanted->names[0]).text, err->text);
+        p->said = *err;
+    }
+    p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_MIN_MS;
+    if (p->pause_ms > PAUSE_MAX_MS)
+        p->pause_ms = PAUSE_MAX_MS;
+    pause = with_jitter(p->pause_ms);
+    nap(left < 0 || pause < left ? pause : left);
+    return !patience_caught && time_left(p) != 0;
+}
+
+bool patience_has_said(const struct patience *p, const hf_error *err)
+{
+    return p->said.text[0] && p->wanted->wait_ms > 0 &&
+           strcmp(p->said.text, err->text) == 0;
+}
+
+/* ---- the server ---------------------------------------------------------- */
+
+/* -w counts from the start, and like every call of the library that has a time
+ * the connecting may take a little longer: less than a second. 0: as the URL
+ * says. A try has no time to speak of; it is given the URL's. */
+static int64_t open_timeout(const struct patience *p)
+{
+    int64_t most = time_left(p) + 800;
+
+    return p->wanted->wait_ms > 0 && most <= INT32_MAX ? most : 0;
+}
+
+int patience_open(struct patience *p, const char *url,
+                  hf_client_options *options, hf_client **out, hf_error *err)
+{
+    int rc;
+
+    do {
+        options->open_timeout_ms = open_timeout(p);
+        rc = hf_open(url, options, out, err);
+    } while (rc != HF_OK && try_again(p, rc, err));
+    return rc;
+}
+
+/* ---- signals --------------------------------------------------------------
+ */
+
+static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+enum { ENDING = sizeof ending / sizeof *ending };
+
+static const int others[] = {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
+
+static void add_unless_ignored(sigset_t *set, const int *numbers, size_t n)
+{
+    struct sigaction now;
+
+    for (size_t i = 0; i < n; i++)
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(set, numbers[i]);
+}
+
+void patience_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    /* What we were told to ignore (nohup) is ignored by the command, too. */
+    add_unless_ignored(set, ending, ENDING);
+    add_unless_ignored(set, others, sizeof others / sizeof *others);
+    sigaddset(set, SIGCHLD);
+    /* Not passed on, but not to stop us either when we touch the terminal. */
+    sigaddset(set, SIGTTIN);
+    sigaddset(set, SIGTTOU);
+}
+
+/* ---- the locks ------------------------------------------------------------
+ */
+
+static int acquire(struct patience *p, const struct holds *holds, hf_error *err)
+{
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+
+    how.mode = p->wanted->mode;
+    how.permits = p->wanted->permits;
+    how.cancel = &cancel;
+    how.wait_ms = time_left(p);
+    if (holds->len == 1)
+        return hf_lock_acquire(holds->parts[0].lock, &how, err);
+    return hf_lock_acquire_all(holds->parts, holds->len, &how, err);
+}
+
+int patience_acquire(struct patience *p, const struct holds *holds,
+                     struct waiting *waiting, hf_error *err)
+{
+    struct sigaction catch = {.sa_handler = on_signal}, before[ENDING];
+    sigset_t block;
+    int rc;
+
+    patience_signals(&block);
+    for (int i = 0; i < ENDING; i++) {
+        sigaction(ending[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(ending[i], &catch, NULL);
+    }
+    do {
+        waiting_begin(waiting);
+        rc = acquire(p, holds, err);
+        waiting_pause(waiting);
+    } while (rc != HF_OK && try_again(p, rc, err));
+    waiting_end(waiting);
+    pthread_sigmask(SIG_BLOCK, &block, NULL);
+    for (int i = 0; i < ENDING; i++)
+        sigaction(ending[i], &before[i], NULL);
+    return rc;
+}

@@ -1,0 +1,164 @@
+/*
+ * Starting the command, and the terminal.
+ *
+ * The command waits, forked but not yet executed, until the guardian has
+ * joined its process group; it gives up if we die before. From its first
+ * instruction on the kernel kills it with us (PR_SET_PDEATHSIG), which is
+ * sooner than the guardian can, but reaches only itself and not what it
+ * starts.
+ *
+ * The terminal: a group of its own may not read from it unless it is the
+ * foreground group. A command that is an interactive job by itself gets it at
+ * once. In a script or a pipeline others of our group may need it, so there
+ * the command gets it when it asks (it stops with TTIN or TTOU;
+ * run_supervise.c), and until then ^C goes to us, who pass it on, and to the
+ * script as well.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void terminal_open(struct terminal *terminal)
+{
+    terminal->given = false;
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+}
+
+void terminal_close(struct terminal *terminal)
+{
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
+}
+
+bool terminal_wanted_at_once(const struct terminal *terminal)
+{
+    return terminal->fd >= 0 && getpgrp() == getpid() && isatty(STDIN_FILENO) &&
+           isatty(STDOUT_FILENO);
+}
+
+bool terminal_give(struct terminal *terminal, pid_t group)
+{
+    if (terminal->fd < 0 || tcgetpgrp(terminal->fd) != getpgrp())
+        return false;
+    terminal->given = tcsetpgrp(terminal->fd, group) == 0;
+    return terminal->given;
+}
+
+/* TTOU is blocked, so that this does not stop us. */
+void terminal_take(struct terminal *terminal)
+{
+    if (terminal->given)
+        tcsetpgrp(terminal->fd, getpgrp());
+    terminal->given = false;
+}
+
+/* In the forked child, beside threads that no longer are: only calls that are
+ * safe there. */
+static _Noreturn void become(const struct command *command, pid_t parent,
+                             int go, int failure)
+{
+    char word;
+    int why;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    if (getppid() != parent || read(go, &word, 1) != 1)
+        _exit(CLI_OSERR);
+    sigprocmask(SIG_SETMASK, &command->mask, NULL);
+    signal(SIGPIPE, command->on_pipe);
+    execvp(command->argv[0], command->argv);
+    why = errno;
+    if (write(failure, &why, sizeof why) < 0)
+        _exit(CLI_CANNOT_RUN);
+    _exit(CLI_NOT_FOUND);
+}
+
+static void take_back(struct command *command)
+{
+    kill(command->pid, SIGKILL);
+    while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    command->pid = -1;
+}
+
+static int give_up(struct command *command, const char *what, int why)
+{
+    cli_say(&cli_run, "%s: %s", what, strerror(why));
+    if (command->pid > 0)
+        take_back(command);
+    return CLI_OSERR;
+}
+
+/* Lets it execute, and learns whether it could. */
+static int let_go(struct command *command, int go, int failure)
+{
+    ssize_t n;
+    int why;
+
+    if (write(go, "", 1) != 1)
+        return give_up(command, "cannot start the command", errno);
+    do {
+        n = read(failure, &why, sizeof why);
+    } while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof why)
+        return CLI_OK; /* closed by exec */
+    terminal_take(&command->terminal);
+    give_up(command, command->argv[0], why);
+    return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
+}
+
+static int start_between(struct command *command, const struct holds *held,
+                         int go[2], int failure[2])
+{
+    hf_error why = HF_ERROR_INIT;
+    pid_t parent = getpid();
+
+    command->pid = fork();
+    if (command->pid < 0)
+        return give_up(command, "cannot fork", errno);
+    if (command->pid == 0) {
+        close(go[1]); /* so that it closes when we die */
+        become(command, parent, go[0], failure[1]);
+    }
+    close(failure[1]);
+    failure[1] = -1;
+    /* Here and in the child: whoever comes first. */
+    setpgid(command->pid, command->pid);
+    if (guardian_join(&command->guardian, command->pid) < 0)
+        return give_up(command, "cannot guard the command", errno);
+    /* We may have been stopped for longer than the lease, and the guardian have
+     * gone before it had a group to end. */
+    if (holds_explain(held, NULL, &why) != HF_OK) {
+        cli_say(&cli_run, "%s: not started: %s", command->argv[0], why.text);
+        take_back(command);
+        return CLI_LOST;
+    }
+    if (terminal_wanted_at_once(&command->terminal))
+        terminal_give(&command->terminal, command->pid);
+    return let_go(command, go[1], failure[0]);
+}
+
+int command_start(struct command *command, const struct holds *held)
+{
+    int go[2] = {-1, -1}, failure[2] = {-1, -1};
+    int status;
+
+    command->pid = -1;
+    if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failure, O_CLOEXEC) < 0)
+        status = give_up(command, "cannot make a pipe", errno);
+    else
+        status = start_between(command, held, go, failure);
+    for (int i = 0; i < 2; i++) {
+        if (go[i] >= 0)
+            close(go[i]);
+        if (failure[i] >= 0)
+            close(failure[i]);
+    }
+    return status;
+}

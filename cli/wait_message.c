@@ -1,0 +1,224 @@
+/*
+ * Who holds the lock, told while hf_lock_acquire() waits; see claim.h.
+ *
+ * A thread asks, so that the wait itself is one call, which keeps its place in
+ * the queue. Short waits are silent. One line tells who holds the lock, or that
+ * the backend cannot tell; then
+ * the thread is done, unless standard error is a terminal: there a line is kept
+ * up to date. It looks every second, the server is asked ever more seldom.
+ *
+ * Every signal is blocked in the thread: they are for the wait.
+ */
+#include "base/text.h"
+#include "lock_print.h"
+#include "lock_set.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SILENT_MS = 150, TICK_MS = 1000, LOOK_MAX_S = 4 };
+
+/* What the live line shows. */
+struct view {
+    struct cli_party holder; /* "": not known */
+    size_t place, of;        /* in the queue, from 1; 0: not known */
+};
+
+/* Of those that are not held yet, the one that is acquired next. */
+static const char *blocking(const struct holds *holds)
+{
+    const char *first = NULL;
+
+    for (size_t i = 0; i < holds->len; i++) {
+        const char *name = holds->wanted->names[i];
+
+        if (hf_lock_check(holds->parts[i].lock) != HF_OK &&
+            (!first || strcmp(name, first) < 0))
+            first = name;
+    }
+    return first;
+}
+
+static bool is_us(const hf_party *p)
+{
+    return p->pid == getpid() && cli_is_here(p);
+}
+
+static void say_holder(struct waiting *w, const char *name, const hf_info *info)
+{
+    const hf_party *p = info->holders;
+    char others[64] = "";
+
+    if (info->holders_len > 1)
+        snprintf(others, sizeof others, "; %zu other%s, too",
+                 info->holders_len - 1,
+                 info->holders_len > 2 ? "s hold it" : " holds it");
+    if (p->since_unix_ms > 0)
+        cli_say(w->holds->wanted->verb, "%s: waiting; %s has held it for %s%s",
+                hf__show(name).text, cli_party(p).text,
+                ops_since(p->since_unix_ms).text, others);
+    else
+        cli_say(w->holds->wanted->verb, "%s: waiting; %s holds it%s",
+                hf__show(name).text, cli_party(p).text, others);
+    w->said = true;
+}
+
+static void say_unknown(struct waiting *w, const char *name)
+{
+    cli_say(w->holds->wanted->verb,
+            "%s: waiting; the servers do not tell who holds it",
+            hf__show(name).text);
+    w->said = true;
+}
+
+static void find_place(struct view *view, const hf_info *info)
+{
+    view->place = 0;
+    view->of = info->waiters_len;
+    for (size_t i = 0; i < info->waiters_len && !view->place; i++)
+        if (is_us(&info->waiters[i]))
+            view->place = i + 1;
+    /* Without an order there is no place. */
+    if (info->fairness == HF_UNFAIR)
+        view->place = 0;
+}
+
+static void show(const struct waiting *w, const char *name,
+                 const struct view *view)
+{
+    int64_t ms = (cli_now_ns(CLOCK_BOOTTIME) - w->begun_at) / 1000000;
+    char place[64] = "";
+
+    if (view->place)
+        snprintf(place, sizeof place, ", place %zu of %zu", view->place,
+                 view->of);
+    cli_live("%s: waiting for %s%s%s%s", hf__show(name).text, ops_age(ms).text,
+             place, view->holder.text[0] ? "; held by " : "",
+             view->holder.text);
+}
+
+/* w->mu is held, but not while the server is asked. */
+static void look(struct waiting *w, const char *name, struct view *view)
+{
+    hf_info *info = NULL;
+    int rc;
+
+    pthread_mutex_unlock(&w->mu);
+    rc = hf_inspect(w->client, name, HF_CSTRING, &info, NULL);
+    pthread_mutex_lock(&w->mu);
+    *view = (struct view){.place = 0};
+    if (rc == HF_OK) {
+        find_place(view, info);
+        if (info->holders_len > 0 && !is_us(info->holders)) {
+            view->holder = cli_party(info->holders);
+            if (!w->said && w->active && !w->over)
+                say_holder(w, name, info);
+        }
+    }
+    if (rc == HF_ENOTSUP) {
+        w->look_after_s = -1;
+        if (!w->said && w->active && !w->over)
+            say_unknown(w, name);
+    }
+    hf_info_free(info);
+}
+
+/* w->mu is held. False: there is nothing more to do. */
+static bool rest(struct waiting *w, int64_t ms)
+{
+    int64_t until = cli_now_ns(CLOCK_MONOTONIC) + ms * 1000000;
+    struct timespec at = {until / 1000000000, until % 1000000000};
+
+    while (!w->over && cli_now_ns(CLOCK_MONOTONIC) < until)
+        pthread_cond_timedwait(&w->changed, &w->mu, &at);
+    return !w->over;
+}
+
+static void *tell(void *arg)
+{
+    struct waiting *w = arg;
+    struct view view = {.place = 0};
+    int ticks = 0;
+
+    pthread_mutex_lock(&w->mu);
+    /* Many processes may begin to wait at the same moment: they do not all ask
+     * at once. */
+    for (int64_t ms = SILENT_MS + getpid() % 16 * 20; rest(w, ms);
+         ms = TICK_MS) {
+        const char *name = blocking(w->holds);
+
+        if (!w->active || !name)
+            continue;
+        if (w->look_after_s >= 0 && ticks-- <= 0) {
+            look(w, name, &view);
+            ticks = w->look_after_s;
+            if (w->look_after_s >= 0 && w->look_after_s < LOOK_MAX_S)
+                w->look_after_s++;
+        }
+        if (!cli_is_live() && (w->said || w->look_after_s < 0))
+            break;
+        if (w->active && !w->over)
+            show(w, name, &view);
+    }
+    pthread_mutex_unlock(&w->mu);
+    return NULL;
+}
+
+static void begin_thread(struct waiting *w)
+{
+    pthread_condattr_t attr;
+    sigset_t all, before;
+
+    pthread_mutex_init(&w->mu, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    w->active = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    w->started = pthread_create(&w->thread, NULL, tell, w) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void waiting_begin(struct waiting *w)
+{
+    if (w->holds->wanted->quiet || w->holds->wanted->wait_ms == 0)
+        return;
+    if (!w->started) {
+        begin_thread(w);
+        return;
+    }
+    pthread_mutex_lock(&w->mu);
+    w->active = true;
+    pthread_mutex_unlock(&w->mu);
+}
+
+void waiting_pause(struct waiting *w)
+{
+    if (!w->started)
+        return;
+    pthread_mutex_lock(&w->mu);
+    w->active = false;
+    cli_live(NULL);
+    pthread_mutex_unlock(&w->mu);
+}
+
+void waiting_end(struct waiting *w)
+{
+    if (!w->started)
+        return;
+    waiting_pause(w);
+    pthread_mutex_lock(&w->mu);
+    w->over = true;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->mu);
+}
+
+void waiting_join(struct waiting *w)
+{
+    if (w->started)
+        pthread_join(w->thread, NULL);
+    w->started = false;
+}

@@ -1,0 +1,98 @@
+/*
+ * What actors of several scenarios do: take a lock by holdfast, or by hand on
+ * Redis. All of it dies if it fails.
+ */
+#ifndef HF_LAB_CAST_H
+#define HF_LAB_CAST_H
+
+#include "../servers/redis.h"
+#include "stage.h"
+
+/* A lease that outlasts any run: of an actor whose hold must not end by
+ * itself, also when the machine stands still. */
+enum { CAST_LONG_MS = 60000 };
+
+/* A lock name that this run has not used yet: "...-WORD-3". */
+void cast_name(const struct lab *lab, const char *word, char out[96]);
+
+/* ---- holdfast, in an actor ----------------------------------------------- */
+
+struct hold {
+    hf_client *client;
+    hf_lock *lock;
+};
+
+struct grant {
+    uint64_t token;
+    int64_t deadline; /* CLOCK_BOOTTIME, ns; HF_NO_DEADLINE */
+};
+
+/* The TTL that was given to hold_open(), or what the server has made of it:
+ * ZooKeeper raises sessions that are too short for it. */
+int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms);
+
+/* ttl_ms 0: the default of 30 s. */
+struct hold hold_open(const struct lab_place *place, const char *name,
+                      int64_t ttl_ms);
+/* Waits for the lock. lease_ms 0: it is renewed. Draws the spans. */
+struct grant hold_take(const struct hold *hold, int64_t lease_ms,
+                       const char *label);
+/* Takes it if it is free; true: it has it. Draws the span. */
+bool hold_try(const struct hold *hold);
+/* Tries, and does not keep it: true, somebody else has it. What proves that an
+ * actor is kept out, which does not come in for as long as it has not asked. */
+bool hold_is_busy(const struct hold *hold);
+/* HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
+int hold_release(const struct hold *hold);
+/* The span was over at the deadline (grant.deadline): holdfast has said so. */
+void hold_ended(int64_t deadline);
+void hold_close(struct hold *hold);
+
+/* ---- by hand, on Redis --------------------------------------------------- */
+
+/* SET NX PX until it is free, as the documents do it. Draws the spans. */
+void hand_take(redisContext *redis, const char *key, const char *who,
+               int64_t ttl_ms);
+/* One SET NX PX; true: it has it. Draws the span. */
+bool hand_try(redisContext *redis, const char *key, const char *who,
+              int64_t ttl_ms);
+/* As hold_is_busy(). */
+bool hand_is_busy(redisContext *redis, const char *key, const char *who);
+/* Does the key have that value now? */
+bool hand_owns(redisContext *redis, const char *key, const char *who);
+
+/* ---- B and C ------------------------------------------------------------- */
+
+/* What they compete for. */
+struct contest {
+    const struct lab_place *place;
+    char name[96];
+};
+
+/* What they report. */
+enum {
+    B_IN_AT = 0, /* CLOCK_BOOTTIME, ns */
+    B_KEPT,      /* nobody has taken the lock from it until its end */
+    C_IN = 0,    /* C came in */
+};
+
+/* B waits for the lock ("in"), and has it until its end. C tries once
+ * ("tried"). arg is a struct contest. */
+void hold_b(void *arg);
+void hold_c(void *arg);
+void hand_b(void *arg);
+void hand_c(void *arg);
+
+/* ---- in the scenario ----------------------------------------------------- */
+
+/* What happened to a server now, for the timeline. */
+void cast_mark(struct lab_row *row, const char *server, const char *label);
+void cast_mark_at(struct lab_row *row, const char *server, const char *label,
+                  int64_t at); /* lab_now() */
+/* Leaves the stage as it is for a moment, so that spans can be seen. */
+void cast_rest(struct lab *lab, int64_t ms);
+/* The Redis for what is done by hand. NULL: there is none, and the strategy
+ * was not asked for by name. */
+const struct lab_place *cast_redis(struct lab *lab, const char *strategy);
+
+#endif

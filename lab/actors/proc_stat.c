@@ -1,0 +1,120 @@
+/* Processes, seen from outside; see sight.h. */
+#include "proc_stat.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STATUS = 4096,
+    MANY_THREADS = 200, /* of a server */
+};
+
+/* Opens the status of up to max threads of a process; returns how many. */
+static unsigned open_threads(pid_t pid, int *fds, unsigned max)
+{
+    struct dirent *entry;
+    char path[320];
+    unsigned n = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    while (dir && n < max && (entry = readdir(dir))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid,
+                 entry->d_name);
+        fds[n] = open(path, O_RDONLY | O_CLOEXEC);
+        n += fds[n] >= 0; /* else it has ended */
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* False: the thread has ended. */
+static bool read_status(int fd, char text[STATUS])
+{
+    ssize_t len = pread(fd, text, STATUS - 1, 0);
+
+    text[len > 0 ? len : 0] = '\0';
+    return len > 0;
+}
+
+/* What a status says after the key. */
+static const char *find(const char *status, const char *key)
+{
+    const char *at = strstr(status, key);
+
+    if (!at)
+        lab_die(CLI_OSERR, "the status of a thread in /proc has no \"%s\"",
+                key + 1);
+    return at + strlen(key);
+}
+
+static bool runs(const char *status)
+{
+    return *find(status, "\nState:\t") == 'R';
+}
+
+void sight_open(struct sight *sight, pid_t pid)
+{
+    sight->threads = open_threads(pid, sight->fds, SIGHT_THREADS);
+    if (!sight->threads || clock_getcpuclockid(pid, &sight->clock))
+        lab_die(CLI_OSERR, "cannot watch process %d: %s", (int)pid,
+                strerror(errno));
+}
+
+static uint64_t count_switches(const struct sight *sight, bool *busy)
+{
+    uint64_t all = 0;
+    char text[STATUS];
+
+    for (unsigned i = 0; i < sight->threads; i++) {
+        if (!read_status(sight->fds[i], text))
+            continue;
+        all += strtoull(find(text, "\nvoluntary_ctxt_switches:"), NULL, 10);
+        *busy = *busy || runs(text);
+    }
+    return all;
+}
+
+void sight_note(struct sight *sight)
+{
+    bool busy = false;
+
+    sight->switches = count_switches(sight, &busy);
+}
+
+bool sight_was_woken(const struct sight *sight, bool *busy)
+{
+    return count_switches(sight, busy) != sight->switches;
+}
+
+double sight_cpu_us(const struct sight *sight)
+{
+    struct timespec used;
+
+    if (clock_gettime(sight->clock, &used) != 0)
+        return 0;
+    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+}
+
+bool sight_runs(pid_t pid)
+{
+    int fds[MANY_THREADS];
+    unsigned n = open_threads(pid, fds, MANY_THREADS);
+    bool busy = false;
+    char text[STATUS];
+
+    for (unsigned i = 0; i < n; i++) {
+        busy = busy || (read_status(fds[i], text) && runs(text));
+        close(fds[i]);
+    }
+    return busy;
+}

@@ -1,0 +1,73 @@
+/*
+ * Actors: processes that a scenario leads from step to step, so that what has
+ * to go wrong does so in every run. An actor pauses at each step that it names
+ * until the scenario lets it go on. It may be killed or stopped at a step.
+ *
+ *     static void holder(void *arg)      // in a process of its own
+ *     {
+ *         ... acquire ...
+ *         actor_holds("");
+ *         actor_step("compared");        // pauses here
+ *         actor_lets_go();
+ *         ... delete ...
+ *     }
+ *
+ *     struct stage *stage = stage_new(lab);
+ *     struct actor *a = stage_enter(stage, "A", holder, &plan);
+ *     actor_until(a, "compared");
+ *     actor_go(a);
+ *     actor_end(a);
+ *     stage_close(stage, row);           // the timeline goes to the row
+ */
+#ifndef HF_LAB_STAGE_H
+#define HF_LAB_STAGE_H
+
+#include "../lab.h"
+
+struct stage;
+struct actor;
+
+enum { STAGE_ACTORS = 16, ACTOR_VALUES = 8 };
+
+/* ---- in the scenario (all die if an actor fails or dies unasked) --------- */
+
+struct stage *stage_new(struct lab *lab);
+/* Forks. arg is what it was at that moment. */
+struct actor *stage_enter(struct stage *stage, const char *name,
+                          void (*play)(void *arg), void *arg);
+/* Waits until the actor pauses at that step; another step is an error. There
+ * is a limit of two minutes, for defects. */
+void actor_until(struct actor *actor, const char *step);
+/* Does it come to the step within so many ms? For what must not happen. */
+bool actor_comes(struct actor *actor, const char *step, int64_t ms);
+/* Lets it go on from the step at which it pauses. */
+void actor_go(struct actor *actor);
+/* Goes on, and has come to its end. It must not pause any more. */
+void actor_end(struct actor *actor);
+void actor_kill(struct actor *actor); /* SIGKILL, gone */
+void actor_stop(struct actor *actor); /* SIGSTOP, stopped for sure */
+void actor_continue(struct actor *actor);
+int64_t actor_value(const struct actor *actor, unsigned i); /* reported; 0 */
+/* The longest time for which the machine, or the runner, stood still while the
+ * scenario waited for an actor. A row that says how long something took, or
+ * needs a renewal to be on time, is worth nothing if that is long. */
+int64_t stage_stood_ms(const struct stage *stage);
+/* Kills the actors that are left; moves spans and marks to the row, if any. */
+void stage_close(struct stage *stage, struct lab_row *row);
+
+/* ---- in the actor -------------------------------------------------------- */
+
+void actor_step(const char *step); /* tells, and pauses */
+/* From now on it believes that it holds; until actor_lets_go(), or its end. */
+void actor_holds(const char *label);
+void actor_shares(const char *label);
+void actor_waits(const char *label);
+/* Ends what was begun last. To be called before the release: others may have
+ * the lock before that returns. */
+void actor_lets_go(void);
+void actor_let_go_at(int64_t at); /* the same, at a time that is past */
+void actor_mark(bool bad, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void actor_report(unsigned i, int64_t value);
+
+#endif

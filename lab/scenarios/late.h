@@ -1,0 +1,59 @@
+/*
+ * A late sale: under a lock, for scenarios in which the lock is lost in the
+ * middle: an actor takes the lock, reads the stock, pauses, and writes what is
+ * left.
+ */
+#ifndef HF_LAB_LATE_H
+#define HF_LAB_LATE_H
+
+#include "../actors/actor_locks.h"
+#include "fence.h"
+
+/* A has read 10 and is to write 9; meanwhile B sells three: 7. */
+enum { LATE_STOCK = 10, LATE_BY_A = 1, LATE_BY_B = 3 };
+
+struct late {
+    struct lab *lab;
+    const struct lab_place *place; /* of the lock */
+    const struct lab_place *store; /* of the stock; NULL: a file */
+    const char *name, *who;
+    int64_t amount;
+    bool by_hand;             /* SET NX PX on Redis, else holdfast */
+    bool token;               /* the store checks it */
+    bool deadline;            /* asks hf_lock_check() before it writes */
+    bool asks;                /* before it waits for the lock */
+    bool learns;              /* at the end, waits until it knows of its loss */
+    int64_t ttl_ms, lease_ms; /* 0: a long one; renewed */
+};
+
+/* What it reports. */
+enum late_report {
+    LATE_WROTE,
+    LATE_REFUSED,
+    LATE_CHECKED, /* hf_lock_check() before it writes; by hand: 0 */
+    LATE_TOKEN,
+    LATE_KNOWS_AT, /* lab_now(), if it learns */
+    LATE_BUSY,     /* if it asks: somebody else had the lock */
+};
+
+/* What an actor plays; arg is a struct late. Its steps: "asked" (if it asks,
+ * and not by hand), "read" (it has the lock and has read), "done" (it has
+ * written, or not). Then it releases the lock; if it learns there is a third
+ * step, "knows", before. */
+void late_play(void *arg);
+
+struct late_result {
+    bool came_in;            /* B got the lock before A was done */
+    bool a_wrote, a_refused; /* by the store */
+    int a_checked;           /* HF_OK: A believed that it held the lock */
+    uint64_t a_token, b_token;
+    int64_t left; /* the stock */
+};
+
+/* When both are done. */
+void late_read(struct late_result *result, const struct actor *a,
+               const struct actor *b);
+/* Was A's late write accepted? Then it wrote over B's. */
+bool late_is_lost(const struct late_result *result);
+
+#endif

@@ -1,0 +1,528 @@
+/* Sales by every strategy; see sale.h. */
+#include "sale.h"
+#include "../servers/redis.h"
+#include "../servers/sql.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    THINK_NS = 50000,  /* between reading a file and writing it */
+    KEPT_OUT_MS = 300, /* a pause during which nobody else gets in */
+    MEET_MS = 60000,   /* one that ends as soon as somebody does */
+    RETRY_MS = 20,     /* of the optimistic ones, as in the documents */
+    SPIN_MS = 50,      /* redis-spin, as in the documents */
+    SPIN_TTL_MS = 10000,
+    SETNX_MS = 2,
+    SETNX_TTL_MS = 120000,
+    SHORT_TTL_MS = 100, /* what is left of it when its holder is late */
+};
+
+/* What a worker has. */
+struct clerk {
+    struct stock *stock;
+    hf_client *client;
+    hf_lock *lock;
+    pthread_mutex_t own;
+    char uuid[32];
+};
+
+static const struct race *race_of(const struct worker *worker)
+{
+    return worker->arg;
+}
+
+static struct clerk *clerk_of(const struct worker *worker)
+{
+    return worker->mine;
+}
+
+/* Between the two steps, where another worker may come in. */
+static void await_another(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+
+    if (race->pauses)
+        worker_await(worker,
+                     race->expected == LAB_FAILS ? MEET_MS : KEPT_OUT_MS);
+}
+
+static void meet_another(struct worker *worker)
+{
+    if (race_of(worker)->pauses)
+        worker_arrive(worker);
+    await_another(worker);
+}
+
+/* The same where nothing keeps the other one out. */
+static void meet_freely(struct worker *worker)
+{
+    if (race_of(worker)->pauses)
+        worker_meet(worker, MEET_MS);
+}
+
+static struct sql *sql_of(const struct worker *worker)
+{
+    return stock_sql(clerk_of(worker)->stock);
+}
+
+static redisContext *redis_of(const struct worker *worker)
+{
+    return stock_redis(clerk_of(worker)->stock);
+}
+
+static const char *key_of(const struct worker *worker)
+{
+    return stock_key(clerk_of(worker)->stock);
+}
+
+/* ---- read, pause, write: what has to be guarded ---------------------------
+ */
+
+static enum work sell(struct worker *worker)
+{
+    struct clerk *clerk = clerk_of(worker);
+    struct timespec think = {0, THINK_NS};
+    int64_t begin = lab_now(), seen = stock_read(clerk->stock);
+
+    if (seen <= 0)
+        return WORK_NOTHING;
+    meet_another(worker);
+    if (race_of(worker)->store->engine == LAB_FILE)
+        nanosleep(&think, NULL); /* the database, the payment, the network */
+    stock_write(clerk->stock, seen - 1);
+    worker_span(worker, begin);
+    return WORK_DONE;
+}
+
+/* ---- locks of one process ------------------------------------------------ */
+
+static void *make_mutex(const void *arg)
+{
+    pthread_mutex_t *mutex = lab_alloc(sizeof *mutex);
+
+    (void)arg;
+    pthread_mutex_init(mutex, NULL);
+    return mutex;
+}
+
+static enum work local_mutex(struct worker *worker)
+{
+    enum work work;
+
+    pthread_mutex_lock(worker->process);
+    work = sell(worker);
+    pthread_mutex_unlock(worker->process);
+    return work;
+}
+
+static enum work local_mutex_each(struct worker *worker)
+{
+    enum work work;
+
+    pthread_mutex_lock(&clerk_of(worker)->own);
+    work = sell(worker);
+    pthread_mutex_unlock(&clerk_of(worker)->own);
+    return work;
+}
+
+static const char *const isolation_levels[] = {
+    "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE",
+    NULL};
+static const enum lab_outcome isolation_outcomes[] = {LAB_OK, LAB_FAILS,
+                                                      LAB_FAILS, LAB_OK};
+
+static void open_tx(struct worker *worker)
+{
+    sql_do(sql_of(worker), "SET SESSION TRANSACTION ISOLATION LEVEL %s",
+           race_of(worker)->variant);
+}
+
+/* The mutex is released, and then the transaction commits: in between the next
+ * one reads what was there before. */
+static enum work local_mutex_tx(struct worker *worker)
+{
+    struct stock *stock = clerk_of(worker)->stock;
+    int64_t seen, begin;
+
+    sql_do(sql_of(worker), "START TRANSACTION");
+    pthread_mutex_lock(worker->process);
+    begin = lab_now();
+    seen = stock_read(stock);
+    worker_arrive(worker);
+    if (seen > 0)
+        stock_write(stock, seen - 1);
+    pthread_mutex_unlock(worker->process);
+    if (seen > 0)
+        await_another(worker);
+    sql_do(sql_of(worker), "COMMIT");
+    worker_span(worker, begin);
+    return seen > 0 ? WORK_DONE : WORK_NOTHING;
+}
+
+/* ---- the database -------------------------------------------------------- */
+
+static enum work sql_update(struct worker *worker)
+{
+    sql_do(sql_of(worker),
+           "UPDATE %s SET count = count - 1 WHERE id = 1 AND count >= 1",
+           key_of(worker));
+    return sql_changed(sql_of(worker)) ? WORK_DONE : WORK_NOTHING;
+}
+
+static enum work sql_for_update(struct worker *worker)
+{
+    struct sql *sql = sql_of(worker);
+    int64_t seen, begin;
+
+    sql_do(sql, "START TRANSACTION");
+    seen = sql_number(sql, "SELECT count FROM %s WHERE id = 1 FOR UPDATE",
+                      key_of(worker));
+    begin = lab_now();
+    if (seen > 0) {
+        meet_another(worker);
+        stock_write(clerk_of(worker)->stock, seen - 1);
+        worker_span(worker, begin);
+    }
+    sql_do(sql, "COMMIT");
+    return seen > 0 ? WORK_DONE : WORK_NOTHING;
+}
+
+/* Has the row changed since it was read? Then again. */
+static enum work optimistic(struct worker *worker, const char *seen_as,
+                            const char *next)
+{
+    struct sql *sql = sql_of(worker);
+    const char *table = key_of(worker);
+    int64_t seen[2];
+
+    for (;;) {
+        sql_row(sql, seen, 2, "SELECT count, %s FROM %s WHERE id = 1", seen_as,
+                table);
+        if (seen[0] <= 0)
+            return WORK_NOTHING;
+        meet_freely(worker);
+        sql_do(sql, "UPDATE %s SET count = %lld, %s WHERE id = 1 AND %s = %lld",
+               table, (long long)seen[0] - 1, next, seen_as,
+               (long long)seen[1]);
+        if (sql_changed(sql))
+            return WORK_DONE;
+        worker->retries++;
+        lab_sleep_ms(RETRY_MS);
+    }
+}
+
+static enum work sql_version(struct worker *worker)
+{
+    return optimistic(worker, "version", "version = version + 1");
+}
+
+static enum work sql_timestamp(struct worker *worker)
+{
+    return optimistic(worker,
+                      "CAST(UNIX_TIMESTAMP(updated) * 1000000 AS SIGNED)",
+                      "updated = NOW(6)");
+}
+
+/* ---- Redis --------------------------------------------------------------- */
+
+static enum work redis_watch(struct worker *worker)
+{
+    redisContext *redis = redis_of(worker);
+    const char *key = key_of(worker);
+    redisReply *reply;
+    long long seen;
+    bool done;
+
+    for (;;) {
+        rd_number(redis, "WATCH %s", key);
+        seen = rd_number(redis, "GET %s", key);
+        if (seen <= 0) {
+            rd_number(redis, "UNWATCH");
+            return WORK_NOTHING;
+        }
+        meet_freely(worker);
+        rd_number(redis, "MULTI");
+        rd_number(redis, "SET %s %lld", key, seen - 1);
+        reply = rd_ask(redis, "EXEC");
+        done = reply->type == REDIS_REPLY_ARRAY;
+        freeReplyObject(reply);
+        if (done)
+            return WORK_DONE;
+        worker->retries++;
+        lab_sleep_ms(RETRY_MS);
+    }
+}
+
+/*
+ * The first holder is late: it has written, but before it releases, its lease
+ * ends. The second one comes in, and has read when the first releases. If that
+ * deletes the second one's lock, a third one comes in and reads the same, and
+ * both write. Nobody but the first one loses the lock by the time.
+ */
+static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
+static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
+
+struct relay {
+    _Atomic unsigned holders, reads; /* so far */
+    _Atomic unsigned released;       /* 1: the first one has */
+    _Atomic unsigned refused;        /* after that: asked, and did not get it */
+};
+
+static void setnx_lock(struct worker *worker)
+{
+    struct relay *relay = worker->shared;
+
+    for (;;) {
+        unsigned released = atomic_load(&relay->released);
+
+        if (rd_lock(redis_of(worker), race_of(worker)->lock_name,
+                    clerk_of(worker)->uuid, SETNX_TTL_MS))
+            return;
+        atomic_fetch_add(&relay->refused, released);
+        worker->retries++;
+        lab_sleep_ms(SETNX_MS);
+    }
+}
+
+static void setnx_unlock(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+
+    if (race->variant == setnx_releases[1])
+        rd_unlock(redis_of(worker), race->lock_name, clerk_of(worker)->uuid);
+    else /* by now the lock may belong to another worker */
+        rd_number(redis_of(worker), "DEL %s", race->lock_name);
+}
+
+static void outlive_lease(struct worker *worker)
+{
+    struct relay *relay = worker->shared;
+
+    rd_number(redis_of(worker), "PEXPIRE %s %d", race_of(worker)->lock_name,
+              SHORT_TTL_MS);
+    worker_pause(worker, &relay->reads, 2, MEET_MS);
+}
+
+/* The second one has read, and waits for a third. */
+static void await_third(struct worker *worker)
+{
+    struct relay *relay = worker->shared;
+    bool fails = race_of(worker)->expected == LAB_FAILS;
+
+    worker_pause(worker, &relay->released, 1, MEET_MS);
+    if (!fails)
+        worker_pause(worker, &relay->refused, 1, MEET_MS);
+    worker_pause(worker, &relay->reads, 3, fails ? MEET_MS : KEPT_OUT_MS);
+}
+
+static enum work redis_setnx(struct worker *worker)
+{
+    struct stock *stock = clerk_of(worker)->stock;
+    struct relay *relay = worker->shared;
+    int64_t begin, seen;
+    unsigned before;
+
+    setnx_lock(worker);
+    begin = lab_now();
+    before = atomic_fetch_add(&relay->holders, 1);
+    seen = stock_read(stock);
+    atomic_fetch_add(&relay->reads, 1);
+    if (before == 1)
+        await_third(worker);
+    if (seen > 0)
+        stock_write(stock, seen - 1);
+    if (before == 0)
+        outlive_lease(worker);
+    setnx_unlock(worker);
+    if (before == 0)
+        atomic_store(&relay->released, 1);
+    worker_span(worker, begin);
+    return seen > 0 ? WORK_DONE : WORK_NOTHING;
+}
+
+static enum work redis_spin(struct worker *worker)
+{
+    redisContext *redis = redis_of(worker);
+    const char *key = race_of(worker)->lock_name;
+    const char *uuid = clerk_of(worker)->uuid;
+    enum work work;
+
+    while (!rd_lock(redis, key, uuid, SPIN_TTL_MS)) {
+        worker->retries++;
+        lab_sleep_ms(SPIN_MS);
+    }
+    work = sell(worker);
+    rd_unlock(redis, key, uuid);
+    return work;
+}
+
+/* ---- holdfast ------------------------------------------------------------ */
+
+static void open_lock(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+    struct clerk *clerk = clerk_of(worker);
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+
+    options.fairness = race->fairness;
+    clerk->client = lab_open(race->backend, 0);
+    clerk->lock = lab_lock(clerk->client, race->lock_name, &options);
+}
+
+static enum work lock(struct worker *worker)
+{
+    struct clerk *clerk = clerk_of(worker);
+    hf_error err = HF_ERROR_INIT;
+    enum work work;
+
+    lab_check(hf_lock_acquire(clerk->lock, NULL, &err), "acquire", &err);
+    work = sell(worker);
+    lab_check(hf_lock_release(clerk->lock, &err), "release", &err);
+    return work;
+}
+
+/* ---- strategies ---------------------------------------------------------- */
+
+const struct strategy sale_strategies[] = {
+    {"none", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, sell, NULL, NULL},
+    {"local-mutex", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, local_mutex,
+     NULL, NULL},
+    {"local-mutex-each", ON_FILE | ON_MARIADB, LAB_FAILS, true, NULL,
+     local_mutex_each, NULL, NULL},
+    {"local-mutex-tx", ON_MARIADB, LAB_FAILS, true, open_tx, local_mutex_tx,
+     isolation_levels, isolation_outcomes},
+    {"sql-update", ON_MARIADB, LAB_OK, false, NULL, sql_update, NULL, NULL},
+    {"sql-for-update", ON_MARIADB, LAB_OK, false, NULL, sql_for_update, NULL,
+     NULL},
+    {"sql-version", ON_MARIADB, LAB_OK, false, NULL, sql_version, NULL, NULL},
+    {"sql-timestamp", ON_MARIADB, LAB_OK, false, NULL, sql_timestamp, NULL,
+     NULL},
+    {"redis-watch", ON_REDIS, LAB_OK, false, NULL, redis_watch, NULL, NULL},
+    {"redis-setnx", ON_REDIS, LAB_FAILS, false, NULL, redis_setnx,
+     setnx_releases, setnx_outcomes},
+    {"redis-spin", ON_REDIS, LAB_OK, false, NULL, redis_spin, NULL, NULL},
+    {"lock", ON_FILE | ON_REDIS | ON_MARIADB, LAB_OK, false, open_lock, lock,
+     NULL, NULL},
+};
+_Static_assert(sizeof sale_strategies / sizeof *sale_strategies ==
+                   SALE_STRATEGIES,
+               "as many as sale.h says");
+
+const char *const sale_names[] = {
+    "none",        "local-mutex",    "local-mutex-each", "local-mutex-tx",
+    "sql-update",  "sql-for-update", "sql-version",      "sql-timestamp",
+    "redis-watch", "redis-setnx",    "redis-spin",       "lock",
+    NULL};
+
+/* ---- a row --------------------------------------------------------------- */
+
+static void *begin(struct worker *worker)
+{
+    const struct race *race = race_of(worker);
+    struct clerk *clerk = lab_alloc(sizeof *clerk);
+
+    worker->mine = clerk;
+    pthread_mutex_init(&clerk->own, NULL);
+    snprintf(clerk->uuid, sizeof clerk->uuid, "%d-%u", (int)getpid(),
+             worker->number);
+    clerk->stock = stock_open(race->lab, race->store);
+    if (race->strategy->open)
+        race->strategy->open(worker);
+    return clerk;
+}
+
+static void end(struct worker *worker)
+{
+    struct clerk *clerk = clerk_of(worker);
+
+    hf_lock_free(clerk->lock);
+    hf_close(clerk->client);
+    stock_close(clerk->stock);
+    free(clerk);
+}
+
+static void describe(const struct race *race, const struct crew_result *result,
+                     struct lab_row *row)
+{
+    lab_row_text(row, "strategy", "%s", race->strategy->name);
+    if (race->backend)
+        lab_row_text(row, "backend", "%s", race->backend->name);
+    if (race->variant)
+        lab_row_text(row, "variant", "%s", race->variant);
+    lab_row_text(row, "store", "%s", race->store->name);
+    lab_row_number(row, "attempts", (double)result->attempts);
+    lab_row_number(row, "retries", (double)result->retries);
+    crew_tell(result, row);
+}
+
+int64_t sale_run(const struct race *race, const struct sale_size *size,
+                 struct crew_result *result, struct lab_row *row)
+{
+    struct lab *lab = race->lab;
+    struct crew_plan plan = {.workers = size->workers,
+                             .threads = race->strategy->threads,
+                             .attempts = size->attempts,
+                             .run_ms = size->run_ms,
+                             .spans = race->pauses,
+                             .begin_process = make_mutex,
+                             .begin = begin,
+                             .work = race->strategy->work,
+                             .end = end,
+                             .arg = race,
+                             .places = {race->store, race->backend}};
+
+    lab_progress(lab, "%s%s%s on %s%s%s", race->strategy->name,
+                 race->variant ? " " : "", race->variant ? race->variant : "",
+                 race->store->name, race->backend ? " by " : "",
+                 race->backend ? race->backend->name : "");
+    stock_make(lab, race->store, (int64_t)size->stock);
+    crew_run(lab, &plan, result, row);
+    describe(race, result, row);
+    return stock_left(lab, race->store);
+}
+
+/* ---- which rows ---------------------------------------------------------- */
+
+void sale_lacks_store(struct lab *lab, const struct strategy *strategy)
+{
+    bool redis = strategy->stores & ON_REDIS;
+
+    if (lab_insists(lab, strategy->name))
+        lab_die(CLI_USAGE, "%s needs %s: --servers, or --stores %s",
+                strategy->name, redis ? "Redis" : "MariaDB",
+                redis ? "redis://host" : "mariadb://user@host/database");
+}
+
+bool sale_is_lock(const struct strategy *strategy)
+{
+    return strategy->work == lock;
+}
+
+void sale_each_lock(struct race *race, const char *word,
+                    void (*sell_by)(const struct race *race, void *arg),
+                    void *arg)
+{
+    static const enum hf_fairness fairness[] = {HF_FAIR, HF_UNFAIR};
+    static const int caps[] = {HF_CAP_FAIR, HF_CAP_UNFAIR};
+
+    for (size_t b = 0; (race->backend = lab_backend(race->lab, b)); b++) {
+        int can = lab_caps(race->backend, HF_MUTEX);
+
+        for (int i = 0; i < 2; i++) {
+            char name[48];
+
+            if (!(can & caps[i]))
+                continue;
+            race->fairness = fairness[i];
+            race->variant = i ? "unfair" : "fair";
+            /* A fair and an unfair lock of one name would not agree. */
+            snprintf(name, sizeof name, "%s-%s", word, race->variant);
+            lab_name(race->lab, name, race->lock_name);
+            sell_by(race, arg);
+        }
+    }
+}

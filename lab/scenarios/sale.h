@@ -1,0 +1,68 @@
+/*
+ * Sales from one stock (stock.h), guarded in every way that the documents
+ * describe, as the work of a crew. The stock is read, and one less is written;
+ * the strategies differ in what they do around these two steps.
+ */
+#ifndef HF_LAB_SALE_H
+#define HF_LAB_SALE_H
+
+#include "../actors/workers.h"
+#include "stock.h"
+
+enum {
+    ON_FILE = 1 << LAB_FILE,
+    ON_REDIS = 1 << LAB_REDIS,
+    ON_MARIADB = 1 << LAB_MARIADB,
+};
+
+struct strategy {
+    const char *name;
+    unsigned stores; /* bits of enum lab_engine */
+    enum lab_outcome expected;
+    bool threads; /* workers are threads of one process */
+    void (*open)(struct worker *worker);
+    enum work (*work)(struct worker *worker);
+    const char *const *variants;         /* NULL: one, without a name */
+    const enum lab_outcome *expected_of; /* variants, if they differ */
+};
+
+/* One row. */
+struct race {
+    struct lab *lab;
+    const struct strategy *strategy;
+    const struct lab_place *store, *backend;
+    const char *variant;
+    enum hf_fairness fairness;
+    enum lab_outcome expected;
+    bool pauses; /* in its first sale each worker waits for another one */
+    char lock_name[96];
+};
+
+extern const struct strategy sale_strategies[];
+extern const char *const sale_names[]; /* of all, ends with NULL */
+enum { SALE_STRATEGIES = 12 };
+
+/* How much there is, and how many workers sell it: attempts in all, or as many
+ * as can be made in run_ms. */
+struct sale_size {
+    unsigned workers;
+    uint64_t stock, attempts;
+    int64_t run_ms;
+};
+
+/* Makes the stock, sells, and fills in the row: who, where, and the figures of
+ * the crew. Returns what is left. */
+int64_t sale_run(const struct race *race, const struct sale_size *size,
+                 struct crew_result *result, struct lab_row *row);
+
+/* There is no store for it: dies if it was asked for by name. */
+void sale_lacks_store(struct lab *lab, const struct strategy *strategy);
+
+bool sale_is_lock(const struct strategy *strategy);
+/* Calls sell_by() for each backend, fair and unfair as it can. word: of the
+ * names of these locks. */
+void sale_each_lock(struct race *race, const char *word,
+                    void (*sell_by)(const struct race *race, void *arg),
+                    void *arg);
+
+#endif

@@ -1,0 +1,130 @@
+/* URLs of places; see address.h. */
+#include "address.h"
+
+#include "../../cli/cli.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Copies [from, end) with %XX decoded. false: no room, or a bad %XX. */
+static bool decode(const char *from, const char *end, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; from < end; n++) {
+        int c = (unsigned char)*from++;
+
+        if (c == '%') {
+            if (end - from < 2 || hex(from[0]) < 0 || hex(from[1]) < 0)
+                return false;
+            c = hex(from[0]) * 16 + hex(from[1]);
+            from += 2;
+        }
+        if (!c || n + 1 == size)
+            return false;
+        out[n] = (char)c;
+    }
+    out[n] = '\0';
+    return true;
+}
+
+static const char *find(const char *from, const char *end, char c)
+{
+    const char *at = from < end ? memchr(from, c, (size_t)(end - from)) : NULL;
+
+    return at ? at : end;
+}
+
+static const char *parse_user(const char *from, const char *end,
+                              struct lab_address *out)
+{
+    const char *colon = find(from, end, ':');
+
+    if (!decode(from, colon, out->user, sizeof(out->user)))
+        return "the user is too long, or has a % that is not followed by two "
+               "hexadecimal digits";
+    if (colon < end &&
+        !decode(colon + 1, end, out->password, sizeof(out->password)))
+        return "the password is too long, or has a % that is not followed by "
+               "two hexadecimal digits (a % itself is %25)";
+    return NULL;
+}
+
+static const char *parse_host(const char *from, const char *end,
+                              struct lab_address *out)
+{
+    bool bracket = *from == '[';
+    const char *close = bracket ? find(from, end, ']') : from;
+    const char *colon = find(close, end, ':');
+    char text[8] = "";
+    uint64_t port = 0;
+
+    if (bracket && close == end)
+        return "the address in brackets does not end with a bracket";
+    if (!decode(from + bracket, bracket ? close : colon, out->host,
+                sizeof(out->host)))
+        return "the host name is too long";
+    if (colon < end && (!decode(colon + 1, end, text, sizeof(text)) ||
+                        cli_number(text, 1, 65535, &port)))
+        return "the port must be a number from 1 to 65535";
+    out->port = (int)port;
+    return NULL;
+}
+
+const char *lab_address_parse(const char *url, struct lab_address *out)
+{
+    const char *end = url + strcspn(url, "?");
+    const char *at = strstr(url, "://"), *slash, *middle;
+    const char *wrong = NULL;
+
+    memset(out, 0, sizeof(*out));
+    if (!at || at > end || !decode(url, at, out->scheme, sizeof(out->scheme)))
+        return "it is no URL: there is no SCHEME://";
+    for (char *c = out->scheme; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    at += 3;
+    slash = find(at, end, '/');
+    middle = slash;
+    while (middle > at && middle[-1] != '@')
+        middle--;
+    if (middle > at) {
+        wrong = parse_user(at, middle - 1, out);
+        at = middle;
+    }
+    if (!wrong)
+        wrong = parse_host(at, slash, out);
+    if (!wrong && slash < end &&
+        !decode(slash + !strstr(out->scheme, "+unix"), end, out->path,
+                sizeof(out->path)))
+        wrong = "the path is too long, or has a % that is not followed by two "
+                "hexadecimal digits";
+    if (!wrong && *end && strlen(end) > sizeof(out->options))
+        wrong = "the options are too long";
+    else if (!wrong && *end)
+        snprintf(out->options, sizeof(out->options), "%s", end + 1);
+    return wrong;
+}
+
+bool lab_address_option(const struct lab_address *address, const char *key,
+                        char *out, size_t size)
+{
+    size_t len = strlen(key), n;
+
+    for (const char *at = address->options; *at; at += *at == '&') {
+        n = strcspn(at, "&");
+        if (n > len && !strncmp(at, key, len) && at[len] == '=')
+            return decode(at + len + 1, at + n, out, size);
+        at += n;
+    }
+    return false;
+}

@@ -1,0 +1,411 @@
+/*
+ * Where locks and stocks live: --backends and --stores, what is there if
+ * neither is given, and clients of holdfast.
+ */
+#include "../runner/frame.h"
+#include "../scenarios/stock.h"
+#include "servers.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { WARM_TIMES = 2000 };
+
+static const struct {
+    const char *name;
+    enum lab_engine engine;
+} engines[] = {
+    {"shm", LAB_SHM},          {"file", LAB_FILE},
+    {"redis", LAB_REDIS},      {"rediss", LAB_REDIS},
+    {"redis+unix", LAB_REDIS}, {"redlock", LAB_REDLOCK},
+    {"zk", LAB_ZOOKEEPER},     {"zookeeper", LAB_ZOOKEEPER},
+    {"etcd", LAB_ETCD},        {"etcds", LAB_ETCD},
+    {"mariadb", LAB_MARIADB},  {"mysql", LAB_MARIADB},
+};
+
+static const char *const names[LAB_ENGINES] = {
+    "shm", "file", "redis", "redlock", "zk", "etcd", "mariadb"};
+
+/* ---- lists --------------------------------------------------------------- */
+
+/* Does an element begin here? A URL may have commas, between its hosts. */
+static bool begins_element(const char *text)
+{
+    size_t len = 0;
+
+    while (isalpha((unsigned char)text[len]) || text[len] == '+')
+        len++;
+    if (len == 0)
+        return false;
+    if (text[len] == ':')
+        return strncmp(text + len, "://", 3) == 0 ||
+               strncmp(text, "shm:", 4) == 0;
+    if (text[len] != ',' && text[len] != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (strncmp(engines[i].name, text, len) == 0 && !engines[i].name[len])
+            return true;
+    return false;
+}
+
+/* The length of the first element of a list. */
+static size_t element_len(const char *list)
+{
+    size_t len = strcspn(list, ",");
+
+    if (!memmem(list, len, "://", 3))
+        return len;
+    while (list[len] && !begins_element(list + len + 1))
+        len += 1 + strcspn(list + len + 1, ",");
+    return len;
+}
+
+static int engine_of(const char *element, size_t len)
+{
+    size_t scheme = 0;
+
+    while (scheme < len && element[scheme] != ':')
+        scheme++;
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (strlen(engines[i].name) == scheme &&
+            strncasecmp(engines[i].name, element, scheme) == 0)
+            return (int)engines[i].engine;
+    return -1;
+}
+
+static int take_wish(struct lab *lab, struct lab_wish *wish, const char *text,
+                     size_t len, int engine)
+{
+    struct lab_place *place = &wish->place;
+    bool has_url = memchr(text, ':', len) != NULL;
+
+    *wish = (struct lab_wish){
+        .place = {.engine = (enum lab_engine)engine, .name = names[engine]}};
+    if (engine == LAB_SHM || engine == LAB_FILE) {
+        wish->ready = engine == LAB_FILE;
+    } else if (!has_url && !lab->servers) {
+        return cli_misuse(&lab_verb,
+                          "%s: which server? Give its URL, or --servers, which "
+                          "starts a temporary one",
+                          names[engine]);
+    }
+    if (has_url) {
+        if (len >= sizeof place->url)
+            return cli_misuse(&lab_verb, "the URL of %s is too long",
+                              names[engine]);
+        snprintf(place->url, sizeof place->url, "%.*s", (int)len, text);
+        wish->ready = true;
+        place->given = engine != LAB_SHM && engine != LAB_FILE;
+    }
+    return CLI_OK;
+}
+
+static int take_backend(struct lab *lab, const char *text, size_t len)
+{
+    int engine = engine_of(text, len);
+
+    if (engine == LAB_FILE)
+        return cli_misuse(&lab_verb,
+                          "%s is a store, not a backend: --stores %s",
+                          names[engine], names[engine]);
+    if (engine < 0)
+        return cli_misuse(&lab_verb,
+                          "no backend is called `%.*s'; there are shm, "
+                          "redis, redlock, zk, etcd and mariadb, or their URLs",
+                          (int)len, text);
+    if (lab->backends_len == PLACES_MAX)
+        return cli_misuse(&lab_verb, "more than %d backends", PLACES_MAX);
+    return take_wish(lab, &lab->backends[lab->backends_len++], text, len,
+                     engine);
+}
+
+static int take_store(struct lab *lab, const char *text, size_t len)
+{
+    int engine = engine_of(text, len);
+
+    if (engine == LAB_SHM || engine == LAB_REDLOCK || engine == LAB_ZOOKEEPER ||
+        engine == LAB_ETCD)
+        return cli_misuse(&lab_verb,
+                          "%s is a backend, not a store: --backends %s",
+                          names[engine], names[engine]);
+    if (engine < 0)
+        return cli_misuse(&lab_verb,
+                          "no store is called `%.*s'; there are file, redis "
+                          "and mariadb, or URLs of the last two",
+                          (int)len, text);
+    if (lab->stores[engine].place.name)
+        return cli_misuse(&lab_verb, "two stores are %s: one of each kind",
+                          names[engine]);
+    if (engine == LAB_FILE && len != strlen(names[engine]))
+        return cli_misuse(&lab_verb, "file takes no address: the lab makes it");
+    return take_wish(lab, &lab->stores[engine], text, len, engine);
+}
+
+static int take_list(struct lab *lab, const char *list,
+                     int (*take)(struct lab *, const char *, size_t))
+{
+    int status = CLI_OK;
+
+    while (status == CLI_OK) {
+        size_t len = element_len(list);
+
+        status = take(lab, list, len);
+        if (!list[len])
+            break;
+        list += len + 1;
+    }
+    return status;
+}
+
+int places_take_backends(struct lab *lab, const char *list)
+{
+    return take_list(lab, list, take_backend);
+}
+
+int places_take_stores(struct lab *lab, const char *list)
+{
+    return take_list(lab, list, take_store);
+}
+
+/* By hand, on the same server as the locks: the Redis of --backends. */
+static void share_redis(struct lab *lab)
+{
+    for (size_t i = 0; i < lab->backends_len; i++) {
+        const struct lab_place *place = &lab->backends[i].place;
+
+        if (place->engine == LAB_REDIS && place->given &&
+            !lab->stores[LAB_REDIS].place.name)
+            lab->stores[LAB_REDIS] = lab->backends[i];
+    }
+}
+
+int places_complete(struct lab *lab, bool backends_given, bool stores_given)
+{
+    const char *url = getenv("HOLDFAST_URL");
+    int status = CLI_OK;
+
+    if (!backends_given)
+        status = places_take_backends(lab, lab->servers
+                                               ? "shm,redis,redlock,zk,etcd,"
+                                                 "mariadb"
+                                           : url && *url ? url
+                                                         : "shm");
+    for (size_t i = 0; !backends_given && i < lab->backends_len; i++)
+        lab->backends[i].by_default = lab->servers;
+    if (status == CLI_OK && !stores_given)
+        status = places_take_stores(lab, lab->servers ? "file,redis,mariadb"
+                                                      : "file");
+    if (status == CLI_OK && !stores_given && !lab->servers)
+        share_redis(lab);
+    return status;
+}
+
+bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
+                 char out[LAB_TEXT_MAX])
+{
+    if (scenario->needs & LAB_NEEDS_SERVERS && !lab->servers)
+        snprintf(out, LAB_TEXT_MAX,
+                 "%s breaks servers, so it needs its own: --servers",
+                 scenario->name);
+    else if (scenario->needs & LAB_NEEDS_MARIADB &&
+             !lab->stores[LAB_MARIADB].place.name)
+        snprintf(out, LAB_TEXT_MAX,
+                 "%s needs a MariaDB: --servers, or --stores "
+                 "mariadb://user@host/database",
+                 scenario->name);
+    else
+        return false;
+    return true;
+}
+
+/* ---- places -------------------------------------------------------------- */
+
+static struct lab_place start_redlock(struct lab *lab)
+{
+    static struct lab_server *servers[LAB_REDLOCK_SERVERS];
+    struct lab_place place;
+
+    lab_redlock_start(lab, servers, &place);
+    return place;
+}
+
+/* One temporary server of a kind serves as a backend and as a store. */
+static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
+{
+    static struct lab_server *started[LAB_ENGINES];
+    enum lab_engine engine = wish->place.engine;
+
+    if (!wish->ready && engine == LAB_SHM) {
+        /* A place of this run's own, so that nothing is left of it. */
+        snprintf(wish->place.url, sizeof wish->place.url, "shm://%s/locks",
+                 lab_directory(lab));
+        wish->ready = true;
+    } else if (!wish->ready && engine == LAB_REDLOCK) {
+        wish->place = start_redlock(lab);
+        wish->ready = true;
+    } else if (!wish->ready) {
+        if (!started[engine]) {
+            lab_progress(lab, "starting %s", wish->place.name);
+            started[engine] = lab_server_start(lab, engine, NULL);
+        }
+        wish->place = started[engine]->place;
+        wish->place.name = names[engine];
+        wish->ready = true;
+    } else if (wish->place.given) {
+        lab_place_tidy(lab, &wish->place);
+    }
+    return &wish->place;
+}
+
+void places_check(struct lab *lab)
+{
+    static const enum lab_engine kinds[] = {
+        LAB_REDIS, LAB_REDLOCK, LAB_ZOOKEEPER, LAB_ETCD, LAB_MARIADB};
+
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.given)
+            hf_close(lab_open(ready(lab, &lab->backends[i]), 0));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (lab->stores[kinds[i]].place.given)
+            ready(lab, &lab->stores[kinds[i]]);
+    if (lab->all && lab->servers)
+        lab_servers_check(lab, kinds, sizeof kinds / sizeof *kinds);
+}
+
+bool places_need(const struct lab *lab, enum lab_engine engine)
+{
+    const struct lab_wish *store = &lab->stores[engine];
+
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.engine == engine && !lab->backends[i].ready)
+            return true;
+    return store->place.name && !store->ready;
+}
+
+bool lab_uses(const struct lab *lab, enum lab_engine engine)
+{
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.engine == engine)
+            return true;
+    return false;
+}
+
+bool places_are_bare(const struct lab *lab)
+{
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.engine != LAB_SHM)
+            return false;
+    return !lab->stores[LAB_REDIS].place.name &&
+           !lab->stores[LAB_MARIADB].place.name;
+}
+
+static bool has_rows(const struct lab *lab, const struct lab_wish *wish)
+{
+    enum lab_engine engine = wish->place.engine;
+    unsigned needs = lab->scenario->needs;
+
+    return !wish->by_default ||
+           ((engine != LAB_REDLOCK || needs & LAB_HAS_REDLOCK) &&
+            (engine != LAB_MARIADB || needs & LAB_HAS_MARIADB));
+}
+
+const struct lab_place *lab_backend(struct lab *lab, size_t i)
+{
+    for (size_t at = 0; at < lab->backends_len; at++)
+        if (has_rows(lab, &lab->backends[at]) && i-- == 0)
+            return ready(lab, &lab->backends[at]);
+    return NULL;
+}
+
+const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine)
+{
+    struct lab_wish *wish = &lab->stores[engine];
+
+    return wish->place.name ? ready(lab, wish) : NULL;
+}
+
+void lab_name(const struct lab *lab, const char *word, char out[96])
+{
+    snprintf(out, 96, "holdfast-lab-%s-%s", lab->id, word);
+}
+
+void lab_table(const struct lab *lab, const char *word, char out[96])
+{
+    lab_name(lab, word, out);
+    for (char *p = out; *p; p++)
+        if (*p == '-')
+            *p = '_';
+}
+
+/* ---- clients ------------------------------------------------------------- */
+
+void lab_check(int rc, const char *what, const hf_error *err)
+{
+    const char *text = err && err->text[0] ? err->text : hf_error_text(rc);
+
+    if (rc != HF_OK)
+        lab_die(cli_exit_of(rc), "cannot %s: %s", what, text);
+}
+
+hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
+{
+    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client = NULL;
+    char what[32];
+
+    options.ttl_ms = ttl_ms;
+    /* A crowd of workers begins at a time, on few processors. */
+    options.connect_timeout_ms = place->given ? 5000 : 30000;
+    options.op_timeout_ms = options.connect_timeout_ms;
+    snprintf(what, sizeof what, "open %s", place->name);
+    lab_check(hf_open(place->url, &options, &client, &err), what, &err);
+    return client;
+}
+
+int lab_caps(const struct lab_place *place, enum hf_kind kind)
+{
+    hf_client *client = lab_open(place, 0);
+    int caps = hf_client_caps(client, kind);
+
+    hf_close(client);
+    return caps;
+}
+
+hf_lock *lab_lock(hf_client *client, const char *name,
+                  const hf_lock_options *opt)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock = NULL;
+
+    lab_check(hf_lock_new(client, name, HF_CSTRING, opt, &lock, &err),
+              "make a lock", &err);
+    return lock;
+}
+
+/* A JVM that has just begun is ten times slower than it will be. */
+void lab_warm(struct lab *lab, const struct lab_place *place)
+{
+    static pid_t warm; /* there is one such server in a run */
+    hf_client *client;
+    hf_lock *lock;
+    char name[96];
+
+    if (place->engine != LAB_ZOOKEEPER || !place->pid || place->pid == warm)
+        return;
+    warm = place->pid;
+    client = lab_open(place, 0);
+    lab_name(lab, "warm", name);
+    lock = lab_lock(client, name, NULL);
+    for (int i = 0; i < WARM_TIMES; i++) {
+        hf_error err = HF_ERROR_INIT;
+
+        lab_check(hf_lock_acquire(lock, NULL, &err), "acquire", &err);
+        lab_check(hf_lock_release(lock, &err), "release", &err);
+        lab_tick(lab);
+    }
+    hf_lock_free(lock);
+    hf_close(client);
+}

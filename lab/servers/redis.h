@@ -1,0 +1,30 @@
+/* A plain connection to Redis, for what the documents do by hand. */
+#ifndef HF_LAB_REDIS_H
+#define HF_LAB_REDIS_H
+
+#include "../lab.h"
+
+#include <hiredis/hiredis.h>
+
+enum { RD_WHY = 320 };
+
+/* Dies if it cannot connect. redisFree() it. The password is that of the URL,
+ * else HOLDFAST_PASSWORD. */
+redisContext *rd_open(const struct lab_place *place);
+/* The same for those that must not die: NULL, an exit status, and why. */
+redisContext *rd_connect(const struct lab_place *place, int *status,
+                         char why[RD_WHY]);
+/* As redisCommand(); dies on an error of the connection or of Redis. */
+redisReply *rd_ask(redisContext *redis, const char *fmt, ...);
+/* A number: that of the answer, 1 for a status ("OK"), -1 for nil (also of an
+ * EXEC that was not executed), the number that a string consists of, how many
+ * elements an array has. */
+long long rd_number(redisContext *redis, const char *fmt, ...);
+
+/* SET key value NX PX: 1 or 0. */
+int rd_lock(redisContext *redis, const char *key, const char *value,
+            int64_t ttl_ms);
+/* Compare and delete by script: 1 or 0. */
+int rd_unlock(redisContext *redis, const char *key, const char *value);
+
+#endif

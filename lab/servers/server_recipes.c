@@ -1,0 +1,445 @@
+/*
+ * How servers are executed; see recipes.h. Each process here is the child of a
+ * keeper, with /dev/null for a standard input.
+ */
+#include "server_recipes.h"
+
+#include "redis.h"
+#include "sql.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JAR "/usr/share/java/zookeeper.jar"
+#define CLASSPATH JAR ":/usr/share/java/slf4j-simple.jar"
+
+enum { ARGS = 64, ANSWER = 2048 };
+
+/* ---- in the server's process, before it is the server -------------------- */
+
+static _Noreturn void give_up(struct lab_server *server, const char *what)
+{
+    snprintf(server->failure, sizeof(server->failure), "%s: %s", what,
+             strerror(errno));
+    _exit(127);
+}
+
+struct argv {
+    const char *arg[ARGS + 1];
+    size_t len;
+};
+
+static void add(struct argv *argv, const char *arg)
+{
+    if (argv->len < ARGS)
+        argv->arg[argv->len++] = arg;
+}
+
+static void add_list(struct argv *argv, const char *const *list)
+{
+    for (; list && *list; list++)
+        add(argv, *list);
+}
+
+/* Its memory is not freed: the process is about to execute the server. */
+static void add_print(struct argv *argv, const char *fmt, ...)
+{
+    char *text;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        _exit(127);
+    add(argv, text);
+}
+
+static void execute(const struct launch *launch, const struct argv *argv)
+{
+    execv(argv->arg[0], (char *const *)argv->arg);
+    give_up(launch->server, argv->arg[0]);
+}
+
+static FILE *create(struct lab_server *server, const char *name)
+{
+    char path[RECIPE_PATH];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", server->directory, name);
+    f = fopen(path, "we");
+    if (!f)
+        give_up(server, path);
+    return f;
+}
+
+static void finish(struct lab_server *server, FILE *f)
+{
+    if (fclose(f))
+        give_up(server, server->directory);
+}
+
+void recipe_run(void *arg)
+{
+    const struct launch *launch = arg;
+    struct lab_server *server = launch->server;
+    FILE *log;
+
+    /* mkdtemp() writes the name before it makes the directory. */
+    if (!mkdtemp(server->directory))
+        give_up(server, server->directory);
+    log = create(server, "log");
+    dup2(fileno(log), 1);
+    dup2(fileno(log), 2);
+    launch->recipe->execute(launch);
+}
+
+/* ---- Redis --------------------------------------------------------------- */
+
+static void execute_redis(const struct launch *launch)
+{
+    static const char *const plain[] = {
+        "--bind",      "127.0.0.1", "--save",    "", "--appendonly", "no",
+        "--daemonize", "no",        "--logfile", "", NULL,
+    };
+    struct argv argv = {.arg = {launch->program[0]}, .len = 1};
+    FILE *f = create(launch->server, "config");
+
+    /* Not an argument: other users of this machine see those. */
+    fprintf(f, "requirepass %s\nmasterauth %s\n", launch->secret,
+            launch->secret);
+    finish(launch->server, f);
+    add_print(&argv, "%s/config", launch->server->directory);
+    add_list(&argv, plain);
+    add(&argv, "--dir");
+    add(&argv, launch->server->directory);
+    add(&argv, "--port");
+    add_print(&argv, "%d", launch->server->port);
+    add_list(&argv, launch->args);
+    execute(launch, &argv);
+}
+
+static bool redis_answers(const struct lab_server *server)
+{
+    char why[RD_WHY];
+    int status;
+    redisContext *redis = rd_connect(&server->place, &status, why);
+
+    if (redis)
+        redisFree(redis);
+    return redis != NULL;
+}
+
+/* ---- ZooKeeper ----------------------------------------------------------- */
+
+static void write_config(const struct launch *launch)
+{
+    struct lab_server *server = launch->server;
+    FILE *f = create(server, "config");
+
+    /* Short ticks, so that sessions may be as short as other leases: they have
+     * two ticks at the least. ZooKeeper's own default is 3000; 2000 is that of
+     * its sample configuration, which packages install. */
+    fprintf(f,
+            "tickTime=100\ndataDir=%s\n"
+            "clientPort=%d\nclientPortAddress=127.0.0.1\n"
+            "minSessionTimeout=200\nmaxSessionTimeout=400000\n"
+            "maxClientCnxns=0\nadmin.enableServer=false\n"
+            "4lw.commands.whitelist=*\n",
+            server->directory, server->port);
+    for (const char *const *arg = launch->args; arg && *arg; arg++)
+        if (**arg != '-')
+            fprintf(f, "%s\n", *arg);
+    finish(server, f);
+}
+
+static void execute_zookeeper(const struct launch *launch)
+{
+    static const char *const plain[] = {
+        "-XX:TieredStopAtLevel=1", /* it runs for seconds */
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-Xms48m",
+        "-Xmx256m",
+        "-Djute.maxbuffer=8388608", /* thousands of waiters are one answer */
+        "-Dzookeeper.jmx.log4j.disable=true",
+        "-Dzookeeper.preAllocSize=1024",
+        "-Dzookeeper.forceSync=no",
+        "-Dznode.container.checkIntervalMs=300",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        NULL,
+    };
+    struct argv argv = {.arg = {launch->program[0]}, .len = 1};
+
+    write_config(launch);
+    add_list(&argv, plain);
+    for (const char *const *arg = launch->args; arg && *arg; arg++)
+        if (**arg == '-')
+            add(&argv, *arg);
+    add(&argv, "-cp");
+    add(&argv, CLASSPATH);
+    add(&argv, "org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    add_print(&argv, "%s/config", launch->server->directory);
+    execute(launch, &argv);
+}
+
+/* What a server says to that, before it closes the connection. */
+static void ask(const struct lab_server *server, const char *words,
+                char text[ANSWER])
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)server->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval patience = {.tv_usec = 200000}; /* and it is asked again */
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ssize_t n = (ssize_t)strlen(words);
+    size_t len = 0;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    if (fd >= 0 && !connect(fd, (struct sockaddr *)&in, sizeof(in)) &&
+        send(fd, words, (size_t)n, MSG_NOSIGNAL) == n)
+        for (; n > 0 && len + 1 < ANSWER; len += n > 0 ? (size_t)n : 0)
+            n = read(fd, text + len, ANSWER - 1 - len);
+    text[len] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* It says which mode it is in once it serves. */
+static bool zookeeper_answers(const struct lab_server *server)
+{
+    char text[ANSWER];
+
+    ask(server, "srvr", text);
+    return strstr(text, "Mode: ") != NULL;
+}
+
+/* ---- etcd ---------------------------------------------------------------- */
+
+static void execute_etcd(const struct launch *launch)
+{
+    static const char *const plain[] = {
+        /* So that leases may be as short as other ones: etcd raises them to
+         * one and a half election timeouts, in whole seconds. */
+        "--heartbeat-interval=10",
+        "--election-timeout=100",
+        "--logger=zap",
+        "--log-level=error",
+        NULL,
+    };
+    struct argv argv = {.arg = {launch->program[0]}, .len = 1};
+    const char *directory = launch->server->directory;
+    int port = launch->server->port;
+
+    if (chdir(directory) || chdir(".."))
+        give_up(launch->server, directory);
+    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* else it refuses there */
+    add_print(&argv, "--name=m%d", port);
+    add_print(&argv, "--data-dir=%s/data", directory);
+    add_print(&argv, "--listen-client-urls=http://127.0.0.1:%d", port);
+    add_print(&argv, "--advertise-client-urls=http://127.0.0.1:%d", port);
+    add_print(&argv, "--listen-peer-urls=" RECIPE_PEER, port);
+    add_print(&argv, "--initial-advertise-peer-urls=" RECIPE_PEER, port);
+    add_print(&argv, "--initial-cluster=m%d=" RECIPE_PEER, port, port);
+    add_list(&argv, plain);
+    add_list(&argv, launch->args);
+    execute(launch, &argv);
+}
+
+/* It has a leader. */
+static bool etcd_answers(const struct lab_server *server)
+{
+    char text[ANSWER];
+
+    ask(server, "GET /health HTTP/1.0\r\n\r\n", text);
+    return strstr(text, "\"health\":\"true\"") != NULL;
+}
+
+bool lab_etcd_leads(const struct lab_server *member)
+{
+    static const char own[] = "\"member_id\":\"", leader[] = "\"leader\":\"";
+    char text[ANSWER];
+    const char *a, *b;
+
+    ask(member,
+        "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
+        text);
+    a = strstr(text, own);
+    b = strstr(text, leader);
+    return a && b &&
+           strtoull(a + sizeof(own) - 1, NULL, 10) ==
+               strtoull(b + sizeof(leader) - 1, NULL, 10);
+}
+
+/* ---- MariaDB ------------------------------------------------------------- */
+
+/* The files of a new server, and the server, are made with the same ones. */
+static void add_mariadb(struct argv *argv, const struct launch *launch)
+{
+    static const char *const plain[] = {
+        "--innodb-log-file-size=16M",   "--innodb-buffer-pool-size=32M",
+        "--innodb-flush-method=nosync", "--innodb-flush-log-at-trx-commit=0",
+        "--innodb-doublewrite=0",       "--innodb-use-native-aio=0",
+        "--skip-name-resolve",          NULL,
+    };
+
+    add_print(argv, "--datadir=%s/data", launch->server->directory);
+    add_print(argv, "--tmpdir=%s", launch->server->directory);
+    if (geteuid() == 0) /* it does not run as root unless it is told to */
+        add(argv, "--user=root");
+    add_list(argv, plain);
+}
+
+static void install_mariadb(const struct launch *launch)
+{
+    static const char *const plain[] = {
+        "--no-defaults",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+        NULL,
+    };
+    struct argv argv = {.arg = {launch->program[1]}, .len = 1};
+    int status = 0;
+    pid_t pid;
+
+    add_list(&argv, plain);
+    add_mariadb(&argv, launch);
+    pid = fork();
+    if (pid == 0)
+        execute(launch, &argv);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0 || status)
+        _exit(127); /* the log has the reason */
+}
+
+/* One statement a line. Nothing of it is for replicas. Other users of this
+ * machine reach the port: hence the password. */
+static void write_init(const struct launch *launch)
+{
+    FILE *f = create(launch->server, "init.sql");
+
+    fprintf(f,
+            "SET sql_log_bin = 0;\n"
+            "ALTER USER root@localhost IDENTIFIED BY '%s';\n"
+            "CREATE OR REPLACE USER root@127.0.0.1 IDENTIFIED BY '%s';\n"
+            "GRANT ALL ON *.* TO root@127.0.0.1 WITH GRANT OPTION;\n"
+            "CREATE USER replica@127.0.0.1;\n"
+            "GRANT REPLICATION SLAVE ON *.* TO replica@127.0.0.1;\n"
+            "CREATE DATABASE lab;\n",
+            launch->secret, launch->secret);
+    finish(launch->server, f);
+}
+
+static void execute_mariadb(const struct launch *launch)
+{
+    static const char *const plain[] = {
+        "--socket=socket", /* in the data's directory: its path is short */
+        "--bind-address=127.0.0.1",
+        "--performance-schema=0",
+        "--max-connections=1000",
+        "--skip-log-bin",
+        NULL,
+    };
+    struct argv argv = {.arg = {launch->program[0], "--no-defaults"}, .len = 2};
+
+    install_mariadb(launch);
+    write_init(launch);
+    add_mariadb(&argv, launch);
+    add_list(&argv, plain);
+    add_print(&argv, "--init-file=%s/init.sql", launch->server->directory);
+    add_print(&argv, "--pid-file=%s/pid", launch->server->directory);
+    add_print(&argv, "--port=%d", launch->server->port);
+    add_print(&argv, "--server-id=%d", launch->server->port);
+    add_list(&argv, launch->args);
+    execute(launch, &argv);
+}
+
+static bool mariadb_answers(const struct lab_server *server)
+{
+    char why[SQL_WHY];
+    int status;
+    struct sql *sql = sql_connect(&server->place, &status, why);
+
+    sql_close(sql);
+    return sql != NULL;
+}
+
+/* ---- what is installed --------------------------------------------------- */
+
+/* A file that has a slash is looked for where it says, a program in PATH and
+ * where servers are, which not everybody has in PATH. */
+static bool find(const char *file, char out[RECIPE_PATH])
+{
+    const char *env = getenv("PATH");
+    char path[4096], *rest = NULL;
+
+    snprintf(out, RECIPE_PATH, "%s", file);
+    if (strchr(file, '/'))
+        return access(file, R_OK) == 0;
+    snprintf(path, sizeof(path), "%s:/usr/sbin:/usr/local/sbin:/sbin",
+             env ? env : "/usr/bin:/bin");
+    for (char *dir = strtok_r(path, ":", &rest); dir;
+         dir = strtok_r(NULL, ":", &rest)) {
+        snprintf(out, RECIPE_PATH, "%s/%s", dir, file);
+        if (access(out, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+const struct recipe lab_recipes[LAB_ENGINES] = {
+    [LAB_REDIS] = {"redis",
+                   {{"redis-server", "redis-server", "redis-server"}},
+                   execute_redis,
+                   redis_answers},
+    [LAB_REDLOCK] = {"redlock",
+                     {{"redis-server", "redis-server", "redis-server"}},
+                     NULL,
+                     NULL},
+    [LAB_ZOOKEEPER] = {"zookeeper",
+                       {{"java", "java", "openjdk-17-jre-headless"},
+                        {JAR, "zookeeper", "zookeeper"}},
+                       execute_zookeeper,
+                       zookeeper_answers},
+    [LAB_ETCD] = {"etcd",
+                  {{"etcd", "etcd", "etcd-server"}},
+                  execute_etcd,
+                  etcd_answers},
+    [LAB_MARIADB] = {"mariadb",
+                     {{"mariadbd", "mariadbd", "mariadb-server"},
+                      {"mariadb-install-db", "mariadb-install-db",
+                       "mariadb-server"}},
+                     execute_mariadb,
+                     mariadb_answers},
+};
+
+void recipe_missing(const struct recipe *recipe, char *out, size_t size)
+{
+    char path[RECIPE_PATH];
+
+    for (size_t i = 0; i < RECIPE_FILES && recipe->needs[i].file; i++) {
+        const char *package = recipe->needs[i].package;
+        size_t len = strlen(out);
+
+        if (!find(recipe->needs[i].file, path) && !strstr(out, package))
+            snprintf(out + len, size - len, " %s", package);
+    }
+}
+
+void recipe_find(struct launch *launch)
+{
+    const struct recipe *recipe = launch->recipe;
+
+    for (size_t i = 0; i < RECIPE_FILES && recipe->needs[i].file; i++)
+        if (!find(recipe->needs[i].file, launch->program[i]))
+            lab_die(CLI_UNAVAILABLE, "%s is not installed: apt install %s",
+                    recipe->needs[i].what, recipe->needs[i].package);
+}

@@ -1,0 +1,262 @@
+/* Tidying up after a run; see tidy.h. */
+#include "tidy.h"
+
+#include "../runner/keeper.h"
+#include "redis.h"
+#include "sql.h"
+
+#include <mysqld_error.h>
+#include <string.h>
+
+enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
+
+/* What begins with this is of the run; it ends with a separator. */
+struct tidy {
+    struct lab_place place;
+    char prefix[96];
+    char names[96]; /* the same, of locks in MariaDB */
+};
+
+static int say(const struct tidy *tidy, const char *why)
+{
+    fprintf(stderr,
+            "holdfast lab: %s: what has \"%s\" in its name could not be "
+            "removed: %s\n",
+            tidy->place.name, tidy->prefix, why);
+    return -1;
+}
+
+/* ---- Redis --------------------------------------------------------------- */
+
+static redisReply *scan(redisContext *redis, const char *cursor,
+                        const char *prefix)
+{
+    redisReply *reply =
+        redisCommand(redis, "SCAN %s MATCH *%s* COUNT 1000", cursor, prefix);
+
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+        return reply;
+    if (!reply || reply->type != REDIS_REPLY_ERROR)
+        snprintf(redis->errstr, sizeof(redis->errstr), "no answer to SCAN");
+    else
+        snprintf(redis->errstr, sizeof(redis->errstr), "%s", reply->str);
+    freeReplyObject(reply);
+    return NULL;
+}
+
+/* All keys once. How many there were; -1: redis->errstr says why. */
+static long sweep(redisContext *redis, const char *prefix)
+{
+    char cursor[32] = "0";
+    long n = 0;
+
+    do {
+        redisReply *reply = scan(redis, cursor, prefix);
+        const redisReply *keys;
+
+        if (!reply)
+            return -1;
+        keys = reply->element[1];
+        for (size_t i = 0; i < keys->elements; i++, n++)
+            freeReplyObject(redisCommand(redis, "UNLINK %b",
+                                         keys->element[i]->str,
+                                         (size_t)keys->element[i]->len));
+        snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
+        freeReplyObject(reply);
+    } while (strcmp(cursor, "0") != 0);
+    return n;
+}
+
+/* Until there are none: a command of a process that was killed may still have
+ * been on its way. */
+static int clean_redis(void *arg)
+{
+    const struct tidy *tidy = arg;
+    char why[RD_WHY];
+    int status, passes = 10;
+    redisContext *redis = rd_connect(&tidy->place, &status, why);
+    long n = 1;
+
+    if (!redis)
+        return say(tidy, why);
+    while (n > 0 && passes--)
+        n = sweep(redis, tidy->prefix);
+    if (n)
+        say(tidy, n > 0 ? "UNLINK does not remove them" : redis->errstr);
+    redisFree(redis);
+    return n ? -1 : 0;
+}
+
+static void check_redis(const struct tidy *tidy)
+{
+    redisContext *redis = rd_open(&tidy->place);
+
+    /* The rights that are needed to remove what the lab makes. */
+    freeReplyObject(rd_ask(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
+    rd_number(redis, "UNLINK %s", tidy->prefix);
+    redisFree(redis);
+}
+
+/* ---- MariaDB ------------------------------------------------------------- */
+
+/* A statement of a process that was killed may still be executed, and make the
+ * table that has just been dropped, or the row of a lock, whose name is in
+ * hexadecimal there. */
+static void await_others(struct sql *sql, const struct tidy *tidy)
+{
+    char statement[STATEMENT];
+    int64_t others = 1;
+
+    snprintf(statement, sizeof(statement),
+             "SELECT COUNT(*) FROM information_schema.processlist "
+             "WHERE id <> CONNECTION_ID() AND (LOCATE('%s', info) OR "
+             "LOCATE(LOWER(HEX('%s')), LOWER(info)))",
+             tidy->prefix, tidy->names);
+    for (int i = 0; others && i < PAUSES; i++) {
+        if (i)
+            lab_sleep_ms(PAUSE_MS);
+        if (sql_send(sql, statement, &others))
+            return;
+    }
+}
+
+/* 0, or the error. A table may refer to another one, in whichever order. */
+static unsigned drop_tables(struct sql *sql, const char *prefix)
+{
+    char find[STATEMENT];
+    const char *const statements[] = {
+        "SET SESSION lock_wait_timeout = 20, foreign_key_checks = 0",
+        find,
+        "PREPARE tidy FROM @tidy",
+        "EXECUTE tidy",
+        NULL,
+    };
+
+    snprintf(find, sizeof(find),
+             "SET @tidy = COALESCE((SELECT CONCAT('DROP TABLE IF EXISTS ', "
+             "GROUP_CONCAT('`', table_name, '`')) "
+             "FROM information_schema.tables WHERE table_schema = DATABASE() "
+             "AND LEFT(table_name, %zu) = '%s'), 'DO 0')",
+             strlen(prefix), prefix);
+    for (const char *const *at = statements; *at; at++) {
+        unsigned error = sql_send(sql, *at, NULL);
+
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+/* 0, or the error. The tables are the library's, and stay, if there are any. */
+static unsigned delete_locks(struct sql *sql, const char *names)
+{
+    static const char *const tables[] = {"locks", "holds", "requests",
+                                         "values"};
+    char statement[STATEMENT];
+    unsigned error = 0;
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !error; i++) {
+        snprintf(statement, sizeof(statement),
+                 "DELETE FROM holdfast_%s WHERE name LIKE '%s%%'", tables[i],
+                 names);
+        error = sql_send(sql, statement, NULL);
+        if (error == ER_NO_SUCH_TABLE)
+            error = 0;
+    }
+    return error;
+}
+
+static int clean_mariadb(void *arg)
+{
+    const struct tidy *tidy = arg;
+    char why[SQL_WHY];
+    int status;
+    struct sql *sql = sql_connect(&tidy->place, &status, why);
+    unsigned error;
+
+    if (!sql)
+        return say(tidy, why);
+    await_others(sql, tidy);
+    error = drop_tables(sql, tidy->prefix);
+    if (!error)
+        error = delete_locks(sql, tidy->names);
+    if (error)
+        say(tidy, sql_error(sql));
+    sql_close(sql);
+    return error ? -1 : 0;
+}
+
+/* Whether it may drop is told before whether there is such a table. */
+static void check_mariadb(const struct tidy *tidy)
+{
+    struct sql *sql = sql_open(&tidy->place);
+
+    if (sql_try(sql, "DROP TABLE %srights", tidy->prefix) != ER_BAD_TABLE_ERROR)
+        sql_fail(sql, "DROP TABLE");
+    sql_close(sql);
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static bool is_known(const struct lab_place *place)
+{
+    static char known[PLACES][sizeof(place->url)];
+    static size_t len;
+
+    for (size_t i = 0; i < len; i++)
+        if (!strcmp(known[i], place->url))
+            return true;
+    if (len == PLACES)
+        lab_die(CLI_USAGE, "more than %d places", PLACES);
+    memcpy(known[len++], place->url, sizeof(place->url));
+    return false;
+}
+
+static void tidy_redis(struct lab *lab, struct tidy *tidy)
+{
+    lab_name(lab, "", tidy->prefix);
+    check_redis(tidy);
+    keeper_start(clean_redis, tidy);
+}
+
+/* Each of its servers, by the URL that it would have alone. */
+static void tidy_redlock(struct lab *lab, const struct lab_place *place)
+{
+    struct tidy tidy = {.place = *place};
+    const char *host = strstr(place->url, "://"), *end, *user;
+    const char *scheme =
+        strstr(place->url, "tls=yes") ? "rediss" : "redis"; /* none has TLS */
+
+    if (!host)
+        return; /* places_check() tells */
+    user = host += 3;
+    end = host + strcspn(host, "/?");
+    for (const char *at = host; at < end; at++)
+        if (*at == '@')
+            host = at + 1;
+    for (const char *at = host; at < end; at += strcspn(at, ",/?") + 1) {
+        snprintf(tidy.place.url, sizeof(tidy.place.url), "%s://%.*s%.*s%s",
+                 scheme, (int)(host - user), user, (int)strcspn(at, ",/?"), at,
+                 end);
+        tidy_redis(lab, &tidy);
+    }
+    explicit_bzero(&tidy, sizeof(tidy));
+}
+
+void lab_place_tidy(struct lab *lab, const struct lab_place *place)
+{
+    struct tidy tidy = {.place = *place};
+
+    if (!place->given || is_known(place))
+        return;
+    if (place->engine == LAB_REDIS) {
+        tidy_redis(lab, &tidy);
+    } else if (place->engine == LAB_REDLOCK) {
+        tidy_redlock(lab, place);
+    } else if (place->engine == LAB_MARIADB) {
+        lab_table(lab, "", tidy.prefix);
+        lab_name(lab, "", tidy.names);
+        check_mariadb(&tidy);
+        keeper_start(clean_mariadb, &tidy);
+    }
+}

@@ -1,0 +1,229 @@
+/* The verbs of a lock for programs with a loop of their own. */
+#include "core/client.h"
+
+int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
+                    hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    struct hf__async *a = lock->async;
+    int rc;
+
+    if (a && a->busy)
+        return hf__fail(err, HF_EBUSY,
+                        "a verb of this handle is under way already");
+    if (!a) {
+        a = hf__alloc(c, sizeof(*a));
+        if (!a)
+            return hf__fail(err, HF_ENOMEM, "out of memory");
+        hf__mutex_lock(&c->mu);
+        rc = hf__timers_reserve(c, &c->timers);
+        hf__mutex_unlock(&c->mu);
+        if (rc) {
+            hf__free(c, a);
+            return hf__fail(err, rc, "out of memory");
+        }
+        a->lock = lock;
+        a->waiter.state = HF__W_FINISHED;
+        lock->async = a;
+    }
+    a->done = done;
+    a->arg = arg;
+    a->busy = true;
+    lock->waits++;
+    return 0;
+}
+
+void hf__async_undo(hf_lock *lock)
+{
+    lock->async->busy = false;
+    lock->waits--;
+}
+
+int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
+{
+    int rc = hf__lock_check(lock, err);
+
+    if (rc)
+        return rc;
+    if (!done.lock)
+        return hf__fail(err, HF_EINVAL, "done is NULL");
+    if (!lock->owner)
+        return hf__fail(err, HF_EINVAL,
+                        "asynchronous verbs need HF_OWNER_HANDLE");
+    return 0;
+}
+
+void hf__async_finish(struct hf__async *a, int result)
+{
+    hf_client *c = a->lock->name->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__engine_callback_locked(c, a, result);
+    hf__mutex_unlock(&c->mu);
+}
+
+static void enter_async(hf_lock *lock, struct hf__async *a,
+                        const hf_acquire_options *opt, hf__time now)
+{
+    hf_client *c = lock->name->client;
+    int rc;
+
+    a->grace = hf__answer_by(c, opt->wait_ms, now);
+    a->since = now;
+    hf__count_wait(c, lock->name->remote.kind);
+    hf__mutex_lock(&c->mu);
+    a->acquires = true;
+    c->async_waits++;
+    if (opt->wait_ms != HF_FOREVER)
+        hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
+    hf__mutex_unlock(&c->mu);
+    rc = hf__enter(a->line, &a->waiter, now);
+    if (rc != HF__PENDING && a->acquires) { /* else hf__name_wake did it */
+        a->waiter.state = HF__W_FINISHED;
+        hf__async_finish(a, rc);
+    }
+    hf__mutex_lock(&c->mu);
+    hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
+    hf__mutex_unlock(&c->mu);
+}
+
+/* name->mu is held. */
+static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
+                         union hf__done done, void *arg, hf_error *err)
+{
+    hf__time now = hf__now();
+    struct hf__waiter w = {.is_async = true};
+    struct hf__name *line;
+    int rc = hf__async_begin(lock, done, arg, err);
+
+    if (rc)
+        return rc;
+    hf__acquire_fill(lock, opt, &w);
+    rc = hf__line_for(lock, &w, opt->mode, now, &line, err);
+    if (rc) {
+        hf__async_undo(lock);
+        return rc;
+    }
+    lock->async->waiter = w;
+    lock->async->line = line;
+    enter_async(lock, lock->async, opt, now);
+    hf__line_rest(line);
+    return 0;
+}
+
+int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                      union hf__done done, void *arg, hf_error *err)
+{
+    HF__UNCANCELLED;
+    int rc = hf__async_check(lock, done, err);
+
+    if (!rc)
+        rc = hf__acquire_check_options(lock, opt, err);
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    hf__lock_heard(lock);
+    rc = begin_acquire(lock, opt, done, arg, err);
+    if (rc)
+        hf__count_failed(lock);
+    hf__name_unlock(lock->name);
+    return rc;
+}
+
+int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
+                          hf_done_fn done, void *arg, hf_error *err)
+{
+    return hf__acquire_async(lock, opt ? opt : &hf__acquire_default,
+                             (union hf__done){done}, arg, err);
+}
+
+/* name->mu is held. */
+static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
+                         hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    int rc = hf__async_begin(lock, (union hf__done){done}, arg, err), released;
+    struct hf__async *a = lock->async;
+
+    if (rc)
+        return rc;
+    a->releaser = (struct hf__releaser){.async = a};
+    a->waiter.state = HF__W_FINISHED;
+    a->line = hf__line_held(lock->name, lock->owner);
+    released = hf__release(a->line, lock->owner, &a->releaser);
+    hf__lock_released(lock, released);
+    if (released == HF__PENDING) {
+        hf__keeper_timer(c, &a->timer, hf__patience(c));
+    } else if (!a->releaser.settled) {
+        /* Otherwise the callback is queued, and a->result is being read. */
+        a->releaser.settled = true;
+        hf__async_finish(a, released);
+    }
+    hf__see_to_it(c);
+    return 0;
+}
+
+int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
+                          hf_error *err)
+{
+    HF__UNCANCELLED;
+    int rc = hf__async_check(lock, (union hf__done){done}, err);
+
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    rc = begin_release(lock, done, arg, err);
+    hf__name_unlock(lock->name); /* and it may be gone */
+    return rc;
+}
+
+void hf__async_give_up(struct hf__async *a)
+{
+    hf_client *c = a->lock->name->client;
+    bool waits = a->releaser.async && !a->releaser.settled;
+
+    if (waits) {
+        hf__releaser_forget(a->line, &a->releaser);
+        a->releaser.settled = true;
+    }
+    hf__mutex_lock(&c->mu);
+    if (a->talk.flight && !a->talk.flight->delivered) {
+        a->talk.flight->async = NULL; /* delivery frees it from now on */
+        hf__give_up_locked(c, &a->talk.flight->req);
+        a->talk.flight = NULL;
+        waits = true;
+    }
+    if (waits)
+        hf__engine_callback_locked(c, a, HF_EUNKNOWN);
+    hf__mutex_unlock(&c->mu);
+}
+
+void hf__async_leave(struct hf__async *a, int code, hf__time now)
+{
+    hf__gate_leave(&a->line->gate, &a->waiter, code, hf__name_wake);
+    a->lock->acquiring = false;
+    hf__name_run(a->line, now);
+    hf__async_finish(a, code);
+}
+
+int hf_lock_cancel(hf_lock *lock)
+{
+    HF__UNCANCELLED;
+    struct hf__async *a;
+    int rc = hf__lock_check(lock, NULL);
+
+    if (!rc)
+        rc = hf__lock_enter(lock, NULL);
+    if (rc)
+        return rc;
+    a = lock->async;
+    if (a && a->busy && a->waiter.state != HF__W_FINISHED)
+        hf__async_leave(a, HF_ECANCELED, hf__now());
+    else if (a && a->busy)
+        hf__async_give_up(a);
+    hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
+    hf__name_unlock(lock->name);
+    return 0;
+}

@@ -1,0 +1,126 @@
+/* A write hold becomes a read hold, with nobody between. */
+#include "core/client.h"
+
+/* Does the caller write? */
+static int check(const hf_lock *lock, hf_error *err)
+{
+    struct hf__name *held;
+    int rc = hf__line_check(lock, &held, err);
+
+    if (rc)
+        return rc;
+    if (held->remote.kind != HF_RWLOCK)
+        return hf__fail(err, HF_ENOTSUP,
+                        "only the write hold of a read-write lock can be "
+                        "downgraded");
+    if (held != lock->name)
+        return hf__fail(err, HF_ENOTOWNER, "the caller reads already");
+    return 0;
+}
+
+/* The hold is that of another line from here on, whatever the server will
+ * say. */
+static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    struct hf__thread *thread;
+    hf__time now = hf__now();
+    struct hf__flight *f;
+    int rc = check(lock, err);
+
+    if (rc)
+        return rc;
+    (void)hf__owner_of(lock, &thread);
+    f = hf__query_about(lock, HF__DOWNGRADE, err);
+    if (!f)
+        return HF_ENOMEM;
+    rc = hf__line_downgrade(lock->name, thread, now, &t->line, err);
+    if (rc) {
+        hf__flight_free(c, f);
+        return rc;
+    }
+    t->hold_id = t->line->gate.lease.hold_id;
+    f->req.hold_id = t->hold_id;
+    f->req.lease_ms = t->line->gate.lease.lease_ms;
+    f->query.line = &lock->name->remote;
+    f->query.into = &t->line->remote;
+    hf__talk_ask(c, t, f);
+    hf__name_run(lock->name, now); /* the next writer asks after it */
+    hf__name_run(t->line, now);
+    return 0;
+}
+
+/* For how long a renewal shall be that changes nothing. */
+static int64_t as_before_ms(const struct hf__lease *l, hf__time now)
+{
+    if (l->fixed && l->session)
+        return 0; /* as it is */
+    return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
+}
+
+/* The answer was lost. A renewal tells the server the same. */
+static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    const struct hf__lease *l = &t->line->gate.lease;
+    hf__time now = hf__now();
+    int64_t ms = as_before_ms(l, now);
+    uint64_t owner = hf__owner_of(lock, NULL);
+    int rc;
+
+    if (!hf__talk_may_go_on(lock, t))
+        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+    rc = hf__talk_check(lock, t);
+    if (!rc && !ms && !l->session)
+        return hf__fail_loss(t->line, hf__loss(HF__LOSS_LEASE, l->lease_ms),
+                             err);
+    if (rc) {
+        hf__name_run(t->line, now);
+        return hf__fail_hold(t->line, owner, rc, err);
+    }
+    if (hf__renew_ask(lock->name->client, t, (uint32_t)ms,
+                      l->fixed && !l->session, NULL))
+        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+    return HF__PENDING;
+}
+
+static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
+                 hf_error *err)
+{
+    int rc = f->req.result;
+
+    if (f->req.op == HF__RENEW)
+        return hf__renew_answered(lock, t, f, err);
+    if (rc == HF_EUNKNOWN)
+        return tell_again(lock, t, err);
+    return hf__talk_judge(lock, t, f, rc, err);
+}
+
+/* The caller reads, whatever went wrong: no code may leave that open. */
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
+{
+    int rc = judge(lock, t, f, err);
+
+    if (rc == HF__DONE || rc == HF__PENDING || rc == HF_ELOST ||
+        rc == HF_ENOTOWNER || rc == HF_ECLOSED)
+        return rc;
+    if (err) {
+        err->code = HF_EUNKNOWN;
+        err->may_pass = 0;
+    }
+    return HF_EUNKNOWN;
+}
+
+static const struct hf__verb downgrade = {"the downgrade", begin, answered};
+static const struct hf__talk what = {.verb = &downgrade};
+
+int hf_lock_downgrade(hf_lock *lock, hf_error *err)
+{
+    return hf__talk(lock, &what, err);
+}
+
+int hf_lock_downgrade_async(hf_lock *lock, hf_done_fn done, void *arg,
+                            hf_error *err)
+{
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+}

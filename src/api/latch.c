@@ -1,0 +1,174 @@
+/*
+ * The latch. Its handle is a lock of the kind HF_LATCH, whose lines wait for
+ * the count to be 0 (see backend.h); what changes or reads the count is a
+ * question about the name.
+ */
+#include "core/client.h"
+
+static hf_lock *lock_of(hf_latch *latch)
+{
+    return (hf_lock *)latch;
+}
+
+int hf_latch_new(hf_client *c, const void *name, size_t name_len,
+                 hf_latch **out, hf_error *err)
+{
+    hf_lock_options opt = {
+        .size = sizeof(opt), .kind = HF_LATCH, .flags = HF_OWNER_HANDLE};
+    hf_lock *lock = NULL;
+    int rc = hf__lock_new(c, name, name_len, &opt, HF_LATCH, out ? &lock : NULL,
+                          err);
+
+    if (out)
+        *out = (hf_latch *)lock;
+    return rc;
+}
+
+int hf_latch_free(hf_latch *latch)
+{
+    return hf_lock_free(lock_of(latch));
+}
+
+static int no_latch(hf_error *err)
+{
+    return hf__fail(err, HF_EINVAL, "the latch is NULL");
+}
+
+/* A lost answer is asked for again under the same request id. */
+static int ask(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    struct hf__flight *f = hf__query_about(lock, t->op, err);
+
+    if (!f)
+        return HF_ENOMEM;
+    f->query.count = t->count;
+    f->query.request = t->request;
+    hf__talk_ask(lock->name->client, t, f);
+    return 0;
+}
+
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
+{
+    int rc = f->req.result;
+
+    if (rc == HF_EUNKNOWN && f->query.request && hf__talk_may_go_on(lock, t) &&
+        !ask(lock, t, NULL))
+        return HF__PENDING;
+    if (rc == HF_EBUSY)
+        return hf__fail(err, rc, "the latch is set already: %llu left",
+                        (unsigned long long)f->query.count);
+    if (rc)
+        return hf__fail_word(lock->name->client, &f->why, err, rc);
+    if (t->left)
+        *t->left = f->query.count;
+    return 0;
+}
+
+static const struct hf__verb set = {"the setting", ask, answered};
+static const struct hf__verb down = {"the count-down", ask, answered};
+static const struct hf__verb get = {"the question", ask, answered};
+
+static struct hf__talk to(enum hf__op op, uint64_t count, uint64_t *left)
+{
+    return (struct hf__talk){.verb = op == HF__LATCH_SET    ? &set
+                                     : op == HF__LATCH_DOWN ? &down
+                                                            : &get,
+                             .op = op,
+                             .count = count,
+                             .left = left,
+                             .request = hf__owner_number()};
+}
+
+static int check_args(const hf_latch *latch, const struct hf__talk *what,
+                      hf_error *err)
+{
+    if (!latch)
+        return no_latch(err);
+    if (what->op == HF__LATCH_SET &&
+        (what->count < 1 || what->count > INT32_MAX))
+        return hf__fail(err, HF_EINVAL, "count is %llu; it must be 1 to %d",
+                        (unsigned long long)what->count, INT32_MAX);
+    if (what->op == HF__LATCH_GET && !what->left)
+        return hf__fail(err, HF_EINVAL, "left is NULL");
+    return 0;
+}
+
+static int talk(hf_latch *latch, struct hf__talk what, hf_error *err)
+{
+    int rc = check_args(latch, &what, err);
+
+    return rc ? rc : hf__talk(lock_of(latch), &what, err);
+}
+
+static int talk_async(hf_latch *latch, struct hf__talk what,
+                      hf_latch_done_fn done, void *arg, hf_error *err)
+{
+    int rc = check_args(latch, &what, err);
+
+    return rc ? rc
+              : hf__talk_async(lock_of(latch), &what,
+                               (union hf__done){.latch = done}, arg, err);
+}
+
+int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
+{
+    return talk(latch, to(HF__LATCH_SET, count, NULL), err);
+}
+
+int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
+{
+    return talk(latch, to(HF__LATCH_DOWN, 0, left), err);
+}
+
+int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
+{
+    return talk(latch, to(HF__LATCH_GET, 0, left), err);
+}
+
+int hf_latch_set_async(hf_latch *latch, uint64_t count, hf_latch_done_fn done,
+                       void *arg, hf_error *err)
+{
+    return talk_async(latch, to(HF__LATCH_SET, count, NULL), done, arg, err);
+}
+
+int hf_latch_down_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
+                        void *arg, hf_error *err)
+{
+    return talk_async(latch, to(HF__LATCH_DOWN, 0, left), done, arg, err);
+}
+
+int hf_latch_get_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
+                       void *arg, hf_error *err)
+{
+    return talk_async(latch, to(HF__LATCH_GET, 0, left), done, arg, err);
+}
+
+int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
+                  hf_error *err)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    if (!latch)
+        return no_latch(err);
+    opt.wait_ms = wait_ms;
+    opt.cancel = cancel;
+    return hf_lock_acquire(lock_of(latch), &opt, err);
+}
+
+int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms, hf_latch_done_fn done,
+                        void *arg, hf_error *err)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    if (!latch)
+        return no_latch(err);
+    opt.wait_ms = wait_ms;
+    return hf__acquire_async(lock_of(latch), &opt,
+                             (union hf__done){.latch = done}, arg, err);
+}
+
+int hf_latch_cancel(hf_latch *latch)
+{
+    return latch ? hf_lock_cancel(lock_of(latch)) : HF_EINVAL;
+}

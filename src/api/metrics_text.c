@@ -1,0 +1,262 @@
+/* Metrics in the text format of Prometheus, version 0.0.4. */
+#include "core/client.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct text {
+    char *at; /* NULL: only counted */
+    size_t size, len;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *t,
+                                                      const char *fmt, ...)
+{
+    size_t room = t->len < t->size ? t->size - t->len : 0;
+    va_list ap;
+
+    va_start(ap, fmt);
+    t->len += (size_t)vsnprintf(room ? t->at + t->len : NULL, room, fmt, ap);
+    va_end(ap);
+}
+
+/* ---- labels ------------------------------------------------------------ */
+
+static void put_value(struct text *t, const char *value)
+{
+    for (size_t n; *value; value += n ? n : 1) {
+        n = hf__character((const unsigned char *)value, 4);
+        if (*value == '\n')
+            put(t, "\\n");
+        else if (!n) /* the backslash itself is escaped */
+            put(t, "\\\\x%02x", (unsigned char)*value);
+        else
+            put(t, *value == '"' || *value == '\\' ? "\\%.*s" : "%.*s", (int)n,
+                value);
+    }
+}
+
+/* With one more, unless key is NULL. */
+static void put_labels(struct text *t, const hf_series *s, const char *key,
+                       const char *value)
+{
+    const char *before = "{";
+
+    for (size_t i = 0; i < s->labels_len; i++, before = ",") {
+        put(t, "%s%s=\"", before, s->labels[i].name);
+        put_value(t, s->labels[i].value);
+        put(t, "\"");
+    }
+    if (key)
+        put(t, "%s%s=\"%s\"", before, key, value);
+    if (key || s->labels_len)
+        put(t, "}");
+}
+
+static bool is_label_name(const char *name)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+    return *name && (*name < '0' || *name > '9') &&
+           strspn(name, letters) == strlen(name);
+}
+
+static const char *find_label(const hf_series *s, size_t len, const char *name)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(s->labels[i].name, name) == 0)
+            return s->labels[i].value;
+    return NULL;
+}
+
+static int check_labels(const hf_series *s, hf_error *err)
+{
+    if (s->labels_len && !s->labels)
+        return hf__fail(err, HF_EINVAL, "labels is NULL");
+    for (size_t i = 0; i < s->labels_len; i++) {
+        const char *name = s->labels[i].name;
+
+        if (!name || !s->labels[i].value)
+            return hf__fail(err, HF_EINVAL, "the %s of label %zu is NULL",
+                            name ? "value" : "name", i);
+        if (!is_label_name(name))
+            return hf__fail(err, HF_EINVAL,
+                            "the label name \"%s\" is not valid; it must "
+                            "consist of letters, digits and \"_\", and not "
+                            "begin with a digit",
+                            hf__show(name).text);
+        if (strncmp(name, "__", 2) == 0 || strcmp(name, "le") == 0 ||
+            strcmp(name, "result") == 0)
+            return hf__fail(err, HF_EINVAL,
+                            "the label name \"%s\" is reserved; choose "
+                            "another one",
+                            hf__show(name).text);
+        if (find_label(s, i, name))
+            return hf__fail(err, HF_EINVAL, "the label \"%s\" is given twice",
+                            hf__show(name).text);
+    }
+    return 0;
+}
+
+static bool is_labelled_like(const hf_series *a, const hf_series *b)
+{
+    if (a->labels_len != b->labels_len)
+        return false;
+    for (size_t i = 0; i < a->labels_len; i++) {
+        const char *value = find_label(b, b->labels_len, a->labels[i].name);
+
+        if (!value || strcmp(value, a->labels[i].value) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int check(const hf_series *series, size_t n, hf_error *err)
+{
+    if (!series || !n)
+        return hf__fail(err, HF_EINVAL, "no series were given");
+    for (size_t i = 0; i < n; i++) {
+        const hf_metrics *m = series[i].metrics;
+        int rc;
+
+        if (!m || m->size != sizeof(*m))
+            return hf__fail(err, HF_EINVAL,
+                            "the metrics of series %zu were not filled by "
+                            "hf_client_metrics()",
+                            i);
+        rc = check_labels(&series[i], err);
+        if (rc)
+            return rc;
+        for (size_t j = 0; j < i; j++)
+            if (is_labelled_like(&series[j], &series[i]))
+                return hf__fail(err, HF_EINVAL,
+                                "series %zu and %zu have the same labels", j,
+                                i);
+    }
+    return 0;
+}
+
+/* ---- families ---------------------------------------------------------- */
+
+struct sample {
+    const char *family;
+    const char *result; /* a label, or NULL */
+    size_t offset;      /* of the number, in hf_metrics */
+    const char *type;   /* of the first sample of a family, with: */
+    const char *help;
+};
+
+#define AT(field) offsetof(hf_metrics, field)
+
+/* Those of a family stand together. */
+static const struct sample samples[] = {
+    {"holdfast_acquires_total", "granted", AT(granted), "counter",
+     "Acquires that are over, by result."},
+    {"holdfast_acquires_total", "busy", AT(busy), NULL, NULL},
+    {"holdfast_acquires_total", "timed_out", AT(timed_out), NULL, NULL},
+    {"holdfast_acquires_total", "cancelled", AT(cancelled), NULL, NULL},
+    {"holdfast_acquires_total", "failed", AT(failed), NULL, NULL},
+    {"holdfast_releases_total", NULL, AT(released), "counter",
+     "Acquires that were released."},
+    {"holdfast_holds_lost_total", NULL, AT(lost), "counter",
+     "Holds that ended without a release."},
+    {"holdfast_renewals_total", "confirmed", AT(renewed), "counter",
+     "Renewals of holds, by result."},
+    {"holdfast_renewals_total", "failed", AT(renewals_failed), NULL, NULL},
+    {"holdfast_disconnects_total", NULL, AT(disconnects), "counter",
+     "Times the connection to the server was lost."},
+    {"holdfast_reconnects_total", NULL, AT(reconnects), "counter",
+     "Times the connection to the server was regained."},
+    {"holdfast_held", NULL, AT(held), "gauge", "Holds at present."},
+    {"holdfast_waiting", NULL, AT(waiting), "gauge",
+     "Acquires that wait at present."},
+};
+
+static void put_head(struct text *t, const char *family, const char *type,
+                     const char *help)
+{
+    put(t, "# HELP %s %s\n# TYPE %s %s\n", family, help, family, type);
+}
+
+static void put_sample(struct text *t, const hf_series *s, const char *name,
+                       const char *key, const char *label, uint64_t value)
+{
+    put(t, "%s", name);
+    put_labels(t, s, key, label);
+    put(t, " %llu\n", (unsigned long long)value);
+}
+
+static void put_numbers(struct text *t, const hf_series *series, size_t n)
+{
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
+        const struct sample *s = &samples[i];
+
+        if (s->type)
+            put_head(t, s->family, s->type, s->help);
+        for (size_t j = 0; j < n; j++)
+            put_sample(t, &series[j], s->family, s->result ? "result" : NULL,
+                       s->result,
+                       *(const uint64_t *)((const char *)series[j].metrics +
+                                           s->offset));
+    }
+}
+
+/* A fraction of a second in decimal, whatever the locale. */
+struct seconds {
+    char text[32];
+};
+
+static struct seconds seconds(uint64_t count, uint64_t per_second, int digits)
+{
+    struct seconds s;
+    size_t len =
+        (size_t)snprintf(s.text, sizeof(s.text), "%llu.%0*llu",
+                         (unsigned long long)(count / per_second), digits,
+                         (unsigned long long)(count % per_second));
+
+    while (s.text[len - 1] == '0')
+        s.text[--len] = '\0';
+    if (s.text[len - 1] == '.')
+        s.text[--len] = '\0';
+    return s;
+}
+
+#define WAIT "holdfast_wait_seconds"
+
+static void put_waits(struct text *t, const hf_series *s)
+{
+    const hf_metrics *m = s->metrics;
+
+    for (size_t i = 0; i < HF_WAIT_BUCKETS; i++)
+        put_sample(t, s, WAIT "_bucket", "le",
+                   seconds(m->wait[i].le_us, 1000000, 6).text,
+                   m->wait[i].count);
+    put_sample(t, s, WAIT "_bucket", "le", "+Inf", m->granted);
+    put(t, WAIT "_sum");
+    put_labels(t, s, NULL, NULL);
+    put(t, " %s\n", seconds(m->wait_sum_ns, 1000000000, 9).text);
+    put_sample(t, s, WAIT "_count", NULL, NULL, m->granted);
+}
+
+int hf_metrics_text(const hf_series *series, size_t n, char *buf, size_t size,
+                    hf_error *err)
+{
+    struct text t = {buf, buf ? size : 0, 0};
+    int rc = check(series, n, err);
+
+    if (rc)
+        return rc;
+    put_numbers(&t, series, n);
+    put_head(&t, WAIT, "histogram",
+             "Time from the call of acquire to the grant.");
+    for (size_t i = 0; i < n; i++)
+        put_waits(&t, &series[i]);
+    if (t.len > INT_MAX)
+        return hf__fail(err, HF_EINVAL,
+                        "the text has %zu bytes; at most %d are supported",
+                        t.len, INT_MAX);
+    return (int)t.len;
+}

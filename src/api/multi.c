@@ -1,0 +1,246 @@
+/*
+ * Several locks at once. They are taken one after the other in one order that
+ * every process finds by itself (by name, then kind, then the place), and
+ * given back in the other; nobody who follows it can be part of a circle. Of
+ * one lock the write comes first: a read within it is possible.
+ */
+#include "core/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_name(const void *a, const void *b)
+{
+    const hf_lock *x = ((const hf_part *)a)->lock;
+    const hf_lock *y = ((const hf_part *)b)->lock;
+    const struct hf__remote *p = &x->name->remote, *q = &y->name->remote;
+    size_t len = p->name_len < q->name_len ? p->name_len : q->name_len;
+    int rc = memcmp(p->name, q->name, len);
+
+    if (!rc)
+        rc = (int)p->name_len - (int)q->name_len;
+    if (!rc)
+        rc = (int)p->kind - (int)q->kind;
+    if (!rc)
+        rc = strcmp(x->name->client->place, y->name->client->place);
+    return rc;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    int rc = by_name(a, b);
+
+    return rc ? rc
+              : (int)((const hf_part *)a)->mode -
+                    (int)((const hf_part *)b)->mode;
+}
+
+/* Two who take some permits each, and then some more, may wait for each other.
+ */
+static int check_sorted(const hf_part *parts, size_t n, hf_error *err)
+{
+    for (size_t i = 1; i < n; i++)
+        if (parts[i].lock->name->remote.kind == HF_SEMAPHORE &&
+            !by_name(&parts[i - 1], &parts[i]))
+            return hf__fail(err, HF_EINVAL,
+                            "a semaphore is there twice; give it one part with "
+                            "all the permits");
+    return 0;
+}
+
+static int check(const hf_part *parts, size_t n, hf_error *err)
+{
+    if (!parts || !n)
+        return hf__fail(err, HF_EINVAL,
+                        "no locks were given; there must be at least one part");
+    for (size_t i = 0; i < n; i++)
+        if (!parts[i].lock)
+            return hf__fail(err, HF_EINVAL, "lock %zu is NULL", i);
+    return 0;
+}
+
+/* Until when the servers' answers are waited for: all parts together, as one
+ * verb. */
+static hf__time latest_of(const hf_part *part, const hf_acquire_options *opt,
+                          hf__time until)
+{
+    if (until == HF__NEVER)
+        return HF__NEVER;
+    if (opt->wait_ms)
+        return until + HF__GRACE_MS * HF__MS;
+    return hf__answer_by(part->lock->name->client, 0, until);
+}
+
+static int take(const hf_part *part, const hf_acquire_options *opt,
+                hf__time until, hf_error *err)
+{
+    hf_acquire_options one = *opt;
+    hf__time latest = latest_of(part, opt, until);
+    int rc;
+
+    one.mode = part->mode;
+    one.permits = part->permits;
+
+    if (until != HF__NEVER) {
+        hf__time left = until - hf__now();
+
+        /* A look is always allowed: the first may have used the time up. */
+        one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
+    }
+    rc = hf__acquire_by(part->lock, &one, latest, err);
+    if (opt->wait_ms &&
+        (rc == HF_EBUSY || (rc == HF_EBACKEND && hf__now() >= latest)))
+        rc = hf__fail(err, HF_ETIMEDOUT,
+                      "\"%s\" was not granted within %lld ms, which are for "
+                      "all together%s",
+                      hf__name_shown(part->lock->name).text,
+                      (long long)opt->wait_ms,
+                      hf__trouble(part->lock->name->client).text);
+    return rc;
+}
+
+static void give_back(const hf_part *parts, size_t n)
+{
+    while (n--)
+        hf_lock_release_nowait(parts[n].lock, NULL);
+}
+
+/* A hold that was got first may be lost before the last one is there. */
+static int still_held(const hf_part *parts, size_t n, hf_error *err)
+{
+    hf_error why = HF_ERROR_INIT;
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = hf_lock_explain(parts[i].lock, &why);
+    if (rc && err)
+        *err = why;
+    return rc;
+}
+
+static int take_all(const hf_part *sorted, size_t n,
+                    const hf_acquire_options *opt, hf__time until,
+                    hf_error *err)
+{
+    size_t got = 0;
+    int rc = 0;
+
+    while (got < n && !(rc = take(&sorted[got], opt, until, err)))
+        got++;
+    if (!rc)
+        rc = still_held(sorted, n, err);
+    if (rc)
+        give_back(sorted, got);
+    return rc;
+}
+
+int hf_lock_acquire_all(const hf_part *parts, size_t n,
+                        const hf_acquire_options *opt, hf_error *err)
+{
+    HF__UNCANCELLED;
+    hf__time until = HF__NEVER;
+    hf_client *c;
+    hf_part *sorted;
+    int rc = check(parts, n, err);
+
+    if (rc)
+        return rc;
+    opt = opt ? opt : &hf__acquire_default;
+    if (opt->size == sizeof(*opt) && opt->wait_ms >= 0 &&
+        opt->wait_ms <= HF_TIME_MAX_MS)
+        until = hf__now() + opt->wait_ms * HF__MS;
+    c = parts[0].lock->name->client;
+    rc = hf__client_usable(c, err);
+    if (rc)
+        return rc;
+    sorted = hf__alloc(c, n * sizeof(*sorted));
+    if (!sorted)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    memcpy(sorted, parts, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_turn);
+    rc = check_sorted(sorted, n, err);
+    if (!rc)
+        rc = take_all(sorted, n, opt, until, err);
+    hf__free(c, sorted);
+    return rc;
+}
+
+/* Whose time is over first; NULL: there is none left. So nobody who closes one
+ * client waits for the server of another for longer than for its own. */
+static struct hf__releasing *soonest(struct hf__releasing *all, size_t n)
+{
+    struct hf__releasing *first = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (all[i].lock && (!first || all[i].until < first->until))
+            first = &all[i];
+    return first;
+}
+
+static int ask_all(const hf_part *parts, size_t n, struct hf__releasing *all,
+                   hf_error *err)
+{
+    int first = 0;
+
+    while (n--) {
+        int rc = hf__release_begin(parts[n].lock, &all[n], first ? NULL : err);
+
+        if (rc == HF__PENDING)
+            continue;
+        all[n].lock = NULL;
+        first = first ? first : rc;
+    }
+    return first;
+}
+
+static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
+{
+    struct hf__releasing *r = soonest(all, n);
+    int first = 0;
+
+    /* While we drive one client nobody drives the others. */
+    for (size_t i = 0; r && i < n; i++)
+        if (all[i].lock && all[i].lock->name->client != r->lock->name->client)
+            hf__see_to_it(all[i].lock->name->client);
+    for (; r; r = soonest(all, n)) {
+        int rc = hf__release_end(r, first ? NULL : err);
+
+        r->lock = NULL;
+        first = first ? first : rc;
+    }
+    return first;
+}
+
+static int release(const hf_part *parts, size_t n, struct hf__releasing *all,
+                   hf_error *err)
+{
+    int rc = ask_all(parts, n, all, err);
+    int later = wait_for_all(all, n, rc ? NULL : err);
+
+    return rc ? rc : later;
+}
+
+#define FEW 8
+
+int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
+{
+    HF__UNCANCELLED;
+    struct hf__releasing few[FEW], *all = few;
+    hf_hooks hooks;
+    int rc = check(parts, n, err), later;
+
+    if (rc)
+        return rc;
+    /* What is released may be gone, with its client. */
+    hooks = parts[0].lock->name->client->hooks;
+    if (n > FEW)
+        all = hf__alloc(parts[0].lock->name->client, n * sizeof(*all));
+    for (; !all && n > FEW; n -= FEW) { /* out of memory: some at a time */
+        later = release(parts + n - FEW, FEW, few, rc ? NULL : err);
+        rc = rc ? rc : later;
+    }
+    later = release(parts, n, all ? all : few, rc ? NULL : err);
+    if (all != few)
+        hf__free_by(&hooks, all);
+    return rc ? rc : later;
+}

@@ -1,0 +1,112 @@
+/* A value that is written by the server that keeps the lock, for its holder
+ * alone. */
+#include "core/client.h"
+
+#include <string.h>
+
+/* What is sent: the key stands behind the flight, the value behind the key. */
+static struct hf__flight *make(hf_client *c, const struct hf__put *p,
+                               hf_error *err)
+{
+    struct hf__flight *f =
+        hf__flight_new(c, HF__PUT, p->key_len + 1 + p->value_len, err);
+    char *text;
+
+    if (!f)
+        return NULL;
+    text = (char *)(f + 1);
+    memcpy(text, p->key, p->key_len);
+    if (p->value_len)
+        memcpy(text + p->key_len + 1, p->value, p->value_len);
+    f->query.name = text;
+    f->query.name_len = p->key_len;
+    f->query.value = text + p->key_len + 1;
+    f->query.value_len = p->value_len;
+    return f;
+}
+
+static int check_key(struct hf__put *p, hf_error *err)
+{
+    int rc = hf__name_valid(p->key, &p->key_len, NULL);
+
+    if (!p->key)
+        return hf__fail(err, rc, "key is NULL");
+    if (rc && (!p->key_len || p->key_len > HF_NAME_MAX))
+        return hf__fail(err, rc, "key has %zu bytes; it must have 1 to %d",
+                        p->key_len, HF_NAME_MAX);
+    return rc ? hf__fail(err, rc, "key has a NUL in it") : 0;
+}
+
+static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
+{
+    const hf_client *c = lock->name->client;
+    int rc = check_key(p, err);
+
+    if (rc)
+        return rc;
+    if (p->value_len && !p->value)
+        return hf__fail(err, HF_EINVAL,
+                        "value is NULL, and value_len is %zu; it must be 0",
+                        p->value_len);
+    if (p->value_len > HF_PUT_MAX)
+        return hf__fail(err, HF_EINVAL,
+                        "value has %zu bytes; it must have at most %d",
+                        p->value_len, HF_PUT_MAX);
+    if (!(c->caps[lock->name->remote.kind] & HF_CAP_PUT))
+        return hf__fail(err, HF_ENOTSUP,
+                        "the %s backend has no guarded writes (HF_CAP_PUT)",
+                        c->be->name);
+    return 0;
+}
+
+static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    struct hf__put p = *t->put;
+    struct hf__flight *f;
+    int rc = check(lock, &p, err);
+
+    t->put = NULL; /* the caller's, and is copied */
+    if (!rc)
+        rc = hf__line_check(lock, &t->line, err);
+    if (rc)
+        return rc;
+    f = make(lock->name->client, &p, err);
+    if (!f)
+        return HF_ENOMEM;
+    t->hold_id = t->line->gate.lease.hold_id;
+    f->req.hold_id = t->hold_id;
+    f->query.line = &t->line->remote;
+    hf__talk_ask(lock->name->client, t, f);
+    return 0;
+}
+
+static int answered(hf_lock *lock, struct hf__talk *t,
+                    const struct hf__flight *f, hf_error *err)
+{
+    int rc = f->req.result;
+
+    if (rc == HF_ENOTOWNER)
+        return hf__talk_lost(lock, t, err);
+    return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
+}
+
+static const struct hf__verb put = {"the write", begin, answered};
+
+int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
+                const void *value, size_t value_len, hf_error *err)
+{
+    struct hf__put p = {key, key_len, value, value_len};
+    struct hf__talk what = {.verb = &put, .put = &p};
+
+    return hf__talk(lock, &what, err);
+}
+
+int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
+                      const void *value, size_t value_len, hf_done_fn done,
+                      void *arg, hf_error *err)
+{
+    struct hf__put p = {key, key_len, value, value_len};
+    struct hf__talk what = {.verb = &put, .put = &p};
+
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+}

@@ -1,0 +1,170 @@
+/*
+ * Verbs that are a question and its answer: renew, downgrade, put, those of a
+ * latch. Both forms take the same steps; only who waits is another.
+ */
+#include "core/client.h"
+
+void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
+{
+    hf__mutex_lock(&c->mu);
+    t->flight = f;
+    f->sleeper = t->sleeper;
+    f->async = t->async;
+    if (f->req.op != HF__DOWNGRADE)
+        f->req.meant_until = t->until;
+    hf__mutex_unlock(&c->mu);
+    if (t->async)
+        hf__keeper_timer(c, &t->async->timer, t->until);
+    hf__flight_submit(c, f);
+}
+
+int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    struct hf__flight *f = t->flight;
+    int rc;
+
+    hf__mutex_lock(&lock->name->mu);
+    hf__mutex_lock(&c->mu);
+    t->flight = NULL;
+    hf__mutex_unlock(&c->mu);
+    rc = t->verb->answered(lock, t, f, err);
+    hf__name_unlock(lock->name);
+    hf__flight_free(c, f);
+    return rc;
+}
+
+int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    struct hf__gate *g = &t->line->gate;
+    uint64_t owner = hf__owner_of(lock, NULL);
+    int rc;
+
+    if (g->lease.hold_id == t->hold_id && g->owner)
+        hf__gate_lose(g, true, HF__LOSS_TAKEN, hf__now());
+    rc = hf__gate_check(g, owner, hf__now());
+    if (!hf__client_check(lock->name->client))
+        hf__name_run(t->line, hf__now());
+    if (rc == HF_ELOST)
+        return hf__fail_lost(t->line, owner, err);
+    /* Released meanwhile: what the gate remembers may be of an earlier hold. */
+    return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
+}
+
+int hf__talk_check(const hf_lock *lock, const struct hf__talk *t)
+{
+    struct hf__gate *g = &t->line->gate;
+    int rc = hf__gate_check(g, hf__owner_of(lock, NULL), hf__now());
+
+    if (!rc && g->lease.hold_id != t->hold_id)
+        rc = HF_ENOTOWNER; /* released by another thread, and taken again */
+    return rc;
+}
+
+int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
+                   const struct hf__flight *f, int rc, hf_error *err)
+{
+    hf_client *c = lock->name->client;
+    uint64_t owner = hf__owner_of(lock, NULL);
+    int now;
+
+    if (hf__client_check(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
+    now = hf__talk_check(lock, t);
+    hf__name_run(t->line, hf__now());
+    if (rc == HF_ENOTOWNER || now == HF_ELOST)
+        return hf__talk_lost(lock, t, err);
+    if (now)
+        return hf__fail_hold(t->line, owner, now, err);
+    return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
+}
+
+bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)
+{
+    return hf__now() < t->until && !hf__client_check(lock->name->client);
+}
+
+static int unanswered(const hf_lock *lock, const struct hf__talk *t,
+                      hf_error *err)
+{
+    hf_client *c = lock->name->client;
+
+    return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
+                    c->be->name, hf__name_shown(lock->name).text, t->verb->what,
+                    c->op_timeout_ms, hf__trouble(c).text);
+}
+
+int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
+{
+    HF__UNCANCELLED;
+    struct hf__talk t = *what;
+    struct hf__sleeper s;
+    hf_client *c;
+    int rc = hf__lock_check(lock, err);
+
+    if (!rc)
+        rc = hf__lock_enter(lock, err);
+    if (rc)
+        return rc;
+    c = lock->name->client;
+    hf__sleeper_init(&s, NULL);
+    t.sleeper = &s;
+    t.line = lock->name;
+    t.until = hf__patience(c);
+    rc = t.verb->begin(lock, &t, err);
+    if (rc) {
+        hf__name_unlock(lock->name);
+        return rc;
+    }
+    hf__wait_begin(lock);
+    do
+        rc = hf__flight_end(c, t.flight, t.until)
+                 ? hf__talk_answered(lock, &t, err)
+                 : unanswered(lock, &t, err);
+    while (rc == HF__PENDING);
+    hf__wait_end(lock, t.line);
+    return rc;
+}
+
+/* name->mu is held. */
+static int begin_async(hf_lock *lock, const struct hf__talk *what,
+                       union hf__done done, void *arg, hf_error *err)
+{
+    int rc = hf__async_begin(lock, done, arg, err);
+    struct hf__async *a = lock->async;
+
+    if (rc)
+        return rc;
+    a->line = lock->name;
+    a->talk = *what;
+    a->talk.async = a;
+    a->talk.line = lock->name;
+    a->talk.until = hf__patience(lock->name->client);
+    rc = what->verb->begin(lock, &a->talk, err);
+    if (rc)
+        hf__async_undo(lock);
+    return rc;
+}
+
+int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
+                   union hf__done done, void *arg, hf_error *err)
+{
+    HF__UNCANCELLED;
+    int rc = hf__async_check(lock, done, err);
+    hf_client *c;
+
+    if (rc)
+        return rc;
+    c = lock->name->client;
+    if (!hf__client_enter(c))
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    rc = hf__lock_enter(lock, err);
+    if (!rc) {
+        rc = begin_async(lock, what, done, arg, err);
+        hf__name_unlock(lock->name);
+    }
+    hf__engine_deliver(c, hf__now()); /* it may have its answer at once */
+    hf__see_to_it(c);
+    hf__client_leave(c);
+    return rc;
+}

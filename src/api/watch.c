@@ -1,0 +1,199 @@
+/*
+ * Watches: a program is told that something about a name, or about the names
+ * that begin with a prefix, may have changed.
+ *
+ * The backend marks a watch (hf__core.changed), which needs no memory: so no
+ * change is lost, and several may be one call. A watch that is marked is in
+ * client->changed, unless the program does not have it yet or its callback is
+ * running: then it is put there when that is over. All of it is guarded by
+ * client->mu.
+ */
+#include "core/client.h"
+
+#include <string.h>
+
+struct hf_watch {
+    struct hf__listener on;
+    hf_watch *next, *prev; /* client->changed: if it is changed, not calling */
+    hf_client *client;
+    hf_watch_fn fn;
+    void *arg;
+    pthread_t caller; /* while it is calling */
+    bool given;       /* the program has it; until then it is not called */
+    bool changed, calling;
+    bool freed;                  /* by its own callback: its caller does it */
+    char heard[HF_NAME_MAX + 1]; /* which name has changed; "": several, any */
+    char name[];                 /* with the client's prefix */
+};
+
+static void ring(hf_client *c, hf_watch *w)
+{
+    hf__queue_add(c->changed, c->changed_tail, w);
+    c->changed_len++;
+    hf__fd_post(c->ready_fd);
+}
+
+static void unring(hf_client *c, hf_watch *w)
+{
+    hf__queue_remove(c->changed, c->changed_tail, w);
+    c->changed_len--;
+}
+
+void hf__watch_changed(hf_client *c, struct hf__listener *on, const char *name,
+                       size_t len)
+{
+    hf_watch *w = hf__container(on, hf_watch, on);
+    char heard[HF_NAME_MAX + 1] = "";
+
+    if (name && (len -= strlen(c->prefix)) <= HF_NAME_MAX)
+        memcpy(heard, name + strlen(c->prefix), len);
+    if (w->changed && strcmp(w->heard, heard) != 0)
+        heard[0] = '\0';
+    strcpy(w->heard, heard);
+    if (w->given && !w->changed && !w->calling)
+        ring(c, w);
+    w->changed = true;
+}
+
+/* It may be NULL. */
+void hf__watch_drop_locked(struct hf__listener *on)
+{
+    hf_watch *w = on ? hf__container(on, hf_watch, on) : NULL;
+    hf_client *c = w ? w->client : NULL;
+
+    if (!w)
+        return;
+    if (c->self)
+        c->be->unlisten(c->self, on);
+    if (w->given && w->changed && !w->calling)
+        unring(c, w);
+    w->freed = true;
+    if (!w->calling)
+        hf__free(c, w);
+}
+
+/* ---- calling ------------------------------------------------------------ */
+
+/* client->mu is held, but not during the call. False: there is none. */
+static bool call_next(hf_client *c)
+{
+    hf_watch *w = c->changed;
+    char heard[HF_NAME_MAX + 1];
+    const char *name;
+
+    if (!w)
+        return false;
+    unring(c, w);
+    w->changed = false;
+    w->calling = true;
+    w->caller = pthread_self();
+    strcpy(heard, w->on.is_prefix ? w->heard : w->name + strlen(c->prefix));
+    name = heard[0] || !w->on.is_prefix ? heard : NULL;
+    hf__mutex_unlock(&c->mu);
+    w->fn(w->arg, w, name, strlen(heard));
+    if (hf__client_check(c) == HF_EFORK)
+        return true; /* the child of a callback that forked */
+    hf__mutex_lock(&c->mu);
+    w->calling = false;
+    if (w->freed)
+        hf__free(c, w);
+    else if (w->changed)
+        ring(c, w);
+    return true;
+}
+
+int hf__watch_call_all(hf_client *c)
+{
+    size_t left;
+    int called = 0;
+
+    hf__mutex_lock(&c->mu);
+    for (left = c->changed_len; left && call_next(c); left--, called++)
+        if (hf__client_check(c) == HF_EFORK)
+            return HF_EFORK;
+    hf__mutex_unlock(&c->mu);
+    return called;
+}
+
+/* ---- new, free ---------------------------------------------------------- */
+
+static int check(const void **name, size_t *len, unsigned flags, hf_error *err)
+{
+    if (flags & ~(unsigned)HF_WATCH_PREFIX)
+        return hf__fail(err, HF_EINVAL,
+                        "flags is 0x%x; it must be 0 or HF_WATCH_PREFIX",
+                        flags);
+    if (flags &&
+        (!*name || !*len || (*len == HF_CSTRING && !*(const char *)*name))) {
+        *name = "";
+        *len = 0;
+        return 0;
+    }
+    return hf__name_valid(*name, len, err);
+}
+
+int hf_watch_new(hf_client *c, const void *name, size_t name_len,
+                 unsigned flags, hf_watch_fn fn, void *arg, hf_watch **out,
+                 hf_error *err)
+{
+    HF__UNCANCELLED;
+    struct hf__flight *f;
+    hf_watch *w;
+    int rc;
+
+    if (out)
+        *out = NULL;
+    if (!out || !fn)
+        return hf__fail(err, HF_EINVAL, "%s is NULL", out ? "fn" : "out");
+    rc = check(&name, &name_len, flags, err);
+    if (rc)
+        return rc;
+    f = hf__query_begin(c, HF__LISTEN, name, name_len, &rc, err);
+    if (!f)
+        return rc;
+    w = hf__alloc(c, sizeof(*w) + f->query.name_len + 1);
+    if (w) {
+        memcpy(w->name, f->query.name, f->query.name_len);
+        w->on.name = w->name;
+        w->on.name_len = f->query.name_len;
+        w->on.is_prefix = flags & HF_WATCH_PREFIX;
+        w->client = c;
+        w->fn = fn;
+        w->arg = arg;
+        f->query.listener = &w->on;
+    }
+    rc = hf__query_ask(c, f, w, err);
+    if (rc || !w) /* then it is ENOMEM */
+        return rc;
+    f->query.listener = NULL;
+    *out = w;
+    hf__mutex_lock(&c->mu);
+    c->handles++;
+    w->given = true;
+    if (w->changed)
+        ring(c, w);
+    hf__mutex_unlock(&c->mu);
+    hf__query_end(c, f);
+    return 0;
+}
+
+int hf_watch_free(hf_watch *w)
+{
+    HF__UNCANCELLED;
+    hf_client *c = w ? w->client : NULL;
+    bool busy;
+
+    if (!w)
+        return 0;
+    if (hf__client_check(c) == HF_EFORK)
+        return HF_EFORK;
+    hf__mutex_lock(&c->mu);
+    busy = w->calling && !pthread_equal(w->caller, pthread_self());
+    if (!busy)
+        hf__watch_drop_locked(&w->on);
+    hf__mutex_unlock(&c->mu);
+    if (busy)
+        return HF_EBUSY;
+    hf__client_put(c);
+    return 0;
+}

@@ -1,0 +1,320 @@
+/*
+ * Changes of names, as the server tells of them: keyspace notifications. They
+ * are about keys, whoever changes them, so Redisson's holders are heard as
+ * well. Of a name its own key is listened to and the lists of waiters; of a
+ * prefix all keys that begin so, which are names. A renewal is no change.
+ *
+ * They have a connection of their own (redis.ear), which is there while anybody
+ * listens. It begins with a look at notify-keyspace-events, for which it is too
+ * late after the first SUBSCRIBE: so the setting is that of the very server
+ * that will tell. If it is wrong, or a subscription is refused, the connection
+ * is given up. Whoever has asked for it is told why; those who have listened
+ * before try again later.
+ */
+#include "redis.h"
+
+#include "base/list.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct rd_ear {
+    struct rd_ear *next, *prev;
+    struct hf__listener *on;
+    struct hf__query *asked; /* LISTEN is not answered yet; else NULL */
+};
+
+static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
+                                   RD_KEY_LINE};
+#define KEYS (sizeof(keys) / sizeof(*keys))
+
+static void no_memory(struct rd_pipe *p)
+{
+    p->link.stream.broken = ENOMEM;
+    p->link.stream.code = HF_ENOMEM;
+}
+
+static struct net_out *begin(struct redis *r, const char *verb, size_t args)
+{
+    struct net_out *o =
+        hf__rd_pipe_room(&r->ear, 64 + args * (2 * RD_KEY_MAX + 64));
+
+    if (!o) {
+        no_memory(&r->ear);
+        return NULL;
+    }
+    hf__link_await(&r->ear.link, r->core->now());
+    hf__rd_put_count(o, '*', 1 + args);
+    hf__rd_put_text(o, verb);
+    return o;
+}
+
+static void subscribe(struct redis *r, const struct hf__listener *on)
+{
+    size_t many = on->is_prefix ? 1 : KEYS, len;
+    struct net_out *o =
+        begin(r, on->is_prefix ? "PSUBSCRIBE" : "SUBSCRIBE", many);
+    char head[32], text[2 * RD_KEY_MAX];
+    int head_len = snprintf(head, sizeof(head), "__keyspace@%u__:", r->cmd.db);
+
+    for (size_t i = 0; o && i < many; i++) {
+        if (on->is_prefix)
+            len = (size_t)(hf__rd_glob(text, on->name, on->name_len) - text);
+        else
+            len = hf__rd_key(text, keys[i], on->name, on->name_len);
+        hf__rd_put_two(o, head, (size_t)head_len, text, len);
+        r->ears.due++;
+    }
+}
+
+static void answer(struct redis *r, struct rd_ear *e, int result)
+{
+    struct hf__query *q = e->asked;
+
+    e->asked = NULL;
+    if (result) {
+        e->on->impl = NULL;
+        hf__list_remove(r->ears.first, e);
+        r->core->free(r->client, e);
+    }
+    hf__rd_finish(r, &q->req, result);
+}
+
+/* ---- the connection ----------------------------------------------------- */
+
+/* Anew, if anybody listens; by advance(), which may report. */
+static void restart(struct redis *r, hf__time at)
+{
+    hf__rd_pipe_stop(&r->ear);
+    r->ears.hears = false;
+    r->ears.again = at;
+    if (r->ears.first)
+        r->core->due(r->client, at);
+}
+
+bool hf__rd_tells_changes(const char *setting)
+{
+    const char *c = RD_EVENTS_NEEDED;
+
+    while (*c && (strchr(setting, *c) || strchr(setting, 'A')))
+        c++;
+    return !*c && strchr(setting, 'K');
+}
+
+static int looked(struct rd_pipe *p, struct rd_sent *sent,
+                  const struct rd_node *reply, hf__time now)
+{
+    struct redis *r = p->owner;
+    const struct rd_node *value = hf__rd_at(reply, 1);
+
+    (void)sent;
+    (void)now;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        int code = hf__rd_error_code(reply->text);
+
+        if (code != HF_EAUTH && hf__rd_is_forbidden(reply->text))
+            code = HF_ENOTSUP; /* there is no such command */
+        return hf__link_why(
+            &p->link, code, RD_EVENTS_SETTING " cannot be read: %.80s%s",
+            reply->text, code == HF_EAUTH ? "; allow +config|get" : "");
+    }
+    if (!value || !value->text)
+        return HF_EPROTO;
+    if (!hf__rd_tells_changes(value->text))
+        return hf__link_why(&p->link, HF_ENOTSUP,
+                            "changes are not told; " RD_EVENTS_SETTING
+                            " is \"%.40s\", set it to KA or K" RD_EVENTS_NEEDED,
+                            value->text);
+    r->ears.hears = true;
+    for (struct rd_ear *e = r->ears.first; e; e = e->next)
+        subscribe(r, e->on);
+    hf__net_flush(&p->link.stream);
+    return 0;
+}
+
+static void up(struct rd_pipe *p, hf__time now)
+{
+    struct redis *r = p->owner;
+
+    r->ears.hears = false;
+    r->ears.anew = true;
+    r->ears.due = 0;
+    if (!hf__rd_pipe_send(p, looked, 1, 128)) {
+        no_memory(p);
+        return;
+    }
+    hf__link_await(&p->link, now);
+    hf__rd_put_count(&p->link.stream.out, '*', 3);
+    hf__rd_put_text(&p->link.stream.out, "CONFIG");
+    hf__rd_put_text(&p->link.stream.out, "GET");
+    hf__rd_put_text(&p->link.stream.out, RD_EVENTS_SETTING);
+    hf__net_flush(&p->link.stream);
+}
+
+static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+{
+    struct redis *r = p->owner;
+    bool refused = code != HF_EBACKEND && code != HF_ENOMEM, any = false;
+    struct rd_ear *e, *next;
+
+    (void)was_up;
+    r->ears.hears = false;
+    if (!refused && p->link.timer <= now)
+        return; /* it is tried again at once */
+    for (e = r->ears.first; e; e = next) {
+        next = e->next;
+        if (!e->asked)
+            continue;
+        any = true;
+        answer(r, e, r->core->why(r->client, code, "%s", p->link.text));
+    }
+    if (!r->ears.first || refused)
+        restart(r, any ? now : now + RD_SUB_PING_MS * HF__MS);
+}
+
+static hf__time next_ping(const struct net_link *l)
+{
+    return l->state == NET_UP && !l->awaits
+               ? l->heard_at + RD_SUB_PING_MS * HF__MS
+               : HF__NEVER;
+}
+
+hf__time hf__rd_ear_timeout(const struct redis *r)
+{
+    const struct net_link *l = &r->ear.link;
+
+    return l->state == NET_OFF && r->ears.first
+               ? r->ears.again
+               : hf__min_time(hf__link_timeout(l), next_ping(l));
+}
+
+void hf__rd_ear_move(struct redis *r, hf__time now)
+{
+    struct net_link *l = &r->ear.link, *cmd = &r->cmd.link;
+
+    if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
+        restart(r, now); /* there may be another server now */
+    if (l->state == NET_OFF && r->ears.first && now >= r->ears.again)
+        hf__link_start(l, now);
+    hf__link_advance(l, now);
+    if (l->state == NET_UP && r->ears.due)
+        hf__link_await(l, now); /* data() has counted answers to commands */
+    if (now >= next_ping(l))
+        begin(r, "PING", 0);
+    hf__net_flush(&l->stream);
+}
+
+void hf__rd_ear_fini(struct redis *r)
+{
+    struct rd_ear *e;
+
+    while ((e = r->ears.first)) {
+        r->ears.first = e->next;
+        r->core->free(r->client, e);
+    }
+}
+
+/* ---- listeners ---------------------------------------------------------- */
+
+int hf__rd_listen(struct redis *r, struct hf__query *q)
+{
+    struct rd_ear *e;
+
+    if (!hf__link_wanted(&r->cmd.link)) {
+        r->put_off = true;
+        return HF__LATER;
+    }
+    e = r->core->alloc(r->client, sizeof(*e));
+    if (!e)
+        return HF_ENOMEM;
+    e->on = q->listener;
+    e->on->impl = e;
+    e->asked = q;
+    hf__list_add(r->ears.first, e);
+    if (r->ears.hears) {
+        subscribe(r, e->on);
+        hf__net_flush(&r->ear.link.stream);
+    } else if (r->ear.link.state <= NET_PAUSING) {
+        restart(r, 0);
+    }
+    return HF__PENDING;
+}
+
+void hf__rd_unlisten(void *self, struct hf__listener *on)
+{
+    struct redis *r = self;
+    struct rd_ear *e = on->impl;
+
+    if (!e)
+        return;
+    hf__list_remove(r->ears.first, e);
+    r->core->free(r->client, e);
+    restart(r, 0); /* or it would be told for ever of what nobody wants */
+}
+
+/* ---- what we are told --------------------------------------------------- */
+
+/* When all are confirmed, each of them hears. */
+static void confirmed(struct redis *r)
+{
+    if (!r->ears.due || --r->ears.due)
+        return;
+    for (struct rd_ear *e = r->ears.first; e; e = e->next)
+        if (e->asked)
+            answer(r, e, HF__DONE);
+        else if (r->ears.anew)
+            r->core->changed(r->client, e->on, NULL, 0);
+    r->ears.anew = false;
+}
+
+static bool is_of(const struct hf__listener *on, const char *key, size_t len)
+{
+    char text[RD_KEY_MAX + 1];
+
+    if (!memmem(key, len, on->name, on->name_len))
+        return false; /* as of most */
+    if (on->is_prefix)
+        return !hf__rd_reserved(key, len) &&
+               memcmp(key, on->name, on->name_len) == 0;
+    for (size_t i = 0; i < KEYS; i++)
+        if (hf__rd_key(text, keys[i], on->name, on->name_len) == len &&
+            memcmp(text, key, len) == 0)
+            return true;
+    return false;
+}
+
+static int heard(struct redis *r, const struct rd_node *channel)
+{
+    const struct rd_node *event = channel ? channel->next : NULL;
+    const char *key =
+        channel && channel->text ? strchr(channel->text, ':') : NULL;
+    size_t len;
+
+    if (!key++ || !event || !event->text)
+        return HF_EPROTO;
+    len = channel->len - (size_t)(key - channel->text);
+    for (struct rd_ear *e = r->ears.first; e; e = e->next)
+        if (strcmp(event->text, "expire") != 0 && is_of(e->on, key, len))
+            r->core->changed(r->client, e->on, key, len);
+    return 0;
+}
+
+static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
+{
+    const struct rd_node *what = hf__rd_at(reply, 0);
+
+    (void)now;
+    if (hf__rd_is(what, "message"))
+        return heard(p->owner, hf__rd_at(reply, 1));
+    if (hf__rd_is(what, "pmessage"))
+        return heard(p->owner, hf__rd_at(reply, 2));
+    if (reply->type == REDIS_REPLY_ERROR)
+        return hf__link_why(&p->link, hf__rd_error_code(reply->text), "%.140s",
+                            reply->text);
+    if (hf__rd_is(what, "subscribe") || hf__rd_is(what, "psubscribe"))
+        confirmed(p->owner);
+    return 0;
+}
+
+const struct rd_owner hf__rd_ear = {.up = up, .push = told, .down = down};

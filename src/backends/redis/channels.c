@@ -1,0 +1,73 @@
+/*
+ * The table of names that somebody of ours waits for, or did a moment ago, by
+ * name, kind and (of a mutex) fairness; and the list of those that linger, the
+ * oldest first.
+ */
+#include "redis.h"
+
+#include "base/list.h"
+
+static uint16_t number_of(enum hf_kind kind, bool fair)
+{
+    return (uint16_t)(kind << 1 | fair);
+}
+
+struct rd_chan *hf__rd_chan_find(const struct redis *r, const char *name,
+                                 size_t len, enum hf_kind kind, bool fair)
+{
+    return hf__table_find(&r->chans.table, number_of(kind, fair), name, len);
+}
+
+struct rd_chan *hf__rd_chan_add(struct redis *r, const struct hf__remote *m)
+{
+    bool fair = m->fair && m->kind == HF_MUTEX;
+    struct rd_chan *c =
+        hf__table_add(&r->chans.table, sizeof(*c), number_of(m->kind, fair),
+                      m->name, m->name_len);
+
+    if (c) {
+        c->kind = m->kind;
+        c->fair = fair;
+    }
+    return c;
+}
+
+void hf__rd_chan_linger(struct redis *r, struct rd_chan *c, hf__time until)
+{
+    c->until = until;
+    hf__queue_add(r->chans.oldest, r->chans.newest, c);
+}
+
+void hf__rd_chan_unlinger(struct redis *r, struct rd_chan *c)
+{
+    hf__queue_remove(r->chans.oldest, r->chans.newest, c);
+}
+
+void hf__rd_chan_link(struct rd_chan *c, struct rd_link *link)
+{
+    link->chan = c;
+    link->next = c->links;
+    c->links = link;
+}
+
+void hf__rd_chan_unlink(struct rd_link *link)
+{
+    struct rd_link **at;
+
+    if (!link->chan)
+        return;
+    for (at = &link->chan->links; *at != link; at = &(*at)->next)
+        ;
+    *at = link->next;
+    link->next = NULL;
+    link->chan = NULL;
+}
+
+/* It lingers, and nobody is subscribed by it any more. */
+void hf__rd_chan_forget(struct redis *r, struct rd_chan *c)
+{
+    hf__rd_chan_unlinger(r, c);
+    while (c->links)
+        hf__rd_chan_unlink(c->links);
+    hf__table_remove(&r->chans.table, c);
+}

@@ -1,0 +1,123 @@
+/*
+ * Holders that listen. Their clients are subscribed to their own channel
+ * (subscribe.c) while they hold something, and not only while they wait. A
+ * client that asks for a lock looks who holds it (query.c), and lua/ask.lua
+ * publishes "w<hold id>" on the channel of each holder. If nobody is subscribed
+ * to it, the message is kept for a minute, and published again as soon as both
+ * connections are there: lua/prove.lua. In the same way "b<hold id> <token>"
+ * says that a hold was broken, which is not kept: the next renewal finds out.
+ */
+#include "redis.h"
+
+#include "base/list.h"
+
+#include <stdlib.h>
+
+static void put(struct redis *r, struct rd_held *h, uint64_t hold_id,
+                uint64_t token)
+{
+    if (!h->hold_id)
+        hf__list_add(r->held, h);
+    h->hold_id = hold_id;
+    h->token = token;
+}
+
+static void end(struct redis *r, struct rd_held *h)
+{
+    if (h->hold_id)
+        hf__list_remove(r->held, h);
+    h->hold_id = 0;
+}
+
+size_t hf__rd_link_size(const struct redis *r)
+{
+    return r->listens ? sizeof(struct rd_held) : sizeof(struct rd_link);
+}
+
+static void broken(struct redis *r, struct rd_held *h)
+{
+    r->core->lost(r->client, h->link.remote, h->hold_id, NULL);
+    end(r, h);
+}
+
+void hf__rd_held(struct redis *r, const struct hf__req *req, hf__time now)
+{
+    if (!r->listens || req->remote->kind == HF_LATCH)
+        return;
+    put(r, req->remote->impl, req->hold_id, req->token);
+    if (r->sub.link.state == NET_OFF)
+        r->core->due(r->client, now + RD_MADE_LOOK_MS * HF__MS);
+    hf__link_start(&r->sub.link, now);
+    if (r->wished == req->hold_id)
+        r->core->wanted(r->client, req->remote, req->token);
+    if (r->chans.live && hf__rd_was_broken(r, req))
+        broken(r, req->remote->impl);
+}
+
+bool hf__rd_was_broken(const struct redis *r, const struct hf__req *req)
+{
+    return r->broken_id == req->hold_id && r->broken_token == req->token;
+}
+
+void hf__rd_held_end(struct redis *r, const struct hf__remote *m,
+                     uint64_t hold_id)
+{
+    struct rd_held *h = m->impl;
+
+    if (r->listens && (h->hold_id == hold_id || !hold_id))
+        end(r, h);
+}
+
+void hf__rd_held_move(struct redis *r, const struct hf__query *q)
+{
+    struct rd_held *from = r->listens && q->line ? q->line->impl : NULL;
+
+    if (!from || from->hold_id != q->req.hold_id)
+        return;
+    put(r, q->into->impl, from->hold_id, from->token);
+    end(r, from);
+}
+
+static struct rd_held *find(const struct redis *r, uint64_t hold_id)
+{
+    struct rd_held *h = r->held;
+
+    while (h && h->hold_id != hold_id)
+        h = h->next;
+    return h;
+}
+
+/* The number of one that we do not hold may be that of one whose grant is still
+ * to be read: the answers come by the other connection. */
+void hf__rd_wished(struct redis *r, const char *number)
+{
+    uint64_t hold_id = strtoull(number, NULL, 10);
+    const struct rd_held *h = find(r, hold_id);
+
+    if (h)
+        r->core->wanted(r->client, h->link.remote, h->token);
+    else
+        r->wished = hold_id;
+}
+
+/* Believed as "it is yours" is: if the server of our commands says it. Else the
+ * next renewal finds out. The token tells it from a hold that was granted anew
+ * to the same request. As above, the grant may still be to be read. */
+void hf__rd_broken(struct redis *r, const char *numbers)
+{
+    char *rest;
+    uint64_t hold_id = strtoull(numbers, &rest, 10);
+    uint64_t token = strtoull(rest, NULL, 10);
+
+    r->broken_id = hold_id;
+    r->broken_token = token;
+    hf__rd_held_look(r);
+}
+
+void hf__rd_held_look(struct redis *r)
+{
+    struct rd_held *h = r->broken_id ? find(r, r->broken_id) : NULL;
+
+    if (h && r->chans.live && h->token == r->broken_token)
+        broken(r, h);
+}

@@ -1,0 +1,175 @@
+/*
+ * Do both connections end at one server? Each has an address of its own. After
+ * a failover the connection for messages may stay with the old master, which,
+ * as a replica, passes on what is published at the new one.
+ *
+ * So what is said there is believed only after a proof, one for each pair of
+ * connections: a number that was published by the command connection has come
+ * back by the other one, and the server of the commands has counted our channel
+ * among those that are listened to there. A replica would pass the number on,
+ * and its master would not count us. Until then we look by ourselves, and "it
+ * is yours" means "try" (subscribe.c).
+ *
+ * The scripts see to the rest: they say "it is yours" only where they count a
+ * listener of their own server, and then it is true (lua/README.md).
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* If a proof fails, reconnect at once. After the second failure keep the
+ * connection, whose messages are still a reason to look, and reconnect after
+ * this pause, which is doubled each time, up to 8 minutes: behind a proxy that
+ * counts listeners at another node no connection will do. */
+#define APART_MS 30000
+#define APART_MOST 5
+/* After this, a proof that the server has refused for now is begun again. */
+#define AGAIN_MS 1000
+/* A number that is not heard for so long is not coming. Nobody is in a hurry:
+ * waiters look meanwhile, and a machine may stand still for seconds. */
+#define PROOF_MS 10000
+
+void hf__rd_pair_end(struct redis *r)
+{
+    struct rd_pair *p = &r->chans.pair;
+
+    p->until = p->again = 0;
+    p->put_off = false;
+    r->chans.live = false;
+    /* Nor does a message of this pair complete an answer of the next one. */
+    for (int i = 0; i < RD_EARLY; i++)
+        r->chans.early[i].token = 0;
+}
+
+static void apart(struct redis *r, hf__time now)
+{
+    static const char text[] = "messages come from another server than answers";
+    struct rd_pair *p = &r->chans.pair;
+
+    if (!p->apart) {
+        p->apart = 1;
+        hf__link_fail(&r->sub.link,
+                      hf__link_why(&r->sub.link, HF_EBACKEND, "%s", text), now);
+        return;
+    }
+    p->until = 0;
+    p->put_off = false;
+    p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
+    if (p->apart == 1)
+        hf__rd_deaf(r, r->sub.link.where, text);
+    if (p->apart < APART_MOST)
+        p->apart++;
+}
+
+/* For good, or for now; the log has one line of the latter, however often it is
+ * refused. */
+static void refused(struct redis *r, const char *text, hf__time now)
+{
+    struct rd_pair *p = &r->chans.pair;
+    bool passes = hf__rd_may_pass(text);
+
+    p->until = 0;
+    if (!passes || !p->put_off)
+        hf__rd_deaf(r, "publish", text);
+    p->put_off = passes;
+    if (passes)
+        p->again = now + AGAIN_MS * HF__MS;
+}
+
+static void is_one(struct redis *r)
+{
+    struct rd_pair *p = &r->chans.pair;
+
+    if (!p->heard || !p->counted)
+        return;
+    p->until = 0;
+    p->apart = 0;
+    p->put_off = false;
+    r->chans.live = true;
+    r->chans.live_at = r->core->now();
+    hf__rd_held_look(r);
+    hf__rd_ring_all(r);
+}
+
+static int proved(struct rd_pipe *cmd, struct rd_sent *sent,
+                  const struct rd_node *reply, hf__time now)
+{
+    struct redis *r = cmd->owner;
+    struct rd_pair *p = &r->chans.pair;
+    int64_t counted = 0;
+
+    if (!p->until || ((struct rd_flight *)sent)->hold_id != p->number)
+        return 0; /* of an earlier pair */
+    if (reply->type == REDIS_REPLY_ERROR) {
+        refused(r, reply->text, now);
+    } else if (hf__rd_int(reply, &counted) && counted > 0) {
+        p->counted = true;
+        is_one(r);
+    } else {
+        apart(r, now);
+    }
+    return 0;
+}
+
+void hf__rd_pair_begin(struct redis *r)
+{
+    const struct rd_text *script = &hf__rd_script[RD_PROVE];
+    struct rd_pair *p = &r->chans.pair;
+    struct net_out *o = &r->cmd.link.stream.out;
+    char text[1 + 21] = "p";
+    struct rd_flight *f;
+
+    if (!r->chans.confirmed || r->cmd.link.state != NET_UP ||
+        r->cmd.link.stream.broken)
+        return;
+    f = hf__rd_pipe_send(&r->cmd, proved, 1, script->len + r->wake_len + 128);
+    if (!f) {
+        r->sub.link.stream.broken = ENOMEM;
+        return;
+    }
+    f->hold_id = ++p->number;
+    p->heard = p->counted = false;
+    p->until = f->sent.net.at + PROOF_MS * HF__MS;
+    p->again = 0;
+    hf__rd_put_count(o, '*', 5);
+    hf__rd_put_text(o, "EVAL"); /* nobody would send it again */
+    hf__rd_put(o, script->text, script->len);
+    hf__rd_put_num(o, 0);
+    hf__rd_put(o, r->wake, r->wake_len);
+    hf__rd_put(o, text, 1 + hf__rd_decimal(text + 1, p->number));
+}
+
+void hf__rd_pair_heard(struct redis *r, const char *number)
+{
+    struct rd_pair *p = &r->chans.pair;
+
+    if (!p->until || strtoull(number, NULL, 10) != p->number)
+        return; /* of an earlier pair */
+    p->heard = true;
+    is_one(r);
+}
+
+hf__time hf__rd_pair_timeout(const struct redis *r)
+{
+    const struct rd_pair *p = &r->chans.pair;
+    hf__time at = p->until ? p->until : p->again;
+
+    return at ? at : HF__NEVER;
+}
+
+void hf__rd_pair_move(struct redis *r, hf__time now)
+{
+    const struct rd_pair *p = &r->chans.pair;
+
+    if (now < hf__rd_pair_timeout(r))
+        return;
+    if (p->until) {
+        apart(r, now);
+    } else if (p->put_off) {
+        hf__rd_pair_begin(r);
+        hf__net_flush(&r->cmd.link.stream);
+    } else {
+        hf__rd_sub_anew(r, now);
+    }
+}

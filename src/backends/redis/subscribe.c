@@ -1,0 +1,591 @@
+/*
+ * Being told. One connection for all who wait, opened when somebody first has
+ * to, or holds something and listens (notify.c), with these subscriptions:
+ *
+ *   holdfast:wake:{prefix}:<uuid> ours: "it is your turn", from our own kind;
+ *                                 and "it is wanted", of what we hold
+ *   redisson_lock__channel:{n}    unfair: Redisson has let go of n; together
+ *   + holdfast:mark:{n}           with a mark, by which ours can be counted
+ *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
+ *   redisson_rwlock:{n}, redisson_sc:{n}, redisson_countdownlatch__channel__{n}
+ *                                 the other kinds; but for the latch with a
+ *                                 mark of their own
+ *
+ * No event may be lost between asking and listening: whoever asked before the
+ * subscription was confirmed is rung when it is. After a reconnect that is
+ * everybody. A chan is kept for a while after its wait (it lingers).
+ */
+#include "redis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* After a subscription was refused for now: the pause before a new connection,
+ * doubled each time, up to 32 s. Waiters poll meanwhile. */
+#define PUT_OFF_MS 1000
+#define PUT_OFF_MOST 6
+
+static void ring_one(struct redis *r, struct rd_link *link)
+{
+    if (link->asking)
+        link->rang = true; /* the answer may be older than this */
+    else if (link->waits)
+        r->core->bell(r->client, link->remote);
+}
+
+static void ring(struct redis *r, struct rd_chan *c)
+{
+    for (struct rd_link *link = c->links; link; link = link->next)
+        ring_one(r, link);
+}
+
+static struct rd_chan *next_chan(const struct redis *r, const struct rd_chan *c)
+{
+    return hf__table_next(&r->chans.table, c);
+}
+
+void hf__rd_ring_all(struct redis *r)
+{
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+        ring(r, c);
+}
+
+/* ---- commands ---------------------------------------------------------- */
+
+/* Of a failure advance() hears by stream.broken. */
+static struct net_out *begin(struct redis *r, const char *verb, size_t args)
+{
+    struct net_out *o;
+
+    if (r->sub.link.state != NET_UP)
+        return NULL;
+    o = hf__rd_pipe_room(&r->sub, 64 + args * (RD_KEY_MAX + 96));
+    if (!o) {
+        r->sub.link.stream.broken = ENOMEM;
+        return NULL;
+    }
+    hf__rd_put_count(o, '*', 1 + args);
+    hf__rd_put_text(o, verb);
+    return o;
+}
+
+/* Both channels in one command, so that nobody ever sees one alone. */
+static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
+{
+    enum rd_key mark = hf__rd_mark(c->kind);
+    struct net_out *o = begin(r, verb, mark ? 2 : 1);
+
+    if (!o)
+        return;
+    hf__rd_put_key(o, hf__rd_channel(c->kind), c->key.text, c->key.len);
+    if (mark)
+        hf__rd_put_key(o, mark, c->key.text, c->key.len);
+}
+
+static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
+                const char *verb)
+{
+    char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
+    struct net_out *o = begin(r, verb, 1);
+    size_t len;
+
+    if (!o)
+        return;
+    len = hf__rd_key(text, RD_CHANNEL, c->key.text, c->key.len);
+    text[len++] = ':';
+    len += hf__rd_owner(r, hold_id, text + len);
+    hf__rd_put(o, text, len);
+}
+
+static void join(struct redis *r, struct rd_chan *c, bool foreign)
+{
+    if (c->joined && !c->confirmed_at)
+        c->look |= foreign;
+    if (c->fair || c->joined || r->string_dialect)
+        return;
+    pair(r, c, "SUBSCRIBE");
+    c->joined = true;
+    c->look = foreign;
+}
+
+static void join_own(struct redis *r, struct rd_link *link)
+{
+    if (!link->own)
+        own(r, link->chan, link->asked_id, "SUBSCRIBE");
+    link->own = true;
+}
+
+/* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
+ * while both wait Redisson is told once too often. */
+static bool is_shared(const struct redis *r, const struct rd_chan *c)
+{
+    char wrapped[HF_NAME_MAX + 2];
+    const struct rd_chan *twin;
+
+    if (c->kind == HF_LATCH)
+        return false; /* those always have braces */
+    if (hf__rd_has_twin(c->key.text, c->key.len)) {
+        twin = hf__rd_chan_find(r, c->key.text + 1, c->key.len - 2u, c->kind,
+                                false);
+    } else if (memchr(c->key.text, '{', c->key.len)) {
+        return false;
+    } else {
+        wrapped[0] = '{';
+        memcpy(wrapped + 1, c->key.text, c->key.len);
+        wrapped[c->key.len + 1] = '}';
+        twin = hf__rd_chan_find(r, wrapped, c->key.len + 2u, c->kind, false);
+    }
+    return twin && twin->joined;
+}
+
+static void part(struct redis *r, struct rd_chan *c)
+{
+    struct net_out *o;
+
+    if (c->joined && !is_shared(r, c)) {
+        pair(r, c, "UNSUBSCRIBE");
+    } else if (c->joined) {
+        o = begin(r, "UNSUBSCRIBE", 1);
+        if (o)
+            hf__rd_put_key(o, hf__rd_mark(c->kind), c->key.text, c->key.len);
+    }
+    c->joined = false;
+}
+
+/* ---- waiting ----------------------------------------------------------- */
+
+/* The chan of this line; it does not linger any more. */
+static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
+{
+    struct rd_link *link = m->impl;
+    struct rd_chan *c = link->chan;
+
+    if (!c)
+        c = hf__rd_chan_find(r, m->name, m->name_len, m->kind,
+                             m->fair && m->kind == HF_MUTEX);
+    if (c && !c->waiting)
+        hf__rd_chan_unlinger(r, c);
+    else if (!c)
+        c = hf__rd_chan_add(r, m);
+    if (c && !link->chan)
+        hf__rd_chan_link(c, link);
+    return c;
+}
+
+int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
+{
+    struct rd_link *link = m->impl;
+    struct rd_chan *c = link->waits ? link->chan : chan_of(r, m);
+
+    if (!c)
+        return HF_ENOMEM;
+    if (!link->waits) {
+        link->waits = true;
+        link->polls = 0;
+        c->waiting++;
+        r->chans.waiting++;
+    }
+    r->sub.link.lost = "redis: lost the connection for messages";
+    hf__link_start(&r->sub.link, r->core->now());
+    if (r->sub.link.state != NET_UP)
+        return 0; /* all of it when it is up */
+    join(r, c, foreign);
+    if (c->fair && foreign)
+        join_own(r, link);
+    hf__net_flush(&r->sub.link.stream);
+    return 0;
+}
+
+void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
+{
+    struct rd_link *link = m->impl;
+    struct rd_chan *c = link->chan;
+
+    if (!link->waits)
+        return;
+    if (link->own) {
+        own(r, c, link->asked_id, "UNSUBSCRIBE");
+        link->own = false;
+        hf__net_flush(&r->sub.link.stream);
+    }
+    if (link->rang)
+        hf__rd_was_called(r, link, link->asked_id); /* nobody else will */
+    link->waits = false;
+    link->rang = false;
+    link->token = 0;
+    r->chans.waiting--;
+    if (--c->waiting == 0)
+        hf__rd_chan_linger(r, c, now + RD_LINGER_MS * HF__MS);
+}
+
+void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
+{
+    struct rd_link *link = m->impl;
+
+    hf__rd_wait_end(r, m, r->core->now());
+    if (link->chan)
+        hf__rd_chan_unlink(link);
+}
+
+/* ---- the connection ---------------------------------------------------- */
+
+static bool is_needed(const struct redis *r)
+{
+    return r->chans.waiting || r->held;
+}
+
+static void up(struct rd_pipe *p, hf__time now)
+{
+    struct redis *r = p->owner;
+    struct net_out *o;
+
+    (void)now;
+    r->chans.refused = false;
+    /* Who else is in the queue, and so whether we need a channel of our own
+     * there, the look that follows will tell. */
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+        if (c->waiting)
+            join(r, c, false);
+    /* Our own comes last: when it is confirmed all of them are. */
+    o = begin(r, "SUBSCRIBE", 1);
+    if (o)
+        hf__rd_put(o, r->wake, r->wake_len);
+    hf__net_flush(&r->sub.link.stream);
+}
+
+static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+{
+    struct redis *r = p->owner;
+
+    (void)code;
+    (void)was_up;
+    (void)now;
+    hf__rd_pair_end(r);
+    r->chans.confirmed = false;
+    r->chans.again = 0;
+    r->broken_id = 0;
+    while (r->chans.oldest)
+        hf__rd_chan_forget(r, r->chans.oldest);
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));) {
+        c->joined = false;
+        c->confirmed_at = 0;
+        for (struct rd_link *link = c->links; link; link = link->next)
+            link->own = false;
+    }
+    if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
+        hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
+    if (!is_needed(r))
+        hf__rd_pipe_stop(p);
+}
+
+void hf__rd_sub_anew(struct redis *r, hf__time now)
+{
+    hf__link_look_up(&r->sub.link, now);
+    hf__rd_pipe_stop(&r->sub);
+    down(&r->sub, HF_EBACKEND, true, now);
+    if (is_needed(r))
+        hf__link_start(&r->sub.link, now);
+}
+
+static hf__time next_ping(const struct redis *r)
+{
+    const struct net_link *l = &r->sub.link;
+
+    return l->state == NET_UP && is_needed(r) && !l->awaits
+               ? l->heard_at + RD_SUB_PING_MS * HF__MS
+               : HF__NEVER;
+}
+
+/* A thread that waits also drives this connection while it is being made. A
+ * thread that holds the lock does not, so the keeper has to look. */
+static bool is_made_for_holders(const struct redis *r)
+{
+    const struct rd_chans *c = &r->chans;
+
+    if (!r->held || c->waiting)
+        return false;
+    switch (r->sub.link.state) {
+    case NET_CONNECTING:
+    case NET_GREETING:
+        return true;
+    case NET_UP:
+        return (!c->confirmed && !c->refused) || c->pair.until;
+    default:
+        return false;
+    }
+}
+
+hf__time hf__rd_sub_timeout(const struct redis *r)
+{
+    hf__time at = hf__min_time(hf__link_timeout(&r->sub.link), next_ping(r));
+
+    if (is_made_for_holders(r))
+        at = hf__min_time(at, r->core->now() + RD_MADE_LOOK_MS * HF__MS);
+    at = hf__min_time(at, hf__rd_pair_timeout(r));
+    if (r->chans.again)
+        at = hf__min_time(at, r->chans.again);
+    return r->chans.oldest ? hf__min_time(at, r->chans.oldest->until) : at;
+}
+
+void hf__rd_sub_move(struct redis *r, hf__time now)
+{
+    struct rd_chan *c;
+
+    hf__link_advance(&r->sub.link, now);
+    hf__rd_pair_move(r, now);
+    if (r->chans.again && now >= r->chans.again)
+        hf__rd_sub_anew(r, now);
+    while ((c = r->chans.oldest) && now >= c->until) {
+        part(r, c);
+        hf__rd_chan_forget(r, c);
+    }
+    if (now >= next_ping(r)) {
+        begin(r, "PING", 0);
+        hf__link_await(&r->sub.link, now);
+    }
+    hf__net_flush(&r->sub.link.stream);
+}
+
+void hf__rd_sub_fini(struct redis *r)
+{
+    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+        while (c->links)
+            hf__rd_chan_unlink(c->links);
+    hf__table_fini(&r->chans.table);
+    r->chans = (struct rd_chans){0};
+}
+
+/* ---- what we are told -------------------------------------------------- */
+
+/* The name in a channel of Redisson's: without the braces it may have got, and
+ * as it is, if it has some of its own. */
+static void each_name(struct redis *r, const char *text, size_t len,
+                      enum hf_kind kind, bool fair,
+                      void (*fn)(struct redis *, struct rd_chan *))
+{
+    struct rd_chan *c;
+
+    if (len > 2 && text[0] == '{' && text[len - 1] == '}' &&
+        (kind == HF_LATCH || !memchr(text + 1, '{', len - 1))) {
+        c = hf__rd_chan_find(r, text + 1, len - 2, kind, fair);
+        if (c)
+            fn(r, c);
+    }
+    if (kind == HF_LATCH || !memchr(text, '{', len))
+        return;
+    c = hf__rd_chan_find(r, text, len, kind, fair);
+    if (c)
+        fn(r, c);
+}
+
+/* What a channel's name has before that of the lock; 0: it is none of them. */
+static size_t prefix_of(const struct rd_node *channel, enum hf_kind *kind)
+{
+    static const struct {
+        enum hf_kind kind;
+        const char *text;
+    } prefixes[] = {{HF_MUTEX, "redisson_lock__channel:"},
+                    {HF_RWLOCK, "redisson_rwlock:"},
+                    {HF_SEMAPHORE, "redisson_sc:"},
+                    {HF_LATCH, "redisson_countdownlatch__channel__"}};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        size_t len = strlen(prefixes[i].text);
+
+        *kind = prefixes[i].kind;
+        if (channel->len > len &&
+            memcmp(channel->text, prefixes[i].text, len) == 0)
+            return len;
+    }
+    return 0;
+}
+
+static void each_chan(struct redis *r, const struct rd_node *channel,
+                      void (*fn)(struct redis *, struct rd_chan *))
+{
+    enum hf_kind kind;
+    size_t skip = prefix_of(channel, &kind), len = channel->len - skip, i;
+    const char *text = channel->text + skip;
+
+    if (!skip)
+        return;
+    each_name(r, text, len, kind, false, fn);
+    if (kind != HF_MUTEX)
+        return;
+    /* ...:<uuid>:<hold id> */
+    for (i = len; i && text[i - 1] >= '0' && text[i - 1] <= '9';)
+        i--;
+    if (i < len && i > HF__UUID_LEN + 2 && text[i - 1] == ':' &&
+        text[i - HF__UUID_LEN - 2] == ':' &&
+        memcmp(text + i - HF__UUID_LEN - 1, r->uuid, HF__UUID_LEN) == 0)
+        each_name(r, text, i - HF__UUID_LEN - 2, HF_MUTEX, true, fn);
+}
+
+static void confirmed(struct redis *r, struct rd_chan *c)
+{
+    c->confirmed_at = r->core->now();
+    if (c->fair || c->look)
+        ring(r, c);
+    c->look = false;
+}
+
+/* The question that a message came before is one of those under way. <=,
+ * because head is raised before the answer is handled. */
+static bool is_awaited(const struct redis *r, const struct rd_early *e)
+{
+    return e->hold_id && r->cmd.sents.head <= e->last;
+}
+
+static void came_early(struct redis *r, struct rd_early early)
+{
+    struct rd_early *e = &r->chans.early[r->chans.early_at++ % RD_EARLY];
+
+    if (is_awaited(r, e))
+        r->chans.early_lost_at = r->core->now();
+    *e = early;
+    e->last = r->cmd.sents.head + r->cmd.sents.len;
+}
+
+static void complete(struct rd_link *link, const struct rd_early *call)
+{
+    if (call->token && call->seen_ms == link->seen_ms)
+        link->token = call->token;
+}
+
+/* "u|f|r|s<hold id> <token> <seen> <name>": it is ours, or with token 0: try.
+ * If nobody wants it any more it is being let go already. It is ours by one
+ * look, and that one's answer is completed: if a later one was answered, what
+ * we were given may be over, and be somebody else's. Then we ask; and as long
+ * as another server than that of our commands may have said it (same_server.c).
+ */
+static void called(struct redis *r, const char *text, const char *end)
+{
+    enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
+                        : *text == 's' ? HF_SEMAPHORE
+                                       : HF_MUTEX;
+    bool fair = *text == 'f';
+    char *at;
+    struct rd_early call = {0};
+    struct rd_chan *c;
+    struct rd_link *link;
+
+    if (text == end)
+        return;
+    call.hold_id = strtoull(text + 1, &at, 10);
+    call.token = strtoull(at, &at, 10);
+    call.seen_ms = (uint32_t)strtoull(at, &at, 10);
+    if (!call.hold_id || *at++ != ' ' || at >= end)
+        return;
+    if (!r->chans.live || r->doubts.need)
+        call.token = 0;
+    c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
+    link = c ? c->links : NULL;
+    while (link && (!link->waits || link->asked_id != call.hold_id))
+        link = link->next;
+    if (!link || (link->asking && call.token))
+        came_early(r, call);
+    else
+        complete(link, &call);
+    if (link) {
+        link->told = true;
+        ring_one(r, link);
+    }
+}
+
+void hf__rd_was_called(struct redis *r, struct rd_link *link, uint64_t hold_id)
+{
+    for (int i = 0; i < RD_EARLY; i++) {
+        struct rd_early *e = &r->chans.early[i];
+
+        if (e->hold_id != hold_id)
+            continue;
+        complete(link, e);
+        link->rang = true;
+        e->hold_id = 0;
+    }
+}
+
+/* What ours publish to those of Redisson's alone is a number with a 0 too much
+ * in front: our own have been told, each by itself. */
+static bool not_for_us(const struct rd_node *payload)
+{
+    return payload->len > 1 && payload->text[0] == '0';
+}
+
+static void heard(struct redis *r, const struct rd_node *channel,
+                  const struct rd_node *payload)
+{
+    if (hf__rd_is(channel, r->wake)) {
+        if (payload->text[0] == 'p')
+            hf__rd_pair_heard(r, payload->text + 1);
+        else if (payload->text[0] == 'w')
+            hf__rd_wished(r, payload->text + 1);
+        else if (payload->text[0] == 'b')
+            hf__rd_broken(r, payload->text + 1);
+        else
+            called(r, payload->text, payload->text + payload->len);
+    } else if (!not_for_us(payload)) {
+        each_chan(r, channel, ring);
+    }
+}
+
+void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
+{
+    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
+    hf__rd_ring_all(r);
+}
+
+/* For good, or for now; the log has one line, however often it is repeated. */
+static void refused(struct redis *r, const char *text, hf__time now)
+{
+    struct rd_chans *c = &r->chans;
+    bool is_news = !c->refused && !c->put_off;
+
+    c->refused = true;
+    if (!c->again && !hf__rd_is_forbidden(text)) {
+        uint32_t ms = PUT_OFF_MS << c->put_off;
+
+        c->again = now + (ms / 2 + hf__chance(&r->chance, ms / 2)) * HF__MS;
+        if (c->put_off < PUT_OFF_MOST - 1)
+            c->put_off++;
+    }
+    if (is_news)
+        hf__rd_deaf(r, "subscribe", text);
+}
+
+static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
+{
+    struct redis *r = p->owner;
+    const struct rd_node *what = hf__rd_at(reply, 0);
+    const struct rd_node *channel = hf__rd_at(reply, 1);
+    const struct rd_node *payload = hf__rd_at(reply, 2);
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        refused(r, reply->text, now);
+        return 0;
+    }
+    if (hf__rd_is(reply, "PONG") || hf__rd_is(what, "pong") ||
+        hf__rd_is(what, "unsubscribe"))
+        return 0;
+    if (!channel || !channel->text)
+        return HF_EPROTO;
+    if (hf__rd_is(what, "message") && payload && payload->text) {
+        heard(r, channel, payload);
+        return 0;
+    }
+    if (!hf__rd_is(what, "subscribe"))
+        return HF_EPROTO;
+    if (hf__rd_is(channel, r->wake)) {
+        r->chans.confirmed = true;
+        if (!r->chans.refused)
+            r->chans.put_off = 0;
+        hf__rd_pair_begin(r);
+        hf__net_flush(&r->cmd.link.stream);
+    } else {
+        each_chan(r, channel, confirmed);
+    }
+    return 0;
+}
+
+const struct rd_owner hf__rd_sub = {.up = up, .push = told, .down = down};

@@ -1,0 +1,75 @@
+/*
+ * Children of no known form (entry.h). Those that no known client counts as an
+ * entry are ignored. The others count if they are ephemeral: one that lasts is
+ * the node of another lock, whose name goes on below ours. Nothing but asking
+ * for each of them tells; so the sum of those that were found to last is
+ * remembered, and as long as the strangers are the same they are not asked for
+ * again.
+ *
+ * They are asked for once for a place: a child that comes after the first list
+ * came behind us, as those do that come after a grant. (Names below ours may
+ * come and go all the time: there need not be two lists that are the same.)
+ */
+#include "query.h"
+
+#include "base/hash.h"
+
+#include <string.h>
+
+/* If it is ephemeral, a client with that rule and sequence counts it as an
+ * entry. */
+static bool is_stranger(const char *child, enum zk_rule rule, int64_t seq)
+{
+    struct zk_entry e;
+
+    return !hf__zk_entry_parse(child, &e) &&
+           hf__zk_entry_guess(child, rule, seq, &e);
+}
+
+/* Which there are, whatever their order; 0: none. Or, if czxid is not NULL (as
+ * for hf__zk_place), which of them last. */
+static uint64_t sum_of(const struct String_vector *children,
+                       const int64_t *czxid, enum zk_rule rule, int64_t seq)
+{
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; i < children->count; i++)
+        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE)) &&
+            is_stranger(children->data[i], rule, seq))
+            sum += hf__hash64(HF__HASH64, children->data[i],
+                              strlen(children->data[i]));
+    return sum;
+}
+
+/* All that were asked for are known. */
+static bool are_known(const struct zk_node *node,
+                      const struct String_vector *children)
+{
+    for (int32_t i = 0; i < children->count; i++)
+        if (hf__zk_tie_is_open(node, children->data[i]))
+            return false;
+    return true;
+}
+
+int hf__zk_strangers_ask(struct zk_node *node,
+                         const struct String_vector *children,
+                         enum zk_rule rule, int64_t seq)
+{
+    uint64_t sum = sum_of(children, NULL, rule, seq);
+    int64_t *czxid;
+    int rc = 0;
+
+    if (!sum || sum == node->line->strangers)
+        return 0;
+    if (node->asked && are_known(node, children)) {
+        if (!hf__zk_ties_known(node, children, &czxid) && czxid)
+            node->line->strangers = sum_of(children, czxid, rule, seq);
+        node->z->core->free(node->z->client, czxid);
+        return 0;
+    }
+    for (int32_t i = 0; i < children->count && !rc; i++)
+        if (is_stranger(children->data[i], rule, seq))
+            rc = hf__zk_tie_ask(node, children->data[i]);
+    node->asked = !rc;
+    return rc ? rc : HF__PENDING;
+}

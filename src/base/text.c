@@ -1,0 +1,195 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Digits as a number, which is cut off at the longest time. */
+static const char *digits(const char *s, int64_t *value)
+{
+    for (*value = 0; isdigit((unsigned char)*s); s++)
+        if (*value <= HF_TIME_MAX_MS)
+            *value = *value * 10 + (*s - '0');
+    return s;
+}
+
+/* In milliseconds; 0: no such unit. */
+static int64_t unit_ms(const char *unit)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1},    {"s", 1000},    {"", 1000},
+                 {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+        if (strcmp(units[i].name, unit) == 0)
+            return units[i].ms;
+    return 0;
+}
+
+int hf__parse_ms(const char *text, int64_t *ms)
+{
+    int64_t whole, part = 0, scale = 1, unit;
+    const char *point = digits(text, &whole), *end = point;
+    bool any = point > text;
+
+    if (*point == '.') {
+        end = digits(point + 1, &part);
+        any = any || end > point + 1;
+        if (end - (point + 1) > 9)
+            return HF_EINVAL;
+        for (const char *p = point + 1; p < end; p++)
+            scale *= 10;
+    }
+    unit = unit_ms(end);
+    if (!any || !unit || whole > HF_TIME_MAX_MS / unit)
+        return HF_EINVAL;
+    whole = whole * unit + (part * unit + scale - 1) / scale;
+    if (whole > HF_TIME_MAX_MS)
+        return HF_EINVAL;
+    *ms = whole;
+    return 0;
+}
+
+size_t hf__utf8(const unsigned char *s, size_t most, uint32_t *number)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t len = *s < 0x80             ? 1
+                 : (*s & 0xe0) == 0xc0 ? 2
+                 : (*s & 0xf0) == 0xe0 ? 3
+                 : (*s & 0xf8) == 0xf0 ? 4
+                                       : 0;
+    uint32_t c = len == 1 ? *s : *s & (0x7fu >> len);
+
+    if (len > most)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80) /* the end of the text, too */
+            return 0;
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    *number = c;
+    return c < least[len] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0
+                                                                         : len;
+}
+
+size_t hf__character(const unsigned char *s, size_t most)
+{
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+                  {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+                  {0xfeff, 0xfeff}};
+    uint32_t c;
+    size_t len = hf__utf8(s, most, &c);
+
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden) && len; i++)
+        if (c >= hidden[i].first && c <= hidden[i].last)
+            return 0;
+    return len;
+}
+
+struct hf__shown hf__show(const char *name)
+{
+    struct hf__shown shown;
+    size_t len = strlen(name), max = sizeof(shown.text) - sizeof("..."), n;
+    const unsigned char *s = (const unsigned char *)name;
+
+    if (len >= sizeof(shown.text)) {
+        /* Not in the middle of a character. */
+        for (len = max; len && (s[len] & 0xc0) == 0x80;)
+            len--;
+        memcpy(shown.text + len, "...", sizeof("..."));
+    } else {
+        shown.text[len] = '\0';
+    }
+    for (size_t i = 0; i < len; i += n ? n : 1) {
+        n = hf__character(s + i, len - i);
+        memcpy(shown.text + i, n ? name + i : "?", n ? n : 1);
+    }
+    return shown;
+}
+
+/* A copy that had no room for more may end within a character. */
+static size_t without_half(const unsigned char *s, size_t len)
+{
+    size_t at = len;
+
+    while (at && len - at < 3 && (s[at - 1] & 0xc0) == 0x80)
+        at--;
+    return at && s[at - 1] >= 0xc0 && !hf__character(s + at - 1, 4) ? at - 1
+                                                                    : len;
+}
+
+void hf__printable(char *text, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t len = strlen(text), out = 0;
+    char shown[800]; /* the longest text of all is one of hf__log() */
+
+    size = size < sizeof(shown) ? size : sizeof(shown);
+    if (len == size - 1)
+        len = without_half(s, len);
+    for (size_t i = 0, n; i < len; i += n ? n : 1) {
+        n = hf__character(s + i, 4);
+        if (out + (n ? n : 4) >= size)
+            break;
+        if (n)
+            memcpy(shown + out, s + i, n);
+        else
+            snprintf(shown + out, size - out, "\\x%02x", s[i]);
+        out += n ? n : 4;
+    }
+    memcpy(text, shown, out);
+    text[out] = '\0';
+}
+
+/* ---- misspelt words --------------------------------------------------------
+ */
+
+enum { WORD_MAX = 31 };
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* The usual table of edits, of which the last three rows are kept. */
+static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    unsigned rows[3][WORD_MAX + 1];
+
+    for (size_t i = 0; i <= a_len; i++) {
+        unsigned *row = rows[i % 3];
+        const unsigned *above = rows[(i + 2) % 3],
+                       *two_above = rows[(i + 1) % 3];
+
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b_len; j++) {
+            if (i == 0) {
+                row[j] = (unsigned)j;
+                continue;
+            }
+            row[j] = least(least(above[j], row[j - 1]) + 1,
+                           above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[a_len % 3][b_len];
+}
+
+unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
+{
+    size_t len = strlen(word);
+    unsigned n;
+
+    if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
+        return UINT_MAX;
+    n = edits(word, len, meant, meant_len);
+    /* One in three letters, and not a word of other letters altogether. */
+    return n <= (meant_len + 2) / 3 && n < len ? n : UINT_MAX;
+}

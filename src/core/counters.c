@@ -1,0 +1,190 @@
+/*
+ * What a client has done: counters, and how long acquires took.
+ *
+ * The shortest acquire, in shared memory, takes less than 100 ns, so it may
+ * neither read a clock for this nor write what other threads write. A grant
+ * without a wait is counted in its line (hf__tally_add), under the mutex that
+ * is held there anyway, and so is a release; all else is counted in the client.
+ */
+#include "core/client.h"
+
+static const uint32_t bounds_us[HF_WAIT_BUCKETS] = {
+    10,      25,      50,       100,      250,      500,      1000,   2500,
+    5000,    10000,   25000,    50000,    100000,   250000,   500000, 1000000,
+    2500000, 5000000, 10000000, 25000000, 50000000, 100000000};
+
+static uint64_t *counter_of(struct hf__counts *counts, int result)
+{
+    switch (result) {
+    case HF_EBUSY:
+        return &counts->busy;
+    case HF_ETIMEDOUT:
+        return &counts->timed_out;
+    case HF_ECANCELED:
+        return &counts->cancelled;
+    default:
+        return &counts->failed;
+    }
+}
+
+void hf__count_failed(const hf_lock *lock)
+{
+    if (lock->name->remote.kind != HF_LATCH)
+        hf__count(&lock->name->client->counts.failed, 1);
+}
+
+void hf__count_at_once(struct hf__name *n, int result)
+{
+    if (result == HF__GRANTED) {
+        hf__tally_add(n, HF__TALLY_GRANT);
+        hf__tally_hold(n);
+    } else if (n->remote.kind != HF_LATCH) {
+        hf__count(counter_of(&n->client->counts, result), 1);
+    }
+}
+
+void hf__count_wait(hf_client *c, enum hf_kind kind)
+{
+    if (kind != HF_LATCH)
+        hf__count(&c->counts.waiting, 1);
+}
+
+static size_t bucket_of(uint64_t ns)
+{
+    size_t i = 0;
+
+    while (i < HF_WAIT_BUCKETS && ns > bounds_us[i] * UINT64_C(1000))
+        i++;
+    return i;
+}
+
+void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
+                      hf__time waited)
+{
+    uint64_t ns = waited > 0 ? (uint64_t)waited : 0;
+
+    if (kind == HF_LATCH)
+        return;
+    hf__count(&c->counts.waiting, (uint64_t)-1);
+    if (result != HF__GRANTED) {
+        hf__count(counter_of(&c->counts, result), 1);
+        return;
+    }
+    hf__count(&c->counts.wait[bucket_of(ns)], 1);
+    hf__count(&c->counts.wait_sum_ns, ns);
+}
+
+/* ELOST: the hold has ended before, so that there are as many as there were; if
+ * just now, hf__tally_lost() follows. One store, or a reader would see a hold
+ * less than none. */
+void hf__tally_release(struct hf__name *n, int result)
+{
+    if (result == HF_ENOTOWNER)
+        return;
+    if (result == HF_ELOST) {
+        hf__tally_add(n, HF__TALLY_RELEASE + HF__TALLY_HOLD);
+        hf__tally_limit(n);
+    } else {
+        hf__tally_add(n, HF__TALLY_RELEASE);
+        hf__tally_hold(n);
+    }
+}
+
+void hf__tally_lost(struct hf__name *n)
+{
+    hf__count(&n->client->counts.lost, hf__tally_held(n->tally));
+    hf__tally_hold(n);
+}
+
+void hf__tally_carry_locked(struct hf__name *n)
+{
+    struct hf__counts *counts = &n->client->counts;
+    uint64_t tally = n->tally;
+
+    if (n->remote.kind != HF_LATCH) {
+        hf__count(&counts->granted, hf__tally_granted(tally));
+        hf__count(&counts->released, hf__tally_released(tally));
+    }
+    __atomic_store_n(&n->tally, hf__tally_held(tally) * HF__TALLY_HOLD,
+                     __ATOMIC_RELAXED);
+}
+
+void hf__tally_carry(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__tally_carry_locked(n);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* ---- reading ----------------------------------------------------------- */
+
+static uint64_t read64(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static void add_line(hf_metrics *m, const struct hf__name *n)
+{
+    uint64_t tally = read64(&n->tally);
+
+    if (n->remote.kind == HF_LATCH)
+        return;
+    m->granted += hf__tally_granted(tally);
+    m->released += hf__tally_released(tally);
+    m->held += hf__tally_held(tally);
+}
+
+/* Grants without a wait are in the first bucket. */
+static void add_waits(hf_metrics *m, const struct hf__counts *counts)
+{
+    for (size_t i = 0; i < HF_WAIT_BUCKETS; i++) {
+        m->granted += read64(&counts->wait[i]);
+        m->wait[i] = (hf_bucket){bounds_us[i], m->granted};
+    }
+    m->granted += read64(&counts->wait[HF_WAIT_BUCKETS]);
+    m->wait_sum_ns = read64(&counts->wait_sum_ns);
+}
+
+static void read_locked(hf_client *c, hf_metrics *m)
+{
+    const struct hf__counts *counts = &c->counts;
+
+    *m = (hf_metrics){
+        .size = sizeof(*m),
+        .granted = read64(&counts->granted),
+        .busy = read64(&counts->busy),
+        .timed_out = read64(&counts->timed_out),
+        .cancelled = read64(&counts->cancelled),
+        .failed = read64(&counts->failed),
+        .released = read64(&counts->released),
+        .lost = read64(&counts->lost),
+        .renewed = read64(&counts->renewed),
+        .renewals_failed = read64(&counts->renewals_failed),
+        .disconnects = read64(&counts->disconnects),
+        .reconnects = read64(&counts->reconnects),
+        .waiting = read64(&counts->waiting),
+    };
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            add_line(m, n);
+    add_waits(m, counts);
+}
+
+int hf_client_metrics(hf_client *c, hf_metrics *out, hf_error *err)
+{
+    int rc = hf__client_usable(c, err);
+
+    if (rc)
+        return rc;
+    if (!out)
+        return hf__fail(err, HF_EINVAL, "out is NULL");
+    if (out->size != sizeof(*out))
+        return hf__fail(err, HF_EINVAL,
+                        "the metrics were not set by HF_METRICS_INIT");
+    hf__mutex_lock(&c->mu);
+    read_locked(c, out);
+    hf__mutex_unlock(&c->mu);
+    return 0;
+}

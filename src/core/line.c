@@ -1,0 +1,531 @@
+/*
+ * A line of a client to a name: its gate, and the sending of what the gate
+ * wants sent.
+ */
+#include "core/client.h"
+
+#include <string.h>
+
+/* ---- waking ------------------------------------------------------------ */
+
+/* With name->mu held: the system call comes after it. */
+static void wake(struct hf__name *n, struct hf__sleeper *s)
+{
+    uint32_t *word = hf__sleeper_tell(n->client, s);
+
+    n = hf__name_first(n);
+    if (word && n->to_wake)
+        hf__futex_wake(n->to_wake, 1);
+    if (word)
+        n->to_wake = word;
+}
+
+bool hf__name_forget_the_gone(struct hf__name *n)
+{
+    const struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
+
+    if (!n->gate.shared)
+        return hf__thread_gone(n->owner_thread) &&
+               hf__gate_forget(&n->gate, n->owner_thread->number);
+    while (r && !(r->lost && hf__thread_gone(r->thread)))
+        r = r->next;
+    return r && hf__gate_forget(&n->gate, r->owner);
+}
+
+static void set_timer(struct hf__name *n)
+{
+    hf__time at = hf__lease_timer(&n->gate.lease);
+    hf__time set_to = hf__timer_at(&n->timer);
+
+    /* A timer that fires too early costs a look; moving it at every grant
+     * would cost more. Who waits has time for it, and shall sleep on. */
+    if (n->gate.lease.state == HF__WAITING ? at != set_to : at < set_to)
+        hf__keeper_timer(n->client, &n->timer, at);
+}
+
+/* Whoever owns it now is remembered, so that the end of that thread shows. */
+void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
+{
+    struct hf__thread *t = w->thread;
+
+    n->orphaned = false;
+    if (n->kin) {
+        n->kin->permits = w->permits;
+        if (n->remote.kind == HF_SEMAPHORE)
+            hf__lines_granted(&n->kin->first->kin->lines, &n->kin->line);
+    }
+    hf__lock_heard(w->handle);
+    if (!n->gate.shared && n->owner_thread != t) { /* a reader has its own */
+        hf__name_forget_the_gone(n); /* nobody knows later that it is */
+        if (t)
+            hf__thread_ref(t);
+        hf__thread_unref(n->owner_thread);
+        n->owner_thread = t;
+    }
+    if (hf__name_first(n)->watchers) {
+        /* Where a hold is handed over, somebody else had it. */
+        if (n->gate.shared || n->remote.kind == HF_SEMAPHORE)
+            hf__name_arm_of(n, w->owner);
+        else
+            hf__name_arm(n, false);
+    }
+    if (n->gate.lease.max_until != HF__NEVER)
+        set_timer(n); /* a hold that was handed over may end sooner now */
+}
+
+/* What was said of the failure of this line's request, for the caller. */
+static bool tell_why(struct hf__name *n, bool let_go, int code, hf_error *err)
+{
+    struct hf__exchange *x = hf__name_talks(n);
+    bool told;
+
+    if (!x || !err || code >= 0)
+        return false;
+    hf__mutex_lock(&n->client->mu);
+    told = x->why[let_go] && x->why[let_go]->code == code;
+    if (told)
+        *err = *x->why[let_go];
+    hf__mutex_unlock(&n->client->mu);
+    return told;
+}
+
+void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
+{
+    struct hf__name *n = hf__container(g, struct hf__name, gate);
+    bool over = w->state == HF__W_FINISHED; /* else it is roused */
+
+    if (over)
+        w->handle->acquiring = false;
+    if (over && w->result == HF__GRANTED) {
+        hf__name_own(n, w);
+        hf__tally_hold(n);
+    }
+    if (over && w->is_async)
+        hf__async_finish(hf__container(w, struct hf__async, waiter), w->result);
+    if (w->is_async)
+        return; /* it takes no turns by itself */
+    if (over)
+        w->told = tell_why(n, false, w->result, w->err) ||
+                  tell_why(n, true, w->result, w->err);
+    wake(n, w->sleeper);
+}
+
+void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
+{
+    struct hf__releaser **p = &n->releasers, *r;
+
+    while ((r = *p)) {
+        if (r->hold_id != hold_id && hold_id) {
+            p = &r->next;
+            continue;
+        }
+        *p = r->next;
+        r->result = result;
+        r->settled = true;
+        if (result == HF_ELOST)
+            hf__count(&n->client->counts.lost, 1);
+        tell_why(n, true, result, r->word);
+        if (r->sleeper)
+            wake(n, r->sleeper);
+        else
+            hf__async_finish(r->async, result);
+    }
+}
+
+/* ---- sending ----------------------------------------------------------- */
+
+static bool nobody_parks(const struct hf__gate *g)
+{
+    for (const struct hf__waiter *w = g->head; w; w = w->next)
+        if (!w->is_async)
+            return false;
+    return true;
+}
+
+/* Hands a request to the backend; its outcome if it has one at once. */
+static int submit(struct hf__name *n, struct hf__req *req,
+                  int (*slot)(void *, struct hf__req *))
+{
+    hf_client *c = n->client;
+    int rc;
+
+    if (c->direct)
+        return slot(c->self, req);
+    hf__mutex_lock(&c->mu);
+    req->flying = true;
+    n->refs++;
+    c->under_way++;
+    rc = hf__submit_locked(c, req);
+    if (rc != HF__PENDING) {
+        req->flying = false;
+        n->refs--; /* the caller has one */
+        c->under_way--;
+        hf__keep_word_locked(c, hf__name_talks(n), req->op != HF__ATTEMPT, rc);
+    }
+    hf__mutex_unlock(&c->mu);
+    return rc;
+}
+
+struct hf__exchange *hf__name_exchange(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__exchange *x = hf__name_talks(n);
+
+    if (x)
+        return x;
+    hf__mutex_lock(&c->mu);
+    x = c->exchanges;
+    if (x)
+        c->exchanges = x->next;
+    else
+        x = hf__alloc(c, sizeof(*x));
+    n->remote.ask = x ? &x->ask : NULL;
+    hf__mutex_unlock(&c->mu);
+    return x;
+}
+
+static void end_exchange(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__exchange *x = hf__name_talks(n);
+
+    hf__mutex_lock(&c->mu);
+    if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
+        !n->let_go_ready) {
+        x->lost_id = 0;
+        hf__words_free(c, x);
+        x->next = c->exchanges;
+        c->exchanges = x;
+        n->remote.ask = NULL;
+    }
+    hf__mutex_unlock(&c->mu);
+}
+
+static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
+                hf__time now)
+{
+    hf_client *c = n->client;
+    struct hf__req here, *req = &here;
+    struct hf__exchange *x;
+    int rc = 0;
+
+    if (!c->direct) {
+        x = hf__name_exchange(n);
+        rc = x ? 0 : HF_ENOMEM;
+        req = x ? &x->ask : &here;
+    }
+    *req = (struct hf__req){.remote = &n->remote,
+                            .op = HF__ATTEMPT,
+                            .hold_id = n->gate.lease.hold_id,
+                            .meant_until = HF__NEVER,
+                            .lease_ms = first->lease_ms,
+                            .fixed = first->fixed,
+                            .permits = first->permits,
+                            .may_queue = queue,
+                            .is_async = c->direct && nobody_parks(&n->gate)};
+    n->rings = req->is_async;
+    hf__lease_asked(&n->gate.lease, now, c->op_timeout_ms);
+    if (!rc)
+        rc = submit(n, req, c->be->attempt);
+    if (rc == HF__PENDING)
+        return;
+    req->result = (int16_t)rc;
+    hf__gate_answered(&n->gate, req, now, hf__name_wake);
+}
+
+/* An abandoned question is never reported. (If the abandon is being repeated,
+ * the one that is under way may be a later one.) */
+static void forget_ask(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__req *ask = n->remote.ask;
+
+    if (ask->hold_id != n->gate.lease.let_go_id)
+        return;
+    hf__mutex_lock(&c->mu);
+    n->ask_ready = false;
+    hf__unpark_locked(c, ask);
+    if (ask->flying) {
+        ask->flying = false;
+        n->refs--; /* the caller has one */
+        c->under_way--;
+    }
+    hf__mutex_unlock(&c->mu);
+}
+
+static void let_go_answered(struct hf__name *n, int result, hf__time now)
+{
+    struct hf__lease *l = &n->gate.lease;
+    bool first_word = !l->unsure;
+
+    if (!now && result != HF__DONE)
+        now = hf__now(); /* it needed none until here, see acquire.c */
+    if (!hf__gate_let_go(&n->gate, result, now, hf__name_wake)) {
+        if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
+            hf__name_settle(n, l->let_go_id, result);
+        return;
+    }
+    /* Of a repeated request, "not yours" means that an earlier one worked. */
+    hf__name_settle(n, l->let_go_id,
+                    result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
+}
+
+static void let_go(struct hf__name *n, hf__time now)
+{
+    const struct hf__backend *be = n->client->be;
+    bool direct = n->client->direct;
+    bool abandon = n->gate.lease.let_go_op == HF__ABANDON;
+    struct hf__req here, *req = direct ? &here : NULL;
+    int rc = HF__DONE; /* if no question could be sent for want of memory */
+
+    if (!direct && n->remote.ask)
+        req = &hf__name_talks(n)->let_go;
+    if (req) {
+        *req = (struct hf__req){.remote = &n->remote,
+                                .op = n->gate.lease.let_go_op,
+                                .hold_id = n->gate.lease.let_go_id,
+                                .meant_until = HF__NEVER};
+        if (abandon && !direct)
+            forget_ask(n);
+        rc = submit(n, req, abandon ? be->abandon : be->release);
+    }
+    if (rc != HF__PENDING)
+        let_go_answered(n, rc, now);
+}
+
+struct hf__shown hf__name_shown(struct hf__name *n)
+{
+    return hf__show(hf__name_first(n)->text + strlen(n->client->prefix));
+}
+
+static void report_loss(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__loss loss = hf__gate_last_loss(&n->gate);
+
+    n->gate.was_lost = false;
+    hf__tally_lost(n);
+    hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
+            hf__name_shown(n).text, hf__reason(c, loss).text);
+    hf__mutex_lock(&c->mu);
+    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token, loss);
+    hf__mutex_unlock(&c->mu);
+    hf__name_arm(n, true);
+    hf__name_forget_the_gone(n);
+}
+
+/* Direct: somebody has to sleep at the backend for all who wait here. */
+static void find_parker(struct hf__name *n)
+{
+    struct hf__waiter *w = n->gate.head;
+
+    if (!w || n->parker || n->gate.lease.state != HF__WAITING)
+        return;
+    while (w && w->is_async)
+        w = w->next;
+    if (w)
+        wake(n, w->sleeper);
+}
+
+/* Direct: the last thread that could have parked has left. Those who stay are
+ * told through the keeper, if it is asked for. */
+static bool is_deaf(const struct hf__name *n)
+{
+    return n->client->direct && n->gate.lease.state == HF__WAITING &&
+           !n->rings && n->gate.head && nobody_parks(&n->gate);
+}
+
+/* While nothing is under way, nobody else may refer to what is to be sent
+ * again. */
+static void keep_while_it_owes(struct hf__name *n)
+{
+    const struct hf__lease *l = &n->gate.lease;
+    bool owes = l->letting_go && l->resend_at != HF__NEVER;
+
+    if (owes == n->owes)
+        return;
+    n->owes = owes;
+    hf__mutex_lock(&n->client->mu);
+    if (owes)
+        n->refs++;
+    else
+        n->refs--; /* the caller has one */
+    hf__mutex_unlock(&n->client->mu);
+}
+
+void hf__name_run(struct hf__name *n, hf__time now)
+{
+    struct hf__waiter *first;
+    bool queue;
+
+    if (__builtin_expect(n->gate.was_lost, 0))
+        report_loss(n); /* before anything is granted anew */
+    if (is_deaf(n))
+        hf__lease_bell(&n->gate.lease, now);
+    for (;;) {
+        switch (hf__gate_next(&n->gate, now, &first, &queue)) {
+        case HF__TODO_ATTEMPT:
+            ask(n, first, queue, now);
+            continue;
+        case HF__TODO_LET_GO:
+            let_go(n, now);
+            continue;
+        case HF__TODO_NOTHING:
+            break;
+        }
+        break;
+    }
+    if (n->client->direct)
+        find_parker(n);
+    keep_while_it_owes(n);
+    if (n->remote.ask && hf__gate_idle(&n->gate))
+        end_exchange(n);
+    hf__line_rest(n);
+    set_timer(n);
+}
+
+/* ---- news -------------------------------------------------------------- */
+
+/* With name->mu held. */
+static void take_news(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    hf__time now = hf__now(); /* not when it was read: a grant may be over */
+    struct hf__exchange talk = {0}, *x;
+    bool ask_ready, let_go_ready, rang, lost;
+
+    hf__mutex_lock(&c->mu);
+    x = hf__name_talks(n);
+    if (x) {
+        talk = *x;
+        x->lost_id = 0;
+    }
+    ask_ready = n->ask_ready;
+    let_go_ready = n->let_go_ready;
+    rang = n->rang;
+    lost = n->session_lost;
+    n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
+    hf__mutex_unlock(&c->mu);
+    if (lost && n->gate.lease.state == HF__HELD)
+        hf__gate_lose(&n->gate, false, HF__LOSS_SESSION, now);
+    if (let_go_ready)
+        let_go_answered(n, talk.let_go.result, now);
+    if (ask_ready)
+        hf__gate_answered(&n->gate, &talk.ask, now, hf__name_wake);
+    if (talk.lost_id)
+        hf__gate_gone(&n->gate, talk.lost_id,
+                      talk.session_over ? HF__LOSS_SESSION : HF__LOSS_TAKEN,
+                      now);
+    if (rang)
+        hf__lease_bell(&n->gate.lease, now);
+    hf__name_run(n, now);
+}
+
+void hf__name_news(struct hf__name *n)
+{
+    hf__name_lock(n);
+    take_news(n);
+    hf__name_unlock(n);
+}
+
+/* Has the server said yes, no or not yet? */
+static bool is_answered(struct hf__name *n)
+{
+    const struct hf__exchange *x;
+    bool answered;
+
+    hf__mutex_lock(&n->client->mu);
+    x = hf__name_talks(n);
+    answered = (n->ask_ready && x->ask.result != HF_EUNKNOWN) ||
+               (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
+    hf__mutex_unlock(&n->client->mu);
+    return answered;
+}
+
+/* For the texts of those who are about to fail. */
+static void note_silence(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__exchange *x = hf__name_talks(n);
+
+    hf__mutex_lock(&c->mu);
+    if (x && !x->why[0])
+        x->why[0] = hf__alloc(c, sizeof(*x->why[0]));
+    if (x && x->why[0])
+        hf__silence(c, x->why[0]);
+    hf__mutex_unlock(&c->mu);
+}
+
+static void report_orphan(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token,
+                            hf__no_loss);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* Whoever exited while holding is reported. True: there is nobody else. */
+static bool deserted(struct hf__name *n)
+{
+    bool all = true;
+
+    if (!n->gate.shared) {
+        if (!hf__thread_gone(n->owner_thread))
+            return false;
+        report_orphan(n);
+        return true;
+    }
+    for (struct hf__reader *r = n->gate.readers; r; r = r->next) {
+        if (!hf__thread_gone(r->thread)) {
+            all = all && r->lost;
+        } else if (!r->orphaned) {
+            r->orphaned = true;
+            report_orphan(n);
+        }
+    }
+    return all;
+}
+
+/* A hold that nobody can release any more is not renewed. */
+static void find_orphans(struct hf__name *n, hf__time now)
+{
+    struct hf__lease *l = &n->gate.lease;
+
+    if (n->orphaned || !deserted(n))
+        return;
+    n->orphaned = true;
+    l->renew_at = HF__NEVER;
+    if (n->gate.shared)
+        n->gate.join_until = now; /* it has an end now */
+    if (l->deadline == HF__NEVER) /* nothing else would ever end it */
+        l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
+}
+
+uint64_t hf__name_timer(struct hf__name *n, hf__time now)
+{
+    struct hf__lease *l = &n->gate.lease;
+    uint64_t renew = 0;
+    hf__time present;
+
+    hf__name_lock(n);
+    present = hf__now(); /* the round may have begun long ago */
+    if (present > now)
+        now = present;
+    if (n->gate.owner)
+        find_orphans(n, now);
+    /* Nobody ran for a while: the answer has been read, and is not late. */
+    if (hf__gate_silent(&n->gate, now) && is_answered(n))
+        take_news(n);
+    if (hf__gate_silent(&n->gate, now))
+        note_silence(n);
+    hf__gate_tick(&n->gate, now, hf__name_wake);
+    if (hf__gate_renewable(&n->gate, now)) {
+        renew = l->hold_id;
+        hf__lease_put_off(l, now);
+    }
+    hf__name_run(n, now);
+    hf__name_unlock(n);
+    return renew;
+}

@@ -1,0 +1,175 @@
+/* The descriptors that tell of loss: timers that are set to the end of the
+ * first hold that concerns their handle. name->mu is held. */
+#include "core/client.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* HF__NEVER: there is no hold, or it has no end. */
+#define ALREADY ((hf__time)1)
+
+static void arm(hf_lock *lock, hf__time at)
+{
+    struct itimerspec spec = {0};
+
+    /* Whoever lost it has to hear of it first. */
+    if (lock->told && at != ALREADY)
+        return;
+    lock->told = at == ALREADY;
+    if (at != HF__NEVER) {
+        spec.it_value.tv_sec = at / 1000000000;
+        spec.it_value.tv_nsec = at % 1000000000;
+    }
+    timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+/* A handle that owns by itself hears of its own holds alone, all others of
+ * those of threads. */
+static bool is_about(const hf_lock *lock, uint64_t owner)
+{
+    return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
+}
+
+static bool concerns(const struct hf__gate *g, const hf_lock *lock)
+{
+    if (!g->shared)
+        return is_about(lock, g->owner);
+    for (const struct hf__reader *r = g->readers; r; r = r->next)
+        if (!r->lost && is_about(lock, r->owner))
+            return true;
+    return false;
+}
+
+/* When the first of the holds that concern the handle ends. */
+static hf__time first_end(const hf_lock *lock)
+{
+    hf__time at = HF__NEVER;
+
+    for (struct hf__name *n = hf__line_newest(lock->name); n;
+         n = hf__line_after(n)) {
+        const struct hf__gate *g = &n->gate;
+
+        if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
+            g->lease.deadline < at && concerns(g, lock))
+            at = g->lease.deadline;
+    }
+    return at;
+}
+
+/* Has somebody still to release what was lost on this line? */
+static bool to_be_released(const struct hf__name *n, const hf_lock *lock)
+{
+    const struct hf__gate *g = &n->gate;
+    uint64_t gone =
+        hf__thread_gone(n->owner_thread) ? n->owner_thread->number : 0;
+
+    if (!g->shared) {
+        for (int i = 0; i < HF__LOST_MAX; i++)
+            if (g->lost[i].count && g->lost[i].owner != gone &&
+                is_about(lock, g->lost[i].owner))
+                return true;
+        return false;
+    }
+    for (const struct hf__reader *r = g->readers; r; r = r->next)
+        if (r->lost && is_about(lock, r->owner) && !hf__thread_gone(r->thread))
+            return true;
+    return false;
+}
+
+static bool has_news(const hf_lock *lock)
+{
+    for (struct hf__name *n = hf__line_newest(lock->name); n;
+         n = hf__line_after(n))
+        if (to_be_released(n, lock))
+            return true;
+    return false;
+}
+
+/* The hold of this line has been lost: by somebody whose loss it tells of? Who
+ * found it out by its release has nothing to release any more. */
+static bool was_about(const struct hf__name *n, const hf_lock *lock)
+{
+    if (!n->gate.shared)
+        return lock->owner ? hf__gate_knows(&n->gate, lock->owner)
+                           : n->owner_thread != NULL;
+    for (const struct hf__reader *r = n->gate.readers; r; r = r->next)
+        if (r->lost && is_about(lock, r->owner))
+            return true;
+    return false;
+}
+
+void hf__lock_unlearn(hf_lock *lock)
+{
+    if (has_news(lock))
+        return;
+    lock->told = false;
+    if (lock->loss_fd >= 0)
+        arm(lock, first_end(lock));
+}
+
+void hf__name_arm(struct hf__name *n, bool lost)
+{
+    hf_lock *lock = hf__name_first(n)->watchers;
+
+    for (; lock; lock = lock->next_watcher)
+        if (!lost)
+            arm(lock, first_end(lock));
+        else if (was_about(n, lock))
+            arm(lock, ALREADY);
+}
+
+void hf__name_arm_of(struct hf__name *n, uint64_t owner)
+{
+    hf_lock *lock = hf__name_first(n)->watchers;
+
+    for (; lock; lock = lock->next_watcher)
+        if (is_about(lock, owner))
+            arm(lock, first_end(lock));
+}
+
+void hf__name_moved(struct hf__name *n)
+{
+    hf_lock *lock = hf__name_first(n)->watchers;
+
+    for (; lock; lock = lock->next_watcher)
+        if (concerns(&n->gate, lock))
+            arm(lock, first_end(lock));
+}
+
+int hf_lock_fd(hf_lock *lock)
+{
+    HF__UNCANCELLED;
+    struct hf__name *n, *held;
+    int rc = hf__lock_check(lock, NULL), fd;
+
+    if (!rc)
+        rc = hf__lock_enter(lock, NULL);
+    if (rc)
+        return rc;
+    n = lock->name;
+    if (lock->loss_fd < 0) {
+        lock->loss_fd =
+            timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (lock->loss_fd >= 0) {
+            lock->next_watcher = n->watchers;
+            n->watchers = lock;
+            (void)hf__line_check(lock, &held, NULL); /* that may be news */
+            arm(lock, has_news(lock) ? ALREADY : first_end(lock));
+        }
+    }
+    fd = lock->loss_fd;
+    hf__name_unlock(n);
+    return fd < 0 ? HF_EBACKEND : fd;
+}
+
+void hf__lock_unwatch(hf_lock *lock)
+{
+    hf_lock **p = &lock->name->watchers;
+
+    if (lock->loss_fd < 0)
+        return;
+    while (*p != lock)
+        p = &(*p)->next_watcher;
+    *p = lock->next_watcher;
+    close(lock->loss_fd);
+}

@@ -1,0 +1,269 @@
+/*
+ * Why a hold was lost, for people. The gate keeps what it knows with the lost
+ * hold (struct hf__loss). What the server or the connection had to do with it
+ * is noted here, once per client, with the time during which it was so; the
+ * text of a loss is put together when somebody asks.
+ */
+#include "core/client.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- notes; why_mu is held ----------------------------------------------- */
+
+/* What was so at that time. If the text of that time was overwritten, the
+ * oldest text that is left. */
+static struct hf__note *find(hf_client *c, enum hf__loss_why why, hf__time at)
+{
+    struct hf__note *found = NULL;
+
+    for (int i = 0; i < HF__NOTES; i++) {
+        struct hf__note *n = &c->notes[i];
+
+        if (!n->since || n->why != why || n->since > at || n->until < at)
+            continue;
+        if (!found || (n->from <= at ? n->from > found->from || found->from > at
+                                     : n->from < found->from))
+            found = n;
+    }
+    return found;
+}
+
+/* Which of two makes room for a new one: one that has explained no loss, else
+ * the older one. */
+static bool is_dearer(const struct hf__note *a, const struct hf__note *b)
+{
+    return a->told != b->told ? a->told : b->from < a->from;
+}
+
+static void add(hf_client *c, enum hf__loss_why why, hf__time since,
+                const char *text)
+{
+    struct hf__note *to = c->notes;
+    hf__time now = hf__now();
+
+    for (int i = 1; i < HF__NOTES; i++)
+        if (is_dearer(to, &c->notes[i]))
+            to = &c->notes[i];
+    *to = (struct hf__note){.since = since ? since : now,
+                            .from = now,
+                            .until = HF__NEVER,
+                            .why = why};
+    snprintf(to->text, sizeof(to->text), "%s", text);
+}
+
+static void note(hf_client *c, enum hf__loss_why why, const char *text)
+{
+    struct hf__note *n = find(c, why, HF__NEVER);
+
+    if (n && strncmp(n->text, text, sizeof(n->text) - 1) == 0)
+        return;
+    /* While it is not connected there are several errors: the last one before a
+     * loss tells most, and the first one since when. */
+    if (n && why == HF__LOSS_SILENT && !n->told)
+        snprintf(n->text, sizeof(n->text), "%s", text);
+    else
+        add(c, why, n && why == HF__LOSS_SILENT ? n->since : 0, text);
+}
+
+void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
+{
+    char shown[sizeof(c->notes->text)];
+
+    snprintf(shown, sizeof(shown), "%s", text);
+    hf__printable(shown, sizeof(shown)); /* they may be a server's words */
+    hf__mutex_lock(&c->why_mu);
+    note(c, why, shown);
+    hf__mutex_unlock(&c->why_mu);
+}
+
+void hf__note_over(hf_client *c, enum hf__loss_why why)
+{
+    hf__time now = hf__now();
+
+    hf__mutex_lock(&c->why_mu);
+    for (int i = 0; i < HF__NOTES; i++)
+        if (c->notes[i].why == why && c->notes[i].until == HF__NEVER)
+            c->notes[i].until = now;
+    hf__mutex_unlock(&c->why_mu);
+}
+
+void hf__note_refusal(hf_client *c, int code, const hf_error *word)
+{
+    size_t skip = strlen(c->be->name) + 2; /* "redis: " */
+
+    hf__note(c, HF__LOSS_REFUSED,
+             word->code == code && strlen(word->text) > skip
+                 ? word->text + skip
+                 : hf_error_text(code));
+}
+
+/* ---- texts ----------------------------------------------------------------
+ */
+
+struct moment {
+    char text[32];
+};
+
+/* By the wall clock. How far that is from ours is measured anew only if it was
+ * set, so that the same moment is always written the same way. */
+static struct moment moment(hf_client *c, hf__time at)
+{
+    struct timespec wall;
+    struct moment m = {"?"};
+    struct tm tm;
+    int64_t offset;
+    time_t s;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    offset = wall.tv_sec * 1000000000LL + wall.tv_nsec - hf__now();
+    if (llabs(offset - c->wall_offset) > 500 * HF__MS)
+        c->wall_offset = offset;
+    s = (time_t)((at + c->wall_offset) / 1000000000);
+    if (gmtime_r(&s, &tm))
+        strftime(m.text, sizeof(m.text), "%Y-%m-%d %H:%M:%S UTC", &tm);
+    return m;
+}
+
+__attribute__((format(printf, 2, 3))) static void
+append(struct hf__reason *r, const char *format, ...)
+{
+    size_t len = strlen(r->text);
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(r->text + len, sizeof(r->text) - len, format, ap);
+    va_end(ap);
+}
+
+static void put_unreachable(hf_client *c, struct hf__reason *r,
+                            const struct hf__note *n)
+{
+    append(r, "the server could not be used since %s: %s",
+           moment(c, n->since).text, n->text);
+}
+
+static void put_refused(struct hf__reason *r, const struct hf__note *n)
+{
+    append(r, "the server refused to renew it%s%s", n ? ": " : "",
+           n ? n->text : "");
+}
+
+static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
+{
+    hf__time at = (hf__time)loss.at;
+    struct hf__note *n = find(c, (enum hf__loss_why)loss.why, at);
+    struct hf__note *down = find(c, HF__LOSS_SILENT, at);
+
+    if (down)
+        down->told = true;
+    switch ((enum hf__loss_why)loss.why) {
+    case HF__LOSS_TAKEN:
+        append(r, "it was taken away: %s",
+               c->be->taken ? c->be->taken
+                            : "the server does not have it any more");
+        break;
+    case HF__LOSS_SESSION:
+        append(r, "%s", n ? n->text : "its session is over");
+        break;
+    case HF__LOSS_LEASE:
+        append(r, "its fixed lease of %llu ms ended",
+               (unsigned long long)loss.at);
+        break;
+    case HF__LOSS_MAX:
+        append(r, "it had been held for max_hold_ms, and no hold lasts longer");
+        break;
+    case HF__LOSS_ORPHAN:
+        append(r, "the thread that held it exited, and it was not renewed");
+        break;
+    case HF__LOSS_STOPPED:
+        append(r,
+               "its deadline passed while this process was stopped or "
+               "suspended (it did not run at %s)%s",
+               moment(c, at).text, down || loss.refused ? "; also " : "");
+        if (down)
+            put_unreachable(c, r, down);
+        else if (loss.refused)
+            put_refused(r, find(c, HF__LOSS_REFUSED, at));
+        break;
+    case HF__LOSS_REFUSED:
+        put_refused(r, n);
+        break;
+    case HF__LOSS_SILENT:
+        if (down)
+            put_unreachable(c, r, down);
+        else
+            append(r, "the server answered no renewal before its deadline");
+        break;
+    case HF__LOSS_RELEASE:
+        append(r, "the server did not have it any more when the release "
+                  "arrived");
+        break;
+    case HF__LOSS_NONE:
+        append(r, "the server does not have it any more");
+        break;
+    }
+}
+
+struct hf__reason hf__reason(hf_client *c, struct hf__loss loss)
+{
+    struct hf__reason r = {""};
+
+    hf__mutex_lock(&c->why_mu);
+    put(c, loss, &r);
+    hf__mutex_unlock(&c->why_mu);
+    return r;
+}
+
+struct hf__reason hf__doubt(hf_client *c, bool refused)
+{
+    struct hf__reason r = {""};
+    const struct hf__note *n;
+
+    hf__mutex_lock(&c->why_mu);
+    n = find(c, HF__LOSS_SILENT, HF__NEVER);
+    if (n)
+        put_unreachable(c, &r, n);
+    else if (refused)
+        put_refused(&r, find(c, HF__LOSS_REFUSED, HF__NEVER));
+    hf__mutex_unlock(&c->why_mu);
+    return r;
+}
+
+int hf__fail_loss(struct hf__name *line, struct hf__loss loss, hf_error *err)
+{
+    hf_client *c = line->client;
+
+    if (!err)
+        return HF_ELOST;
+    return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost: %s",
+                    hf__name_shown(line).text, hf__reason(c, loss).text);
+}
+
+int hf__fail_lost(struct hf__name *line, uint64_t owner, hf_error *err)
+{
+    return hf__fail_loss(line, hf__gate_loss(&line->gate, owner), err);
+}
+
+int hf__fail_unreleased(struct hf__name *line, uint64_t owner, hf_error *err)
+{
+    struct hf__loss loss = hf__gate_loss(&line->gate, owner);
+
+    if (!err)
+        return HF_ELOST;
+    return hf__fail(
+        err, HF_ELOST, "release the lost hold of \"%s\" first; it was lost: %s",
+        hf__name_shown(line).text, hf__reason(line->client, loss).text);
+}
+
+int hf__fail_hold(struct hf__name *line, uint64_t owner, int code,
+                  hf_error *err)
+{
+    if (code == HF_ELOST)
+        return hf__fail_lost(line, owner, err);
+    return hf__fail(err, code, "\"%s\": %s", hf__name_shown(line).text,
+                    hf_error_text(code));
+}

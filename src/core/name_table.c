@@ -1,0 +1,352 @@
+/*
+ * The names of a client: a plain hash with chains. A name lives as long as a
+ * handle, a request under way or news refer to it.
+ */
+#include "base/hash.h"
+#include "core/client.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GAP_MS 20 /* between two questions whether a handle can be made */
+
+/* The first line is found by its text; the others are found by nobody, and
+ * would make one long chain. */
+static size_t bucket_of(struct hf__name *n, size_t buckets_len)
+{
+    uint64_t at = (uintptr_t)n;
+
+    if (hf__name_first(n) == n)
+        return hf__hash32(HF__HASH32, n->text, n->remote.name_len) &
+               (buckets_len - 1);
+    return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
+}
+
+static bool is_as(const struct hf__name *n, const struct hf__remote *as)
+{
+    return n->remote.kind == as->kind && n->remote.fair == as->fair &&
+           n->remote.permits == as->permits;
+}
+
+/* One that has no handle any more, and is there only because it has not been
+ * let go yet, does not say what the client uses the name as: for another kind
+ * there is a second one, unless the backend cannot have both (shared memory,
+ * where a release is refused only beside a process that breaks the rules). */
+static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
+{
+    uint32_t hash = hf__hash32(HF__HASH32, as->name, as->name_len);
+    struct hf__name *n, *left = NULL;
+
+    if (!c->buckets_len)
+        return NULL;
+    n = c->buckets[hash & (c->buckets_len - 1)];
+    for (; n; n = n->next_in_bucket) {
+        if (n->remote.name_len != as->name_len || hf__name_first(n) != n ||
+            memcmp(n->text, as->name, as->name_len) != 0)
+            continue;
+        if (n->timer.handles || c->direct)
+            return n;
+        if (is_as(n, as))
+            left = n;
+    }
+    return left;
+}
+
+static int grow_table_locked(hf_client *c)
+{
+    size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
+    struct hf__name **buckets;
+
+    if (c->names_len < 2 * c->buckets_len) /* 8 bytes a handle */
+        return 0;
+    buckets = hf__alloc(c, len * sizeof(*buckets));
+    if (!buckets)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < c->buckets_len; i++) {
+        struct hf__name *n, *next;
+
+        for (n = c->buckets[i]; n; n = next) {
+            size_t bucket = bucket_of(n, len);
+
+            next = n->next_in_bucket;
+            n->next_in_bucket = buckets[bucket];
+            buckets[bucket] = n;
+        }
+    }
+    hf__free(c, c->buckets);
+    c->buckets = buckets;
+    c->buckets_len = len;
+    return 0;
+}
+
+/* What stands in front of a name, see hf__name_lost(). */
+static size_t front_of(const hf_client *c)
+{
+    return c->on_event ? sizeof(struct hf__event) : 0;
+}
+
+static void free_name(hf_client *c, struct hf__name *n)
+{
+    if (!n)
+        return;
+    if (n->kin) {
+        hf__line_free(n);
+        hf__free(c, n->kin);
+    }
+    hf__free(c, (char *)n - front_of(c));
+}
+
+/* A line like that; first: the one that the name has already, or NULL. */
+static struct hf__name *make(hf_client *c, const struct hf__remote *as,
+                             struct hf__name *first)
+{
+    bool own_label = !first && as->label != c->label;
+    size_t label = own_label ? strlen(as->label) + 1 : 0;
+    size_t front = front_of(c);
+    char *memory = hf__alloc(c, front + offsetof(struct hf__name, text) +
+                                    as->name_len + 1 + label);
+    struct hf__name *n;
+
+    if (!memory)
+        return NULL;
+    n = (struct hf__name *)(void *)(memory + front);
+    memcpy(n->text, as->name, as->name_len);
+    n->client = c;
+    n->refs = 1;
+    n->timer.handles = !first;
+    n->timer.is_name = true;
+    n->timer.at = HF__NEVER;
+    n->remote = *as;
+    n->remote.name = n->text;
+    if (own_label)
+        n->remote.label = memcpy(n->text + as->name_len + 1, as->label, label);
+    if (as->kind != HF_MUTEX) {
+        n->kin = hf__alloc(c, sizeof(*n->kin));
+        if (!n->kin) {
+            free_name(c, n);
+            return NULL;
+        }
+        n->kin->first = first ? first : n;
+        n->kin->permits = 1;
+        n->kin->line.gate = &n->gate;
+        hf__lines_init(&n->kin->lines, as->kind, &n->kin->line);
+    }
+    /* Hold ids are unique in the client: a serial number, then a count. It
+     * stays positive for formats that know no unsigned numbers. (For 2^31
+     * names and 2^32 questions of each; after that it takes two that are alive
+     * and meet in the same id.) */
+    hf__gate_init(&n->gate, as->fair, c->endless,
+                  (uint64_t)(++c->serial & 0x7fffffff) << 32);
+    n->gate.lease.session = c->session;
+    n->gate.latch = as->kind == HF_LATCH;
+    n->gate.shared = as->mode == HF_READ;
+    return n;
+}
+
+/* Makes it, and puts it into the table. LATER: the backend could not now; err
+ * has EBACKEND. */
+static int add_locked(hf_client *c, const struct hf__remote *as,
+                      struct hf__name *first, struct hf__name **out,
+                      hf_error *err)
+{
+    struct hf__name *n = make(c, as, first);
+    int rc = n ? grow_table_locked(c) : HF_ENOMEM;
+    size_t bucket;
+
+    if (!rc)
+        rc = hf__timers_reserve(c, &c->timers);
+    if (rc) {
+        free_name(c, n);
+        return hf__fail(err, rc, "%s", hf_error_text(rc));
+    }
+    rc = c->be->attach(c->self, &n->remote);
+    if (rc) {
+        hf__timers_unreserve(&c->timers);
+        free_name(c, n);
+        hf__fail_why(c, err, rc == HF__LATER ? HF_EBACKEND : rc);
+        return rc;
+    }
+    bucket = bucket_of(n, c->buckets_len);
+    n->next_in_bucket = c->buckets[bucket];
+    c->buckets[bucket] = n;
+    c->names_len++;
+    *out = n;
+    return 0;
+}
+
+static int mismatch(struct hf__name *n, hf_error *err)
+{
+    char size[24] = "";
+
+    if (n->remote.permits)
+        snprintf(size, sizeof(size), " of %u permits", n->remote.permits);
+    return hf__fail(err, HF_EMISMATCH,
+                    "this client uses the name \"%s\" as %s %s%s already",
+                    hf__name_shown(n).text,
+                    n->remote.fair ? "a fair" : "an unfair",
+                    hf__kind_name(n->remote.kind), size);
+}
+
+static int get_locked(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
+                      struct hf__name **out, hf_error *err)
+{
+    struct hf__name *n = find_locked(c, as);
+    int rc = 0;
+
+    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    if (n && !is_as(n, as))
+        return mismatch(n, err);
+    if (n) {
+        n->refs++;
+        n->timer.handles++;
+        *out = n;
+    } else {
+        rc = add_locked(c, as, NULL, out, err);
+    }
+    if (rc)
+        return rc;
+    /* Together with the look at closed: the client stays from now on. */
+    c->handles++;
+    if (ttl_ms && ttl_ms < c->least_ttl_ms)
+        c->least_ttl_ms = (uint32_t)ttl_ms;
+    return 0;
+}
+
+int hf__name_line(struct hf__name *first, enum hf_mode mode,
+                  struct hf__name **out, hf_error *err)
+{
+    hf_client *c = first->client;
+    struct hf__remote as = first->remote;
+    int rc;
+
+    as.mode = mode == HF_READ;
+    as.impl = NULL;
+    as.ask = NULL;
+    hf__mutex_lock(&c->mu);
+    /* hf_close() looks at every line, and may have been at this name. */
+    if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
+        rc = hf__fail(err, HF_ECLOSED, "the client was closed");
+    else
+        rc = add_locked(c, &as, first, out, err);
+    if (!rc)
+        first->refs++;
+    hf__mutex_unlock(&c->mu);
+    return rc == HF__LATER ? HF_EBACKEND : rc;
+}
+
+/* What the lock's options say, else the URL, else the backend's own; of the
+ * last two, only where there is a choice. */
+static bool is_fair(const hf_client *c, const hf_lock_options *opt)
+{
+    int caps = c->caps[opt->kind];
+    bool fair = c->be->fair_by_default;
+
+    if (opt->fairness || c->fairness)
+        fair = (opt->fairness ? (int)opt->fairness : c->fairness) == HF_FAIR;
+    return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
+}
+
+/* Asks the backend again while it says LATER, until op_timeout. In between the
+ * others who wait for the mutex have time to get it. Once the time is over
+ * nothing is asked any more, however many threads are here. */
+static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
+               struct hf__name **out, hf_error *err)
+{
+    hf__time until = hf__patience(c);
+    hf_error why = HF_ERROR_INIT;
+    int rc = HF__LATER;
+
+    for (bool again = false; rc == HF__LATER; again = true) {
+        if (again)
+            poll(NULL, 0, GAP_MS);
+        hf__mutex_lock(&c->mu);
+        rc = again && hf__now() >= until ? HF_EBACKEND
+                                         : get_locked(c, as, ttl_ms, out, &why);
+        hf__mutex_unlock(&c->mu);
+    }
+    if (rc && err)
+        *err = why;
+    return rc;
+}
+
+int hf__name_get(hf_client *c, const void *name, size_t len,
+                 const hf_lock_options *opt, struct hf__name **out,
+                 hf_error *err)
+{
+    size_t prefix = strlen(c->prefix);
+    char text[2 * HF_NAME_MAX + 1];
+    struct hf__remote as = {.name = text,
+                            .name_len = (uint16_t)(prefix + len),
+                            .kind = (uint8_t)opt->kind,
+                            .fair = is_fair(c, opt),
+                            .permits = opt->permits,
+                            .label = opt->label ? opt->label : c->label};
+
+    if (prefix + len > HF_NAME_MAX)
+        return hf__fail(err, HF_EINVAL,
+                        "the name has %zu bytes with the client's prefix; at "
+                        "most %d are allowed",
+                        prefix + len, HF_NAME_MAX);
+    memcpy(text, c->prefix, prefix);
+    memcpy(text + prefix, name, len);
+    return get(c, &as, opt->ttl_ms, out, err);
+}
+
+void hf__name_unref_locked(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__name *first = hf__name_first(n);
+    struct hf__name **p;
+
+    if (--n->refs)
+        return;
+    hf__engine_event_moves_locked(n);
+    hf__timers_set(&c->timers, &n->timer, HF__NEVER);
+    hf__timers_unreserve(&c->timers);
+    p = &c->buckets[bucket_of(n, c->buckets_len)];
+    while (*p != n)
+        p = &(*p)->next_in_bucket;
+    *p = n->next_in_bucket;
+    c->names_len--;
+    if (c->self)
+        c->be->detach(c->self, &n->remote);
+    hf__tally_carry_locked(n);
+    hf__thread_unref(n->owner_thread);
+    if (n->remote.ask)
+        hf__words_free(c, hf__name_talks(n));
+    hf__free(c, hf__name_talks(n));
+    free_name(c, n);
+    if (first != n)
+        hf__name_unref_locked(first);
+}
+
+void hf__name_unref(struct hf__name *n)
+{
+    hf_client *c = n->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__name_unref_locked(n);
+    hf__mutex_unlock(&c->mu);
+}
+
+void hf__name_put(struct hf__name *n)
+{
+    hf_client *c = n->client;
+    struct hf__name *lines = NULL, *line;
+
+    hf__name_lock(n);
+    hf__mutex_lock(&c->mu);
+    if (!n->timer.handles && n->kin) /* or somebody has made a new one */
+        lines = hf__line_all_but(n);
+    hf__mutex_unlock(&c->mu);
+    hf__name_unlock(n);
+    hf__mutex_lock(&c->mu);
+    while ((line = lines)) {
+        lines = hf__line_after(line);
+        hf__name_unref_locked(line);
+    }
+    hf__name_unref_locked(n);
+    hf__mutex_unlock(&c->mu);
+}

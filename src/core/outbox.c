@@ -1,0 +1,112 @@
+/*
+ * Requests on their way to a networked backend: handed over, or parked as long
+ * as it cannot send (backend.h, HF__LATER). What is parked is a list in the
+ * order of asking, so that no request of a line overtakes an earlier one.
+ */
+#include "core/client.h"
+
+static void park(hf_client *c, struct hf__req *req, bool first)
+{
+    struct hf__query *q = (struct hf__query *)req;
+
+    if (req->op == HF__DOWNGRADE) /* the lines go their own ways */
+        q->line = q->into = NULL;
+    req->parked = true;
+    if (first && c->parked)
+        hf__list_add(c->parked, req);
+    else
+        hf__queue_add(c->parked, c->parked_tail, req);
+}
+
+void hf__park_first(hf_client *c, struct hf__req *req)
+{
+    if (req->flying) /* or it is being abandoned: see core_done() */
+        park(c, req, true);
+}
+
+void hf__unpark_locked(hf_client *c, struct hf__req *req)
+{
+    if (!req->parked)
+        return;
+    req->parked = false;
+    hf__queue_remove(c->parked, c->parked_tail, req);
+}
+
+static int lacks(hf_client *c, const char *what)
+{
+    return hf__core.why(c, HF_ENOTSUP, "it has no %s", what);
+}
+
+static int hand_over(hf_client *c, struct hf__req *req)
+{
+    const struct hf__backend *be = c->be;
+
+    if (req->meant_until != HF__NEVER && hf__now() >= req->meant_until)
+        return hf__core.why(c, HF_EUNKNOWN, "not sent in time");
+    switch (req->op) {
+    case HF__ATTEMPT:
+        return be->attempt(c->self, req);
+    case HF__RELEASE:
+        return be->release(c->self, req);
+    case HF__ABANDON:
+        return be->abandon(c->self, req);
+    case HF__RENEW:
+        return be->renew ? be->renew(c->self, (struct hf__batch *)req)
+                         : lacks(c, "renewals");
+    default:
+        return be->query ? be->query(c->self, (struct hf__query *)req)
+                         : lacks(c, "such question");
+    }
+}
+
+int hf__submit_locked(hf_client *c, struct hf__req *req)
+{
+    int rc = hand_over(c, req);
+
+    if (rc != HF__LATER)
+        return rc;
+    park(c, req, false);
+    return HF__PENDING;
+}
+
+static void finish(hf_client *c, struct hf__req *req, int result)
+{
+    req->result = (int16_t)result;
+    hf__core.done(c, req);
+}
+
+void hf__submit_parked_locked(hf_client *c)
+{
+    struct hf__req *req;
+
+    while ((req = c->parked)) {
+        int rc;
+
+        hf__unpark_locked(c, req);
+        req->parked = true; /* for the slot */
+        rc = hand_over(c, req);
+        req->parked = false;
+        if (rc == HF__LATER) {
+            park(c, req, true);
+            return;
+        }
+        if (rc != HF__PENDING)
+            finish(c, req, rc);
+    }
+}
+
+void hf__leave_parked_locked(hf_client *c, struct hf__req *req, int result)
+{
+    if (!req->parked)
+        return;
+    hf__unpark_locked(c, req);
+    finish(c, req, result);
+}
+
+void hf__give_up_locked(hf_client *c, struct hf__req *req)
+{
+    if (req->meant_until == HF__NEVER)
+        return;
+    req->meant_until = 0; /* if the backend gives it back */
+    hf__leave_parked_locked(c, req, HF_EUNKNOWN);
+}

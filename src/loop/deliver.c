@@ -1,0 +1,152 @@
+/*
+ * Delivery: takes what the backend marked, and what the clock reached, to the
+ * names and flights concerned. Needs no role; two threads may deliver at once.
+ */
+#include "core/client.h"
+
+/* The time of an asynchronous wait is over. The handle cannot go away as long
+ * as `firing` is set: its callback waits for that, and then for the name. The
+ * timer is set again together with it, or this would be done twice at once. */
+static void async_over(struct hf__async *a, hf__time now)
+{
+    struct hf__name *n = a->line;
+    struct hf__lease *l = &n->gate.lease;
+    hf_client *c = n->client;
+    bool not_yet = false;
+
+    hf__name_lock(n);
+    if (a->waiter.state == HF__W_FINISHED) {
+        hf__async_give_up(a); /* or it was quicker */
+    } else if (hf__lease_unanswered(l) && now < a->grace) {
+        not_yet = true;
+    } else {
+        hf__async_leave(a, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT, now);
+    }
+    hf__mutex_lock(&c->mu);
+    a->firing = false;
+    if (not_yet)
+        hf__timers_set(&c->timers, &a->timer, a->grace);
+    if (c->callbacks)
+        hf__fd_post(c->ready_fd);
+    hf__mutex_unlock(&c->mu);
+    hf__name_unlock(n);
+}
+
+#define MANY 256
+
+/* Takes timers out that are due before then: names, of which each gets a
+ * reference, and asynchronous waits, which are ended. */
+static size_t due_names(hf_client *c, hf__time before, hf__time now,
+                        struct hf__due *due, size_t room)
+{
+    size_t len = 0;
+
+    while (len < room) {
+        struct hf__timer *t;
+        bool is_name;
+
+        hf__mutex_lock(&c->mu);
+        t = hf__timers_pop(&c->timers, before);
+        is_name = t && t->is_name;
+        if (is_name) {
+            hf__timers_set(&c->timers, t, HF__NEVER);
+            due[len].name = hf__container(t, struct hf__name, timer);
+            due[len++].name->refs++;
+        } else if (t && t->at > now) {
+            hf__timers_set(&c->timers, t, t->at); /* a wait is not cut short */
+            t = NULL;
+        } else if (t) {
+            hf__container(t, struct hf__async, timer)->firing = true;
+        }
+        hf__mutex_unlock(&c->mu);
+        if (!t)
+            break;
+        if (!is_name)
+            async_over(hf__container(t, struct hf__async, timer), now);
+    }
+    return len;
+}
+
+/* Lets the names know; those to be renewed stay, at the front. */
+static size_t tell_names(struct hf__due *due, size_t len, hf__time now)
+{
+    size_t renew = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        struct hf__name *n = due[i].name;
+        uint64_t hold_id = hf__name_timer(n, now);
+
+        if (hold_id) {
+            due[renew++] = (struct hf__due){n, hold_id};
+            continue;
+        }
+        hf__name_unref(n);
+    }
+    return renew;
+}
+
+static void deliver_timers(hf_client *c, hf__time now)
+{
+    struct hf__due due[MANY];
+    size_t len, renew;
+
+    while ((len = due_names(c, now, now, due, MANY))) {
+        renew = tell_names(due, len, now);
+        if (!renew)
+            continue;
+        /* Renewals go together: those that are due soon come along. */
+        len = due_names(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
+                        due + renew, MANY - renew);
+        renew += tell_names(due + renew, len, now);
+        hf__renew_due(c, due, renew, now);
+    }
+}
+
+static void deliver_landed(hf_client *c)
+{
+    struct hf__flight *f;
+    bool wanted;
+
+    for (;;) {
+        hf__mutex_lock(&c->mu);
+        f = c->landed;
+        if (f)
+            c->landed = f->next_landed;
+        hf__mutex_unlock(&c->mu);
+        if (!f)
+            return;
+        if (f->req.op == HF__RENEW)
+            hf__renew_landed(c, f);
+        hf__mutex_lock(&c->mu);
+        f->delivered = true;
+        wanted = f->sleeper || f->async;
+        if (f->sleeper)
+            hf__sleeper_wake(c, f->sleeper);
+        else if (f->async)
+            hf__engine_callback_locked(c, f->async, 0);
+        hf__mutex_unlock(&c->mu);
+        if (!wanted)
+            hf__flight_free(c, f);
+    }
+}
+
+void hf__engine_deliver(hf_client *c, hf__time now)
+{
+    deliver_timers(c, now);
+    for (;;) {
+        struct hf__name *n;
+
+        hf__mutex_lock(&c->mu);
+        n = c->news;
+        if (n) {
+            c->news = n->next_news;
+            n->in_news = false;
+        }
+        hf__mutex_unlock(&c->mu);
+        if (!n)
+            break;
+        hf__name_news(n);
+        hf__name_unref(n);
+    }
+    deliver_landed(c);
+}

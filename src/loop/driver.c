@@ -1,0 +1,288 @@
+/*
+ * The driver's role. One thread at a time sleeps on the client's descriptors
+ * and moves the backend on, for everybody; the others sleep until they are
+ * told, and whoever leaves passes the role on. So a lone caller goes from
+ * socket to socket without a hand-over, and many share one system call.
+ *
+ * Delivering (taking the backend's marks to the names) needs no role: it is
+ * done by whoever finds something, under the mutexes that client.h lists.
+ */
+#include "core/client.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EVENTS 64 /* wake_fd, and what a backend may have (backend.h) */
+
+void hf__fd_post(int fd)
+{
+    uint64_t one = 1;
+
+    /* Not write(2), which is a cancellation point, and which a signal handler
+     * could not keep from being one. Full: it is readable. */
+    (void)!syscall(SYS_write, fd, &one, sizeof(one));
+}
+
+void hf__fd_drain(int fd)
+{
+    uint64_t many;
+
+    (void)!read(fd, &many, sizeof(many));
+}
+
+uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
+{
+    uint32_t *word = s->word;
+
+    __atomic_add_fetch(word, HF__NEWS, __ATOMIC_SEQ_CST);
+    switch (__atomic_load_n(&s->posture, __ATOMIC_SEQ_CST)) {
+    case HF__PARKED:
+        return word;
+    case HF__DRIVING:
+        hf__fd_post(c->wake_fd);
+        return NULL;
+    default:
+        return NULL; /* it looks at its word before it sleeps */
+    }
+}
+
+void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
+{
+    uint32_t *word = hf__sleeper_tell(c, s);
+
+    if (word)
+        hf__futex_wake(word, 1);
+}
+
+static int timeout_ms(hf__time until)
+{
+    hf__time left;
+
+    if (until == HF__NEVER)
+        return -1;
+    left = until - hf__now();
+    if (left <= 0)
+        return 0;
+    if (left > HF__NAP)
+        left = HF__NAP;
+    return (int)((left + HF__MS - 1) / HF__MS);
+}
+
+int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
+{
+    struct epoll_event ev = {.events = events, .data.u32 = tag};
+
+    if (!events)
+        return epoll_ctl(c->epfd, EPOLL_CTL_DEL, fd, NULL) ? HF_EBACKEND : 0;
+    if (!epoll_ctl(c->epfd, EPOLL_CTL_MOD, fd, &ev))
+        return 0;
+    if (errno == ENOENT && !epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd, &ev))
+        return 0;
+    return errno == ENOMEM ? HF_ENOMEM : HF_EBACKEND;
+}
+
+static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
+                         hf__time now)
+{
+    for (int i = 0; i < n; i++)
+        if (ev[i].data.u32 != HF__TAG_WAKE)
+            c->be->ready(c->self, ev[i].data.u32, ev[i].events, now);
+}
+
+static void advance_locked(hf_client *c, hf__time now)
+{
+    c->be->advance(c->self, now);
+    while (c->may_go_on) {
+        c->may_go_on = false;
+        hf__submit_parked_locked(c);
+        c->be->advance(c->self, now);
+    }
+}
+
+/* The wake-up is left to the driver, for whom it is. */
+void hf__engine_move_locked(hf_client *c, hf__time now)
+{
+    struct epoll_event ev[EVENTS];
+    int n = 0;
+
+    if (!c->direct)
+        n = epoll_wait(c->epfd, ev, EVENTS, 0);
+    ready_locked(c, ev, n, now);
+    advance_locked(c, now);
+}
+
+hf__time hf__engine_next_locked(hf_client *c)
+{
+    hf__time at = hf__timers_next(&c->timers);
+
+    return c->direct ? at : hf__min_time(at, c->be->next_timeout(c->self));
+}
+
+void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
+{
+    struct epoll_event ev[EVENTS];
+    bool busy;
+    int n;
+
+    hf__mutex_lock(&c->mu);
+    c->rounds++;
+    busy = c->news || c->landed;
+    until = hf__min_time(until, hf__engine_next_locked(c));
+    c->driver_until = until;
+    hf__mutex_unlock(&c->mu);
+    n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : timeout_ms(until));
+    if (s)
+        __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < n; i++)
+        if (ev[i].data.u32 == HF__TAG_WAKE)
+            hf__fd_drain(c->wake_fd);
+    until = hf__now();
+    hf__mutex_lock(&c->mu);
+    c->driver_until = 0;
+    if (!c->direct) { /* the keeper moves that one, and sleeps in it */
+        ready_locked(c, ev, n, until);
+        /* If this thread stood still on its way here, more has come. */
+        if (c->be->next_timeout(c->self) <= until)
+            hf__engine_move_locked(c, until);
+        else
+            advance_locked(c, until);
+    }
+    hf__mutex_unlock(&c->mu);
+    hf__engine_deliver(c, until);
+}
+
+void hf__engine_due_locked(hf_client *c, hf__time at)
+{
+    if (!c->driven || c->keeper_drives) {
+        hf__keeper_due_locked(c, at);
+    } else if (at < c->driver_until) {
+        c->driver_until = at;
+        hf__fd_post(c->wake_fd);
+    }
+}
+
+static void unfollow_locked(hf_client *c, struct hf__sleeper *s)
+{
+    if (!s->following)
+        return;
+    s->following = false;
+    hf__queue_remove(c->followers, c->followers_tail, s);
+}
+
+static void follow_locked(hf_client *c, struct hf__sleeper *s)
+{
+    if (s->following)
+        return;
+    s->following = true;
+    hf__queue_add(c->followers, c->followers_tail, s);
+}
+
+/* An answer may be there, or only a bell. */
+static hf__time follower_patience_locked(const hf_client *c)
+{
+    return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
+}
+
+/* To the first follower; if there is none, or it is late, the keeper sees to
+ * what is due. */
+static void pass_on_locked(hf_client *c)
+{
+    hf__time at;
+
+    if (c->driven)
+        return;
+    if (c->followers)
+        hf__sleeper_wake(c, c->followers);
+    at = hf__engine_next_locked(c);
+    if (c->followers) {
+        at = at == HF__NEVER ? at : at + hf__driver_patience(c);
+        if (!c->direct)
+            at = hf__min_time(at, hf__now() + follower_patience_locked(c));
+    } else if (hf__unattended_locked(c)) {
+        at = 0; /* it is to drive */
+    } else if (c->under_way) {
+        at = hf__min_time(at, hf__now() + HF__PATIENCE);
+    }
+    hf__keeper_due_locked(c, at);
+}
+
+void hf__engine_lead_locked(hf_client *c)
+{
+    c->driven = true;
+    c->driver = pthread_self();
+}
+
+bool hf__engine_take(hf_client *c)
+{
+    bool taken;
+
+    hf__mutex_lock(&c->mu);
+    taken = !c->driven;
+    if (taken)
+        hf__engine_lead_locked(c);
+    hf__mutex_unlock(&c->mu);
+    return taken;
+}
+
+void hf__engine_give(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    c->driven = false;
+    pass_on_locked(c);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* Takes the role if it is free. Else this thread is a follower, and its
+ * posture says so before anybody could want to wake it. */
+static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
+{
+    bool lead;
+
+    hf__mutex_lock(&c->mu);
+    lead = !c->driven;
+    if (lead) {
+        hf__engine_lead_locked(c);
+        unfollow_locked(c, s);
+    } else {
+        follow_locked(c, s);
+        if (!c->direct && !c->keeper_drives)
+            hf__keeper_due_locked(c, hf__now() + follower_patience_locked(c));
+        __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
+    }
+    hf__mutex_unlock(&c->mu);
+    return lead;
+}
+
+void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
+                     void *arg)
+{
+    bool leading = false;
+    hf__time until;
+
+    for (;;) {
+        uint32_t seen;
+
+        until = HF__NEVER;
+        if (hf__sleeper_looks(s, &seen) && ready(arg, hf__now(), &until))
+            break;
+        if (!leading)
+            leading = lead_or_follow(c, s);
+        if (!leading) {
+            hf__futex_wait(s->word, seen, until);
+            __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
+            continue;
+        }
+        __atomic_store_n(&s->posture, HF__DRIVING, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(s->word, __ATOMIC_SEQ_CST) == seen)
+            hf__engine_round(c, s, until);
+        __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
+    }
+    hf__mutex_lock(&c->mu);
+    unfollow_locked(c, s);
+    if (leading)
+        c->driven = false;
+    pass_on_locked(c);
+    hf__mutex_unlock(&c->mu);
+}

@@ -1,0 +1,271 @@
+/*
+ * The one helper thread. It opens and closes the backend (what may block there
+ * blocks nobody else), and in between does what nobody else is doing: timers,
+ * renewals, the answers to what no thread waits for. It never runs a program's
+ * callback. It sleeps on a futex, or inside a direct backend; when it drives,
+ * on the client's descriptors.
+ */
+#include "core/client.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+static void wake_locked(hf_client *c, hf__time at)
+{
+    c->keeper_until = at;
+    __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
+    hf__futex_wake(&c->keeper_word, 1);
+    if (c->keeper_drives)
+        hf__fd_post(c->wake_fd);
+}
+
+void hf__keeper_due_locked(hf_client *c, hf__time at)
+{
+    if (at >= c->keeper_until)
+        return;
+    if (c->driven && !c->keeper_drives &&
+        pthread_equal(c->driver, pthread_self()))
+        return; /* the driver sees to it, or says so when it leaves */
+    wake_locked(c, at);
+}
+
+void hf__keeper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
+{
+    hf__mutex_lock(&c->mu);
+    hf__timers_set(&c->timers, timer, at);
+    hf__keeper_due_locked(c, at);
+    hf__mutex_unlock(&c->mu);
+}
+
+struct turn {
+    hf__time now, until;
+    uint32_t word; /* as it was before we looked */
+    uint32_t rounds;
+    bool stop, drive;
+    hf__time asked; /* when it was to be awake: not yet */
+    bool late;      /* somebody drives, and does not see to what is due */
+};
+
+/* Holds that need no renewal are looked at all the same, as often: their
+ * thread may have exited, somebody may have broken them. */
+static void look_at_all_locked(hf_client *c, hf__time now)
+{
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            if (!n->timer.place)
+                hf__timers_set(&c->timers, &n->timer, now);
+}
+
+/* Somebody drives. When there is something for us all the same: what has been
+ * set since it went to sleep, and is due before it wakes (0: it is awake, and
+ * looks before it sleeps); or it is late; or it is late for who follows it.
+ * When it leaves its role it says when to be awake. */
+static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
+{
+    hf__time at = hf__engine_next_locked(c);
+
+    if (at >= c->driver_until && at != HF__NEVER)
+        at += hf__driver_patience(c);
+    if (c->under_way)
+        at = hf__min_time(at, t->now + hf__follower_patience(c));
+    if (t->asked > t->now)
+        at = hf__min_time(at, t->asked);
+    return at;
+}
+
+static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
+{
+    t->stop = c->keeper_stop;
+    t->until = hf__engine_next_locked(c);
+    if (c->endless)
+        t->until = hf__min_time(t->until, look_at);
+    if (!c->direct) {
+        if (c->under_way)
+            t->until = hf__min_time(t->until, t->now + HF__PATIENCE);
+        t->drive = hf__unattended_locked(c) ||
+                   (c->under_way && c->rounds == t->rounds);
+    }
+    t->rounds = c->rounds;
+    if (c->driven && !c->direct && !t->late)
+        t->until = beside_driver_locked(c, t);
+    t->drive = t->drive && !c->driven && !t->stop;
+    /* Is there anybody who hears a bell by the driver alone? */
+    if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
+        t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
+    if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
+        t->until = 0;
+    if (t->drive)
+        hf__engine_lead_locked(c);
+    c->keeper_drives = t->drive;
+    c->keeper_until = t->until;
+}
+
+static void drive(hf_client *c, struct turn *t)
+{
+    hf__engine_round(c, NULL, t->until);
+    hf__mutex_lock(&c->mu);
+    c->keeper_drives = false;
+    c->keeper_until = 0; /* awake: nobody needs to wake it */
+    hf__mutex_unlock(&c->mu);
+    hf__engine_give(c);
+}
+
+static void act(hf_client *c, struct turn *t)
+{
+    if (t->drive) {
+        drive(c, t);
+    } else if (t->until > t->now) {
+        if (c->direct)
+            c->be->park(c->self, NULL, &c->keeper_word, t->word, t->until);
+        else
+            hf__futex_wait(&c->keeper_word, t->word, t->until);
+    }
+    t->now = hf__now();
+    hf__mutex_lock(&c->mu);
+    t->asked = c->keeper_until;
+    t->late = !c->direct && c->driven && c->rounds == t->rounds &&
+              (t->late ||
+               t->now - hf__driver_patience(c) >= hf__engine_next_locked(c));
+    c->keeper_until = 0; /* awake: nobody needs to wake it */
+    if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
+        hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0,
+                                hf__loss(HF__LOSS_SESSION, t->now));
+        hf__session_spread_locked(c);
+    }
+    hf__engine_move_locked(c, t->now);
+    hf__mutex_unlock(&c->mu);
+    hf__engine_deliver(c, t->now);
+}
+
+static void keep(hf_client *c)
+{
+    struct turn t = {0};
+    hf__time period = (hf__time)c->ttl_ms * HF__MS / 3;
+    hf__time look_at = hf__now() + period;
+
+    for (;;) {
+        t.now = hf__now();
+        t.word = __atomic_load_n(&c->keeper_word, __ATOMIC_ACQUIRE);
+        hf__mutex_lock(&c->mu);
+        if (c->endless && t.now >= look_at) {
+            look_at_all_locked(c, t.now);
+            look_at = t.now + period;
+        }
+        plan_locked(c, &t, look_at);
+        hf__mutex_unlock(&c->mu);
+        if (t.stop)
+            return;
+        act(c, &t);
+    }
+}
+
+/* False: nobody waits for the result any more, the client is ours to free. */
+static bool tell_opener(hf_client *c, void *self, int rc)
+{
+    bool wanted;
+
+    hf__mutex_lock(&c->mu);
+    c->self = self;
+    c->open_result = rc;
+    wanted = !c->open_given_up;
+    __atomic_store_n(&c->open_word, 1, __ATOMIC_RELEASE);
+    hf__futex_wake(&c->open_word, 1);
+    hf__mutex_unlock(&c->mu);
+    return wanted;
+}
+
+/* Nobody moves the backend any more: the names can go from it, and those whose
+ * handles are freed from now on have left it. */
+static void detach_all(hf_client *c, void *self)
+{
+    hf__mutex_lock(&c->mu);
+    for (size_t i = 0; i < c->buckets_len; i++)
+        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+            c->be->detach(self, &n->remote);
+    c->self = NULL;
+    hf__mutex_unlock(&c->mu);
+}
+
+static void *keeper_main(void *arg)
+{
+    hf_client *c = arg;
+    void *self = NULL;
+    int rc;
+
+    pthread_setname_np(pthread_self(), "hf-keeper");
+    rc = c->be->open(c, &hf__core, c->config, &self);
+    if (!tell_opener(c, self, rc)) {
+        if (!rc)
+            c->be->close(self);
+        hf__client_free(c);
+        return NULL;
+    }
+    if (rc)
+        return NULL;
+    keep(c);
+    detach_all(c, self);
+    c->be->close(self);
+    return NULL;
+}
+
+/* Waits for the backend's open. A name lookup cannot be ended: one that takes
+ * too long is left to the thread. */
+static int wait_open(hf_client *c, hf__time until, hf_error *err,
+                     bool *given_up)
+{
+    const struct hf__url *url = c->config->url;
+    uint32_t ms = c->config->open_timeout_ms;
+    char what[80]; /* the client may be gone when it is needed */
+    bool may_pass = hf__may_pass(c, HF_EBACKEND);
+
+    if (url->hosts_len)
+        snprintf(what, sizeof(what), "looking up %.60s", url->hosts[0].name);
+    else
+        snprintf(what, sizeof(what), "opening %.60s", c->be->name);
+
+    while (!__atomic_load_n(&c->open_word, __ATOMIC_ACQUIRE) &&
+           hf__now() < until)
+        hf__futex_wait(&c->open_word, 0, until);
+    hf__mutex_lock(&c->mu);
+    *given_up = !c->open_word;
+    c->open_given_up = *given_up;
+    if (*given_up)
+        pthread_detach(c->keeper);
+    hf__mutex_unlock(&c->mu);
+    if (*given_up) {
+        hf__fail(err, HF_EBACKEND, "%s took longer than %u ms", what, ms);
+        if (err)
+            err->may_pass = may_pass;
+        return HF_EBACKEND;
+    }
+    if (!c->open_result)
+        return 0;
+    pthread_join(c->keeper, NULL);
+    return hf__fail_why(c, err, c->open_result);
+}
+
+int hf__keeper_start(hf_client *c, hf__time until, hf_error *err,
+                     bool *given_up)
+{
+    sigset_t all, old;
+    int rc;
+
+    *given_up = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&c->keeper, NULL, keeper_main, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc)
+        return hf__fail(err, HF_ENOMEM, "no thread could be made");
+    return wait_open(c, until, err, given_up);
+}
+
+void hf__keeper_stop(hf_client *c)
+{
+    hf__mutex_lock(&c->mu);
+    c->keeper_stop = true;
+    c->keeper_until = HF__NEVER;
+    hf__keeper_due_locked(c, 0);
+    hf__mutex_unlock(&c->mu);
+    pthread_join(c->keeper, NULL);
+}

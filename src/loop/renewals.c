@@ -1,0 +1,199 @@
+/* Renewal: many holds in one request, or one that the program asked for. */
+#include "core/client.h"
+
+#include <string.h>
+
+static struct hf__flight *batch_new(hf_client *c, size_t room, hf_error *err)
+{
+    struct hf__flight *f =
+        hf__flight_new(c, HF__RENEW, room * sizeof(struct hf__renewal), err);
+
+    if (f)
+        f->batch.item = (struct hf__renewal *)(f + 1);
+    return f;
+}
+
+/* A renewal of the hold that the line has; name->mu is held. */
+static struct hf__renewal renewal_of(struct hf__name *n, uint32_t ms)
+{
+    return (struct hf__renewal){.remote = &n->remote,
+                                .hold_id = n->gate.lease.hold_id,
+                                .lease_ms = ms,
+                                .permits = n->kin ? n->kin->permits : 1,
+                                .result = HF_EUNKNOWN};
+}
+
+/* Puts the holds into the batch; each name's reference goes along. One that was
+ * let go since it was found due stays out, and one that another thread has
+ * renewed meanwhile. When all of them are over the batch is not meant any more.
+ */
+static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
+                 hf__time now)
+{
+    b->req.meant_until = 0;
+    for (size_t i = 0; i < len; i++) {
+        struct hf__name *n = due[i].name;
+        struct hf__lease *l = &n->gate.lease;
+        bool held;
+
+        hf__name_lock(n);
+        held = l->state == HF__HELD && l->hold_id == due[i].hold_id &&
+               !l->drop && !l->renewing;
+        if (held) {
+            b->item[b->len++] = renewal_of(n, hf__lease_renew_ms(l));
+            hf__lease_renewing(l, hf__lease_renew_ms(l), now);
+            if (l->deadline > b->req.meant_until)
+                b->req.meant_until = l->deadline;
+        }
+        hf__name_unlock(n);
+        if (!held)
+            hf__name_unref(n);
+    }
+}
+
+/* Each is looked at again then. One that needs renewal has been put off already
+ * (hf__name_timer). */
+static void put_off(hf_client *c, const struct hf__due *due, size_t len,
+                    hf__time again)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct hf__timer *t = &due[i].name->timer;
+
+        hf__mutex_lock(&c->mu);
+        if (again < hf__timer_at(t))
+            hf__timers_set(&c->timers, t, again);
+        hf__keeper_due_locked(c, again);
+        hf__name_unref_locked(due[i].name);
+        hf__mutex_unlock(&c->mu);
+    }
+}
+
+void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
+                   hf__time now)
+{
+    struct hf__flight *f = batch_new(c, len, NULL);
+
+    if (!f) { /* out of memory */
+        put_off(c, due, len, now + 100 * HF__MS);
+        return;
+    }
+    fill(&f->batch, due, len, now);
+    if (!f->batch.len) {
+        hf__flight_free(c, f);
+        return;
+    }
+    hf__flight_submit(c, f);
+    hf__see_to_it(c);
+}
+
+/* What became of one of them; all of them, if the request was not sent. */
+static int result_of(const struct hf__flight *f, size_t i)
+{
+    int result = f->batch.item[i].result;
+
+    return result == HF_EUNKNOWN && f->req.result < 0 ? f->req.result : result;
+}
+
+/* A hold that has been let go meanwhile is rightly unknown to the server. */
+static void count(hf_client *c, const struct hf__lease *l, uint64_t hold_id,
+                  int result)
+{
+    bool ours = l->state == HF__HELD && l->hold_id == hold_id && !l->drop;
+
+    if (result == HF__DONE)
+        hf__count(&c->counts.renewed, 1);
+    else if (result != HF_ENOTOWNER || ours)
+        hf__count(&c->counts.renewals_failed, 1);
+}
+
+void hf__renew_landed(hf_client *c, struct hf__flight *f)
+{
+    /* Not when the round began: if this process was stopped since, the deadline
+     * has passed, and that is why the server does not have it any more. */
+    hf__time now = hf__now();
+
+    for (size_t i = 0; i < f->batch.len; i++) {
+        struct hf__renewal *r = &f->batch.item[i];
+        struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
+        int result = result_of(f, i);
+
+        if (hf__is_refusal(result))
+            hf__note_refusal(c, result, &f->why);
+        hf__name_lock(n);
+        if (r->session_ms)
+            n->gate.lease.session_ms = r->session_ms;
+        count(c, &n->gate.lease, r->hold_id, result);
+        hf__gate_renewed(&n->gate, r->hold_id, result, f->req.sent_at,
+                         r->no_longer ? 0 : r->lease_ms, now);
+        if (n->gate.owner)
+            hf__name_moved(n);
+        hf__name_run(n, now);
+        hf__name_unlock(n);
+        hf__name_unref(n);
+    }
+}
+
+int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
+                  hf_error *err)
+{
+    struct hf__flight *f = batch_new(c, 1, err);
+    struct hf__name *n = t->line;
+
+    if (!f)
+        return HF_ENOMEM;
+    f->batch.item[0] = renewal_of(n, ms);
+    f->batch.item[0].no_longer = no_longer;
+    f->batch.len = 1;
+    t->hold_id = n->gate.lease.hold_id;
+    hf__lease_renewing(&n->gate.lease, ms, hf__now());
+    hf__mutex_lock(&c->mu);
+    n->refs++; /* the flight's */
+    hf__mutex_unlock(&c->mu);
+    hf__talk_ask(c, t, f);
+    hf__name_moved(n);
+    hf__name_run(n, hf__now()); /* it may end sooner now */
+    return 0;
+}
+
+static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+{
+    const struct hf__lease *l;
+    int rc = hf__lease_valid("lease_ms", t->lease_ms, "as long as before", err);
+
+    if (!rc)
+        rc = hf__line_check(lock, &t->line, err);
+    if (rc)
+        return rc;
+    l = &t->line->gate.lease;
+    if (t->lease_ms && !l->fixed)
+        return hf__fail(err, HF_EINVAL,
+                        "the hold of \"%s\" is renewed by itself: lease_ms "
+                        "must be 0",
+                        hf__name_shown(lock->name).text);
+    return hf__renew_ask(lock->name->client, t,
+                         t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
+                         false, err);
+}
+
+int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
+                       const struct hf__flight *f, hf_error *err)
+{
+    return hf__talk_judge(lock, t, f, result_of(f, 0), err);
+}
+
+static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
+
+int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
+{
+    struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
+
+    return hf__talk(lock, &what, err);
+}
+
+int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
+                        void *arg, hf_error *err)
+{
+    struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
+
+    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+}

@@ -1,0 +1,130 @@
+/*
+ * Host names to addresses. A lookup blocks and cannot be ended. The first is
+ * the keeper's, in the backend's open, before there is anything to keep. Later
+ * ones have a thread of their own, for which nobody waits: it knows nothing of
+ * the client, who may be gone before.
+ */
+#include "core/client.h"
+
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK_SIZE (256 * 1024) /* name services come as plugins */
+
+/* Shared by its thread and the client; the one who finds that the other has
+ * left frees it. Not of the client's memory, whose hooks end with it. */
+struct job {
+    struct hf__lookup found;
+    uint32_t left; /* atomic: one of them has, the thread with a result */
+    char hosts[];
+};
+
+static int look_up(const char *host, const char *port, struct addrinfo **list)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV};
+    int rc = getaddrinfo(host, port, &hints, list);
+
+    if (rc != EAI_NONAME && rc != EAI_ADDRFAMILY && rc != EAI_NODATA)
+        return rc;
+    /* A machine with loopback alone has no "configured" address. */
+    hints.ai_flags = AI_NUMERICSERV;
+    return getaddrinfo(host, port, &hints, list);
+}
+
+/* Cuts the text up: the last colon of each is the port's. */
+static void look_up_all(struct job *job)
+{
+    struct hf__lookup *l = &job->found;
+    bool any = false, no_memory = false;
+    char *next, *port;
+
+    for (char *host = job->hosts; host && l->len < HF__HOSTS; host = next) {
+        int rc = EAI_NONAME;
+
+        next = strchr(host, ',');
+        if (next)
+            *next++ = '\0';
+        port = strrchr(host, ':');
+        if (port) {
+            *port++ = '\0';
+            rc = look_up(host, port, &l->list[l->len]);
+        }
+        if (rc)
+            snprintf(l->why, sizeof(l->why), "%.80s: %s", host,
+                     gai_strerror(rc));
+        any = any || !rc;
+        no_memory = no_memory || rc == EAI_MEMORY;
+        l->may_pass = l->may_pass || rc == EAI_AGAIN;
+        l->len++;
+    }
+    l->code = any ? 0 : no_memory ? HF_ENOMEM : HF_EBACKEND;
+}
+
+static void *job_main(void *arg)
+{
+    struct job *job = arg;
+
+    pthread_setname_np(pthread_self(), "hf-lookup");
+    look_up_all(job);
+    hf__lookup_leave(&job->found);
+    return NULL;
+}
+
+/* The program's signals are not for it. */
+static int start_thread(struct job *job)
+{
+    sigset_t all, old;
+    pthread_attr_t attr;
+    pthread_t thread;
+    int rc = pthread_attr_init(&attr);
+
+    if (rc)
+        return rc;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&thread, &attr, job_main, job);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
+struct hf__lookup *hf__lookup(const char *hosts, bool here)
+{
+    size_t size = strlen(hosts) + 1;
+    struct job *job = calloc(1, sizeof(*job) + size);
+
+    if (!job)
+        return NULL;
+    memcpy(job->hosts, hosts, size);
+    if (here) {
+        look_up_all(job);
+        job->left = 1;
+    } else if (start_thread(job)) {
+        free(job);
+        return NULL;
+    }
+    return &job->found;
+}
+
+bool hf__lookup_over(const struct hf__lookup *l)
+{
+    return __atomic_load_n(&((const struct job *)l)->left, __ATOMIC_ACQUIRE);
+}
+
+void hf__lookup_leave(struct hf__lookup *l)
+{
+    struct job *job = (struct job *)l;
+
+    if (!job || !__atomic_exchange_n(&job->left, 1, __ATOMIC_ACQ_REL))
+        return;
+    for (size_t i = 0; i < l->len; i++)
+        if (l->list[i])
+            freeaddrinfo(l->list[i]);
+    free(job);
+}

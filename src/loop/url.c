@@ -1,0 +1,249 @@
+/*
+ * URLs:
+ * scheme:[//[user[:password]@]host[:port][,host...]][/path][?key=value&...] All
+ * parts live in one block of memory, which is wiped when it is freed. An error
+ * text never quotes more than the scheme or a key, because a password may stand
+ * anywhere else.
+ */
+#include "core/client.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What must be there instead of a bad %xx. */
+#define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
+
+static int hex(int ch)
+{
+    if (ch >= '0' && ch <= '9')
+        return ch - '0';
+    ch = tolower(ch);
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+/* Decodes %xx in place. A NUL cannot be carried. */
+static int decode(char *s)
+{
+    char *to = s;
+
+    for (; *s; s++) {
+        int value = (unsigned char)*s;
+
+        if (*s == '%') {
+            int high = hex((unsigned char)s[1]);
+            int low = high < 0 ? -1 : hex((unsigned char)s[2]);
+
+            value = high * 16 + low;
+            if (low < 0 || !value)
+                return HF_EINVAL;
+            s += 2;
+        }
+        *to++ = (char)value;
+    }
+    *to = '\0';
+    return 0;
+}
+
+/* Cuts s at ch; what follows, or NULL. */
+static char *cut(char *s, int ch)
+{
+    char *at = strchr(s, ch);
+
+    if (at)
+        *at++ = '\0';
+    return at;
+}
+
+static int parse_port(const char *text, uint16_t *port)
+{
+    unsigned long value;
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return HF_EINVAL;
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    if (errno || *end || value == 0 || value > 65535)
+        return HF_EINVAL;
+    *port = (uint16_t)value;
+    return 0;
+}
+
+/* A text in place of the port may be a password that has a / in it, or one
+ * without a host behind it: it is not shown. */
+static int bad_port(const char *port, hf_error *err)
+{
+    return hf__fail(err, HF_EINVAL,
+                    "the URL has a port that is no number from 1 to 65535%s",
+                    port[strspn(port, "0123456789")]
+                        ? " (in a password / must be written as %2F, ? as %3F)"
+                        : "");
+}
+
+static int parse_host(struct hf__host *host, char *text, hf_error *err)
+{
+    char *port = NULL;
+
+    if (*text == '[') { /* IPv6 */
+        char *end = strchr(text, ']');
+
+        if (!end || (end[1] && end[1] != ':'))
+            return hf__fail(err, HF_EINVAL,
+                            "the URL's host begins with [ and does not end "
+                            "with ]");
+        *end = '\0';
+        port = end[1] ? end + 2 : NULL;
+        text++;
+    } else {
+        port = cut(text, ':');
+    }
+    if (port && parse_port(port, &host->port))
+        return bad_port(port, err);
+    if (!*text)
+        return hf__fail(err, HF_EINVAL,
+                        "the URL has an empty host; it must be "
+                        "host[:port][,host...]");
+    if (decode(text))
+        return hf__fail(err, HF_EINVAL,
+                        "the URL has a host with a bad %%xx" ESCAPES);
+    host->name = text;
+    return 0;
+}
+
+static int parse_authority(struct hf__url *url, char *text, hf_error *err)
+{
+    char *at = strrchr(text, '@'), *next;
+    int rc = 0;
+
+    if (at) {
+        *at = '\0';
+        url->user = text;
+        text = at + 1;
+        url->password = cut(url->user, ':');
+        if (!url->password)
+            url->password = at;
+        if (decode(url->user) || decode(url->password))
+            return hf__fail(
+                err, HF_EINVAL,
+                "the URL's user or password has a bad %%xx" ESCAPES);
+    }
+    next = *text ? text : NULL;
+    while (!rc && (text = next)) {
+        size_t max = sizeof(url->hosts) / sizeof(*url->hosts);
+
+        next = cut(text, ',');
+        if (url->hosts_len == max)
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has over %zu hosts; it may have up to %zu "
+                            "(redlock: 15)",
+                            max, max);
+        rc = parse_host(&url->hosts[url->hosts_len++], text, err);
+    }
+    return rc;
+}
+
+static int parse_options(struct hf__url *url, char *text, hf_error *err)
+{
+    size_t max = sizeof(url->options) / sizeof(*url->options);
+    char *next;
+
+    for (; text && *text; text = next) {
+        struct hf__option *o = &url->options[url->options_len];
+
+        next = cut(text, '&');
+        if (url->options_len == max)
+            return hf__fail(err, HF_EINVAL, "the URL has over %zu options",
+                            max);
+        o->key = text;
+        o->value = cut(text, '=');
+        if (!o->value)
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has an option that is not key=value, as "
+                            "in ?ttl=10s");
+        if (!*o->key)
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has an option without a name; it must be "
+                            "key=value, as in ?ttl=10s");
+        if (decode(o->key) || decode(o->value))
+            return hf__fail(err, HF_EINVAL,
+                            "the URL has an option with a bad %%xx" ESCAPES);
+        for (size_t i = 0; i < url->options_len; i++)
+            if (!strcmp(url->options[i].key, o->key))
+                return hf__fail(err, HF_EINVAL,
+                                "the URL has the option \"%s\" twice", o->key);
+        url->options_len++;
+    }
+    return 0;
+}
+
+static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
+{
+    char *s = url->memory + 1;
+
+    *rest = cut(s, ':');
+    for (char *p = s; *rest && *p; p++)
+        *p = (char)tolower((unsigned char)*p); /* RFC 3986, 3.1 */
+    if (!*rest || !isalpha((unsigned char)*s) ||
+        strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789+-") != strlen(s))
+        return hf__fail(err, HF_EINVAL,
+                        "not a URL: a scheme and a colon are missing, as in "
+                        "shm:, redis://host, zk://host or etcd://host");
+    url->scheme = s;
+    return 0;
+}
+
+int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
+                  hf_error *err)
+{
+    char *rest, *options, *slash, *authority;
+    int rc;
+
+    memset(url, 0, sizeof(*url));
+    url->memory_len = strlen(text) + 4;
+    /* The first byte stays NUL: the empty text that others point to. */
+    url->memory = hf__alloc(c, url->memory_len);
+    if (!url->memory)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
+    memcpy(url->memory + 1, text, strlen(text));
+    url->user = url->password = url->path = url->memory;
+    rc = parse_scheme(url, &rest, err);
+    if (rc)
+        return rc;
+    options = cut(rest, '?');
+    authority = !strncmp(rest, "//", 2) ? rest + 2 : NULL;
+    slash = strchr(authority ? authority : rest, '/');
+    if (authority && slash) {
+        /* One byte to the left makes room for a NUL between both. */
+        memmove(authority - 1, authority, (size_t)(slash - authority));
+        slash[-1] = '\0';
+        authority--;
+    }
+    if (slash)
+        url->path = slash;
+    else if (!authority)
+        url->path = rest;
+    if (decode(url->path))
+        return hf__fail(err, HF_EINVAL,
+                        "the URL's path has a bad %%xx" ESCAPES);
+    rc = authority ? parse_authority(url, authority, err) : 0;
+    return rc ? rc : parse_options(url, options, err);
+}
+
+void hf__url_free(hf_client *c, struct hf__url *url)
+{
+    if (!url || !url->memory)
+        return;
+    explicit_bzero(url->memory, url->memory_len);
+    hf__free(c, url->memory);
+    memset(url, 0, sizeof(*url));
+}
+
+const char *hf__url_option(struct hf__url *url, const char *key)
+{
+    for (size_t i = 0; i < url->options_len; i++)
+        if (!strcmp(url->options[i].key, key))
+            return url->options[i].value;
+    return NULL;
+}

@@ -1,0 +1,445 @@
+#include "policy/lease.h"
+
+/* For how long at most a server keeps a place without a look every 2 s. */
+#define PLACE (10000 * HF__MS)
+
+/* After a refused let_go; twice as long after each further refusal. */
+#define PAUSE (200 * HF__MS)
+#define PAUSE_DOUBLED 3
+
+#define RENEWING_MAX ((1u << 12) - 1) /* what the field holds */
+
+hf__time hf__lease_margin(uint32_t lease_ms)
+{
+    /* 1 % of the lease and 2 ms, as Redlock allows for drift. */
+    return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;
+}
+
+void hf__lease_init(struct hf__lease *l, bool endless)
+{
+    *l = (struct hf__lease){.endless = endless,
+                            .deadline = HF__NEVER,
+                            .until = HF__NEVER,
+                            .renew_at = HF__NEVER,
+                            .max_until = HF__NEVER,
+                            .kept_until = HF__NEVER,
+                            .silent_at = HF__NEVER,
+                            .resend_at = HF__NEVER};
+}
+
+void hf__lease_want(struct hf__lease *l, bool wanted)
+{
+    l->wanted = wanted;
+    if (l->state != HF__ASKING && l->state != HF__WAITING)
+        return;
+    /* A question that was about to be given up because no thread was waiting is
+     * as good as a new one. */
+    if (l->drop && wanted)
+        l->current = false; /* what it says now is for those who gave up */
+    l->drop = !wanted;
+}
+
+void hf__lease_drop(struct hf__lease *l)
+{
+    if (l->state != HF__IDLE)
+        l->drop = true;
+    l->renew_at = HF__NEVER;
+}
+
+static bool due(const struct hf__lease *l, hf__time now)
+{
+    return l->state == HF__ASKING
+               ? l->again
+               : l->state == HF__WAITING && now >= l->look_at;
+}
+
+static enum hf__todo let_go(struct hf__lease *l, hf__time now)
+{
+    l->let_go_op = l->state == HF__HELD ? HF__RELEASE : HF__ABANDON;
+    l->let_go_id = l->hold_id;
+    l->drop = false;
+    l->state = HF__IDLE;
+    l->letting_go = true;
+    l->unsure = false;
+    l->refusals = 0;
+    l->resend_at = HF__NEVER;
+    /* A hold that needs no renewal is never forgotten by itself, nor is a
+     * place in such a queue, nor what a session keeps. Elsewhere a place is
+     * forgotten when no looks come any more, not with the lease. */
+    l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
+    if (l->let_go_op == HF__ABANDON)
+        l->gone_at += PLACE;
+    if (l->session ||
+        (l->endless && (!l->fixed || l->let_go_op == HF__ABANDON)))
+        l->gone_at = HF__NEVER;
+    return HF__TODO_LET_GO;
+}
+
+void hf__lease_hurry(struct hf__lease *l, hf__time now)
+{
+    if (l->letting_go && l->resend_at != HF__NEVER)
+        l->resend_at = hf__min_time(l->resend_at, now);
+}
+
+/* From when on those who wait are kept by a let_go, if they are. */
+static void watch_block(struct hf__lease *l, hf__time now)
+{
+    if (!l->wanted || !hf__lease_blocked(l)) {
+        l->silent_at = HF__NEVER;
+    } else if (l->silent_at == HF__NEVER) {
+        l->silent_at = now + (hf__time)l->patience * HF__MS;
+        hf__lease_hurry(l, now);
+    }
+}
+
+enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
+{
+    watch_block(l, now);
+    if (l->letting_go && now >= l->resend_at) {
+        l->resend_at = HF__NEVER;
+        return HF__TODO_LET_GO;
+    }
+    if (l->drop && !l->letting_go)
+        return let_go(l, now);
+    if (l->drop || !l->wanted)
+        return HF__TODO_NOTHING;
+    if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
+        l->hold_id = ++*ids;
+        l->heard = l->current = l->exposed = l->rang = l->again = false;
+        l->state = HF__ASKING;
+        return HF__TODO_ATTEMPT;
+    }
+    if (due(l, now)) {
+        l->rang = false;
+        l->state = HF__ASKING;
+        return HF__TODO_ATTEMPT;
+    }
+    return HF__TODO_NOTHING;
+}
+
+void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
+{
+    l->patience = op_timeout_ms;
+    if (!l->again)
+        l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
+    l->again = false;
+}
+
+void hf__lease_listen(struct hf__lease *l, hf__time now)
+{
+    if (l->state == HF__ASKING)
+        l->look_at = now + (hf__time)l->patience * HF__MS;
+}
+
+void hf__lease_gone(struct hf__lease *l, hf__time now)
+{
+    l->state = HF__IDLE;
+    watch_block(l, now);
+}
+
+static void set_deadline(struct hf__lease *l)
+{
+    l->deadline =
+        hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until));
+}
+
+static hf__time end_of(hf__time sent_at, uint32_t ms)
+{
+    return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
+}
+
+/* The server has promised that much, counted from then. */
+static void extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
+{
+    l->until = end_of(sent_at, ms);
+    set_deadline(l);
+}
+
+void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
+{
+    l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
+    set_deadline(l);
+}
+
+static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
+                   int64_t max_hold_ms)
+{
+    uint32_t term_ms = l->session ? req->session_ms : l->lease_ms;
+    bool ends = !l->endless || l->fixed;
+
+    l->session_ms = req->session_ms;
+    l->state = HF__HELD;
+    l->token = req->token;
+    l->renewing = l->keeping = l->mixed = 0;
+    l->refused = false;
+    l->renew_at = HF__NEVER;
+    l->until = l->kept_until = HF__NEVER;
+    if (ends)
+        extend(l, req->sent_at, term_ms);
+    if (ends && (!l->fixed || l->session))
+        l->renew_at = req->sent_at + term_ms * HF__MS / 3;
+    if (l->fixed && l->session)
+        l->kept_until = end_of(req->sent_at, l->lease_ms);
+    hf__lease_cap(l, now, max_hold_ms);
+    if (!hf__lease_expired(l, now))
+        return HF__GRANTED;
+    /* The answer took longer than the lease lasts. */
+    hf__lease_drop(l);
+    return HF__PENDING;
+}
+
+int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
+                       hf__time now, int64_t max_hold_ms)
+{
+    if (l->state != HF__ASKING || req->hold_id != l->hold_id)
+        return HF__PENDING; /* of a question that was dropped meanwhile */
+    switch (req->result) {
+    case HF__GRANTED:
+        if (!l->drop)
+            return granted(l, req, now, max_hold_ms);
+        l->until = HF__NEVER; /* it was look_at */
+        l->state = HF__HELD;
+        return HF__PENDING;
+    case HF__QUEUED:
+        l->heard = l->current = l->exposed = true;
+        l->state = HF__WAITING;
+        /* Bells come another way than answers: one that rang before this was
+         * heard may be about what happened after it was said. */
+        l->look_at = l->rang ? now : req->look_at;
+        return HF__PENDING;
+    case HF_EUNKNOWN:
+        l->exposed = l->exposed || !req->untouched;
+        l->again = true; /* at once */
+        return HF__PENDING;
+    case HF__BUSY:
+    case HF_EMISMATCH:
+    case HF_EINVAL:
+    case HF_ENOTSUP:
+        /* Certainly nothing is held. If it was QUEUED before, the backend has
+         * ended that; a place that it could not leave is an entry of a client
+         * that has died. */
+        l->state = HF__IDLE;
+        l->drop = false;
+        return req->result;
+    default:
+        /* Unless certainly nothing is there, nothing is left behind. */
+        l->exposed = l->drop = l->exposed || !req->untouched;
+        l->state = HF__WAITING;
+        l->look_at = now;
+        if (!l->drop)
+            l->state = HF__IDLE;
+        return req->result;
+    }
+}
+
+void hf__lease_bell(struct hf__lease *l, hf__time now)
+{
+    l->rang = true;
+    if (l->state == HF__WAITING)
+        l->look_at = now;
+}
+
+bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
+{
+    if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
+        l->unsure = true;
+        if (result != HF_EUNKNOWN)
+            l->silent_at = HF__NEVER; /* an answer is no silence */
+        /* A lost answer is asked for again at once (on a new connection); a
+         * refusal may be one again, so not that soon. */
+        l->resend_at = now;
+        if (result != HF_EUNKNOWN) {
+            l->resend_at += PAUSE << l->refusals;
+            if (l->refusals < PAUSE_DOUBLED)
+                l->refusals++;
+        }
+        return false;
+    }
+    l->letting_go = false;
+    l->unsure = false;
+    return true;
+}
+
+/* More than what comes along with others that are due (hf__gate_renewable). */
+void hf__lease_put_off(struct hf__lease *l, hf__time now)
+{
+    uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
+
+    if (l->renew_at != HF__NEVER)
+        l->renew_at = now + term_ms * HF__MS / 10 + 10 * HF__MS;
+}
+
+static void all_renewed(struct hf__lease *l)
+{
+    l->least = HF__NEVER;
+    l->mixed = 0;
+}
+
+/* Threads report answers in any order. So of several renewals at a time nobody
+ * knows which one the server has done last, and the first end counts. */
+static void compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
+{
+    l->mixed = l->mixed || (l->least != HF__NEVER && lease_ms != l->renew_ms);
+    l->least = hf__min_time(l->least, end_of(now, lease_ms));
+    l->renew_ms = lease_ms;
+}
+
+void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
+{
+    if (!l->renewing)
+        all_renewed(l);
+    if (lease_ms)
+        compare(l, lease_ms, now);
+    /* If that many are under way none of them makes it longer any more. */
+    if (l->renewing < RENEWING_MAX)
+        l->renewing++;
+    if (l->session) { /* which is never made shorter */
+        if (l->fixed && lease_ms)
+            l->kept_until = hf__min_time(l->kept_until, end_of(now, lease_ms));
+        l->keeping = l->keeping || !lease_ms;
+        set_deadline(l);
+        return;
+    }
+    if (lease_ms > l->lease_ms)
+        l->lease_ms = lease_ms; /* the server may remember it for that long */
+    if (l->until == HF__NEVER)
+        return; /* it needs no renewal: asking for one takes nothing away */
+    l->until = hf__min_time(l->until, end_of(now, lease_ms));
+    l->deadline = hf__min_time(l->deadline, l->until);
+}
+
+/* What the session is good for; an older answer may come after a newer one. A
+ * fixed lease lasts until `end`, as the program's renewals have said; NEVER: as
+ * long as before. */
+static void session_renewed(struct hf__lease *l, hf__time sent_at, hf__time end)
+{
+    if (l->fixed && end != HF__NEVER) {
+        l->kept_until = end;
+        set_deadline(l);
+    }
+    if (end_of(sent_at, l->session_ms) > l->until)
+        extend(l, sent_at, l->session_ms);
+    if (l->renew_at != HF__NEVER)
+        l->renew_at = sent_at + l->session_ms * HF__MS / 3;
+}
+
+int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
+                      hf__time sent_at, uint32_t lease_ms, hf__time now)
+{
+    hf__time length =
+        (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
+    hf__time end = HF__NEVER; /* of what the renewals have asked for */
+    bool mixed = l->mixed;
+
+    if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
+        return HF__DONE; /* let go meanwhile */
+    if (l->renewing && l->renewing < RENEWING_MAX)
+        l->renewing--;
+    if (!lease_ms)
+        l->keeping = 0;
+    if (l->renewing == l->keeping) { /* the last of them */
+        if (lease_ms)
+            end = mixed ? l->least : end_of(sent_at, lease_ms);
+        all_renewed(l);
+    }
+    if (result == HF_ENOTOWNER) {
+        hf__lease_gone(l, now);
+        return HF_ELOST;
+    }
+    l->refused = hf__is_refusal(result);
+    if (result != HF__DONE) {
+        /* Not answered: again soon, as long as the hold lasts. */
+        if (l->renew_at != HF__NEVER)
+            l->renew_at = now + length / 20 + 10 * HF__MS;
+        return HF__DONE;
+    }
+    if (end != HF__NEVER && !mixed)
+        l->lease_ms = lease_ms;
+    if (l->session) {
+        session_renewed(l, sent_at, end);
+        return HF__DONE;
+    }
+    /* While another is under way that may make it shorter, its answer, or none,
+     * decides. */
+    if ((l->endless && !l->fixed) || end == HF__NEVER)
+        return HF__DONE;
+    l->until = end;
+    set_deadline(l);
+    if (l->renew_at != HF__NEVER)
+        l->renew_at = sent_at + length / 3;
+    return HF__DONE;
+}
+
+void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
+{
+    to->state = HF__HELD;
+    to->hold_id = from->hold_id;
+    to->token = from->token;
+    to->lease_ms = from->lease_ms;
+    to->fixed = from->fixed;
+    to->patience = from->patience;
+    to->deadline = from->deadline;
+    to->until = from->until;
+    to->max_until = from->max_until;
+    to->kept_until = from->kept_until;
+    to->session_ms = from->session_ms;
+    to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
+    to->renewing = to->keeping = to->mixed =
+        0; /* those under way are of the other line */
+    to->refused = false;
+    to->drop = false;
+    hf__lease_gone(from, now);
+}
+
+/* Later than this nothing is done by threads that run. It is more than a driver
+ * may be late before the keeper acts in its place. */
+static hf__time late(const struct hf__lease *l)
+{
+    uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
+
+    return hf__min_time((hf__time)term_ms * HF__MS / 5, 1000 * HF__MS);
+}
+
+static struct hf__loss stopped(const struct hf__lease *l, hf__time at)
+{
+    struct hf__loss loss = hf__loss(HF__LOSS_STOPPED, at);
+
+    loss.refused = l->refused;
+    return loss;
+}
+
+struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
+{
+    if (l->deadline == l->max_until)
+        return hf__loss(HF__LOSS_MAX, now);
+    if (l->fixed && (!l->session || l->deadline == l->kept_until))
+        return hf__loss(HF__LOSS_LEASE, l->lease_ms);
+    if (l->renew_at == HF__NEVER)
+        return hf__loss(HF__LOSS_ORPHAN, now);
+    /* No thread has sent the renewal that was due, or noticed the deadline. */
+    if (!l->renewing && l->renew_at + late(l) <= l->deadline)
+        return stopped(l, l->renew_at);
+    if (l->deadline + late(l) <= now)
+        return stopped(l, l->deadline);
+    return hf__loss(l->refused ? HF__LOSS_REFUSED : HF__LOSS_SILENT,
+                    l->deadline);
+}
+
+hf__time hf__lease_timer(const struct hf__lease *l)
+{
+    hf__time at = l->letting_go ? l->resend_at : HF__NEVER;
+
+    at = hf__min_time(at, l->silent_at);
+    if (l->drop)
+        return at; /* nothing to do before the let_go under way is over */
+    switch (l->state) {
+    case HF__HELD:
+        at = hf__min_time(at, l->deadline);
+        return l->renewing ? at : hf__min_time(at, l->renew_at);
+    case HF__ASKING:
+    case HF__WAITING:
+        return hf__min_time(at, l->look_at);
+    default:
+        return at;
+    }
+}

@@ -1,0 +1,709 @@
+#include "policy/local_queue.h"
+#include "base/list.h"
+
+void hf__gate_init(struct hf__gate *g, bool fair, bool endless, uint64_t ids)
+{
+    *g = (struct hf__gate){.fair = fair, .ids = ids};
+    hf__lease_init(&g->lease, endless);
+}
+
+static void append(struct hf__gate *g, struct hf__waiter *w)
+{
+    w->state = HF__W_WAITING;
+    w->roused = w->known = false;
+    w->covered = 0;
+    hf__queue_add(g->head, g->tail, w);
+}
+
+static void take_out(struct hf__gate *g, struct hf__waiter *w)
+{
+    hf__queue_remove(g->head, g->tail, w);
+    if (!g->head)
+        g->lease.wanted = false;
+}
+
+/* The remote hold is wanted while somebody waits and nobody has it. */
+static void rethink(struct hf__gate *g)
+{
+    hf__lease_want(&g->lease, g->head != NULL);
+    if (!g->head && !g->owner && g->lease.state == HF__HELD)
+        hf__lease_drop(&g->lease); /* a free turn that nobody took */
+}
+
+/* An entry that w did not need. */
+static void return_entry(struct hf__gate *g, struct hf__waiter *w)
+{
+    if (!w->reader)
+        return;
+    *w->reader =
+        (struct hf__reader){.next = g->left, .thread = w->reader->thread};
+    g->left = w->reader;
+    w->reader = NULL;
+}
+
+static void finish(struct hf__gate *g, struct hf__waiter *w, int result,
+                   hf__wake_fn *wake)
+{
+    take_out(g, w);
+    return_entry(g, w);
+    if (w->roused)
+        g->waking = false;
+    w->result = (int16_t)result;
+    w->state = HF__W_FINISHED;
+    wake(g, w);
+}
+
+static void own(struct hf__gate *g, uint64_t owner)
+{
+    g->owner = owner;
+    g->count = 1;
+}
+
+static struct hf__lost *find_lost(const struct hf__gate *g, uint64_t owner)
+{
+    for (int i = 0; i < HF__LOST_MAX; i++)
+        if (g->lost[i].count && g->lost[i].owner == owner)
+            return (struct hf__lost *)&g->lost[i];
+    return NULL;
+}
+
+static struct hf__reader *find_reader(const struct hf__gate *g, uint64_t owner)
+{
+    struct hf__reader *r = g->readers;
+
+    while (r && r->owner != owner)
+        r = r->next;
+    return r;
+}
+
+static void lose_owner(struct hf__gate *g, struct hf__loss loss)
+{
+    int i;
+
+    /* If all are in use the oldest record makes room: that owner will hear
+     * ENOTOWNER. */
+    for (i = 0; i < HF__LOST_MAX - 1 && g->lost[i].count; i++)
+        ;
+    for (; i > 0; i--)
+        g->lost[i] = g->lost[i - 1];
+    g->lost[0] = (struct hf__lost){g->owner, loss, g->count};
+}
+
+static void lose_readers(struct hf__gate *g, struct hf__loss loss)
+{
+    g->loss = loss;
+    for (struct hf__reader *r = g->readers; r; r = r->next)
+        if (!r->lost) {
+            r->loss = loss;
+            r->lost = true;
+        }
+}
+
+void hf__gate_lose(struct hf__gate *g, bool gone, enum hf__loss_why why,
+                   hf__time now)
+{
+    /* Once the deadline has passed, the server may give it to others. */
+    struct hf__loss loss = hf__lease_expired(&g->lease, now)
+                               ? hf__lease_why(&g->lease, now)
+                               : hf__loss(why, now);
+
+    if (gone)
+        hf__lease_gone(&g->lease, now);
+    else
+        hf__lease_drop(&g->lease);
+    if (!g->owner)
+        return;
+    if (!g->shared)
+        lose_owner(g, loss);
+    else
+        lose_readers(g, loss);
+    g->owner = 0;
+    g->count = 0;
+    g->was_lost = true;
+}
+
+/* The local owner's hold, or a free one: is it ours still? */
+static bool holds(struct hf__gate *g, hf__time now)
+{
+    if (g->lease.state != HF__HELD || g->lease.drop)
+        return false;
+    if (!hf__lease_expired(&g->lease, now))
+        return true;
+    hf__gate_lose(g, false, HF__LOSS_NONE, now);
+    return false;
+}
+
+void hf__gate_gone(struct hf__gate *g, uint64_t hold_id, enum hf__loss_why why,
+                   hf__time now)
+{
+    if (g->lease.hold_id == hold_id && holds(g, now))
+        hf__gate_lose(g, true, why, now);
+}
+
+struct hf__loss hf__gate_last_loss(const struct hf__gate *g)
+{
+    return g->shared ? g->loss : g->lost[0].loss;
+}
+
+struct hf__loss hf__gate_loss(const struct hf__gate *g, uint64_t owner)
+{
+    const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+
+    if (g->shared)
+        return r && r->lost ? r->loss : g->loss;
+    for (int i = 0; i < HF__LOST_MAX; i++)
+        if (g->lost[i].owner == owner)
+            return g->lost[i].loss;
+    return (struct hf__loss){0};
+}
+
+/* Is the hold free for a local turn of w? */
+static bool turn_free(struct hf__gate *g, const struct hf__waiter *w,
+                      hf__time now)
+{
+    return g->lease.state == HF__HELD && !g->owner && g->turns && !w->fixed &&
+           holds(g, now);
+}
+
+/* w is the hold's next local owner. */
+static void turn(struct hf__gate *g, const struct hf__waiter *w, hf__time now)
+{
+    g->turns--;
+    own(g, w->owner);
+    hf__lease_cap(&g->lease, now, w->max_hold_ms);
+}
+
+static void take_turn(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    turn(g, w, now);
+    w->result = HF__GRANTED;
+    w->state = HF__W_FINISHED;
+}
+
+/* A hold of its own: with an end that is not that of others. */
+static bool alone(const struct hf__waiter *w)
+{
+    return w->fixed || w->max_hold_ms;
+}
+
+static void add_reader(struct hf__gate *g, struct hf__waiter *w)
+{
+    struct hf__reader *r = w->reader;
+
+    w->reader = NULL;
+    *r = (struct hf__reader){
+        .next = g->readers, .thread = w->thread, .owner = w->owner, .count = 1};
+    g->readers = r;
+    g->owner = HF__READERS;
+    g->count++;
+}
+
+static void remove_reader(struct hf__gate *g, struct hf__reader *gone)
+{
+    struct hf__reader **p = &g->readers;
+
+    while (*p != gone)
+        p = &(*p)->next;
+    *p = gone->next;
+    gone->next = g->left;
+    g->left = gone;
+}
+
+static bool open_to(const struct hf__gate *g, const struct hf__waiter *w,
+                    hf__time now)
+{
+    const struct hf__lease *l = &g->lease;
+
+    return g->shared && g->owner && now < g->join_until && !l->drop &&
+           !l->fixed && l->max_until == HF__NEVER && !alone(w) &&
+           !hf__lease_expired(l, now);
+}
+
+static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    struct hf__reader *r = find_reader(g, w->owner);
+
+    if (r) {
+        if (r->lost || !holds(g, now))
+            return HF_ELOST;
+        if (!w->reentrant || r->count == UINT32_MAX)
+            return HF_EDEADLK;
+        r->count++;
+        return HF__GRANTED;
+    }
+    if (!open_to(g, w, now))
+        return HF__PENDING;
+    if (g->join_until == HF__NEVER)
+        g->join_until = now + HF__JOIN;
+    add_reader(g, w);
+    return HF__GRANTED;
+}
+
+static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
+                           hf__time now)
+{
+    if (g->owner == w->owner) {
+        if (!holds(g, now))
+            return HF_ELOST;
+        if (!w->reentrant || g->count == UINT32_MAX)
+            return HF_EDEADLK;
+        g->count++;
+        return HF__GRANTED;
+    }
+    if (find_lost(g, w->owner))
+        return HF_ELOST;
+    if ((!g->fair || !g->head) && turn_free(g, w, now)) {
+        take_turn(g, w, now);
+        return HF__GRANTED;
+    }
+    return HF__PENDING;
+}
+
+/* Not free, as far as is known here. A question or a let_go under way says
+ * nothing about that: a try waits for the answer. */
+static bool busy(const struct hf__gate *g)
+{
+    return g->owner || !hf__lease_unanswered(&g->lease);
+}
+
+int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    int rc = g->shared ? enter_shared(g, w, now) : enter_exclusive(g, w, now);
+    bool dropped;
+
+    if (rc != HF__PENDING) {
+        return_entry(g, w);
+        return rc;
+    }
+    if (w->is_try && busy(g)) {
+        return_entry(g, w);
+        return HF_EBUSY;
+    }
+    dropped = g->lease.drop;
+    append(g, w);
+    if (g->head == w) /* a question that others gave up may be under way */
+        hf__lease_listen(&g->lease, now);
+    rethink(g);
+    if (dropped && !g->lease.drop) /* it is taken up again: ask now */
+        hf__lease_bell(&g->lease, now);
+    if (hf__lease_unanswered(&g->lease))
+        hf__lease_hurry(&g->lease, now);
+    return HF__PENDING;
+}
+
+bool hf__gate_claim(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+{
+    if (!w->roused)
+        return false;
+    w->roused = false;
+    g->waking = false;
+    if (w->state == HF__W_FINISHED || !turn_free(g, w, now))
+        return false;
+    take_out(g, w);
+    take_turn(g, w, now);
+    return true;
+}
+
+static void rouse(struct hf__gate *g, hf__wake_fn *wake)
+{
+    if (!g->head || g->waking)
+        return;
+    g->waking = true;
+    g->head->roused = true;
+    wake(g, g->head);
+}
+
+/* The roused one gave up a free turn: the next one may have it, if it can use
+ * it and comes for it by itself. */
+static void pass_turn(struct hf__gate *g, hf__wake_fn *wake)
+{
+    const struct hf__waiter *w = g->head;
+
+    g->waking = false;
+    if (g->owner || g->lease.state != HF__HELD || g->lease.drop)
+        return;
+    if (w && !w->fixed && !w->is_async)
+        rouse(g, wake);
+    else
+        hf__lease_drop(&g->lease);
+}
+
+int hf__gate_leave(struct hf__gate *g, struct hf__waiter *w, int code,
+                   hf__wake_fn *wake)
+{
+    if (w->state == HF__W_FINISHED)
+        return w->result;
+    take_out(g, w);
+    return_entry(g, w);
+    w->result = (int16_t)code;
+    w->state = HF__W_FINISHED;
+    if (w->roused)
+        pass_turn(g, wake);
+    rethink(g);
+    return code;
+}
+
+void hf__gate_fail(struct hf__gate *g, int code, hf__wake_fn *wake)
+{
+    while (g->head)
+        finish(g, g->head, code, wake);
+    rethink(g);
+}
+
+/* A request of that kind was refused. Those who came after it was sent ask
+ * anew. */
+static void refuse(struct hf__gate *g, enum hf__todo what, int code,
+                   hf__wake_fn *wake)
+{
+    while (g->head && (g->head->covered & what))
+        finish(g, g->head, code, wake);
+    rethink(g);
+}
+
+bool hf__gate_let_go(struct hf__gate *g, int result, hf__time now,
+                     hf__wake_fn *wake)
+{
+    if (hf__lease_let_go(&g->lease, result, now))
+        return true;
+    if (result == HF_EUNKNOWN || (g->lease.state == HF__HELD && !g->lease.drop))
+        return false;
+    refuse(g, HF__TODO_LET_GO, result, wake);
+    if (g->head)
+        hf__lease_hurry(&g->lease, now);
+    return false;
+}
+
+/* A local hand-over, if turns are left and the next one can use the hold. */
+static bool hand_over(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+{
+    struct hf__waiter *w = g->head;
+
+    if (!w || !g->turns || g->lease.fixed || w->fixed)
+        return false;
+    if (!g->fair && !w->is_async) {
+        rouse(g, wake); /* it competes with whoever comes along */
+        return true;
+    }
+    turn(g, w, now);
+    finish(g, w, HF__GRANTED, wake);
+    return true;
+}
+
+static int release_shared(struct hf__gate *g, uint64_t owner, hf__time now)
+{
+    struct hf__reader *r = find_reader(g, owner);
+
+    if (!r)
+        return HF_ENOTOWNER;
+    if (!r->lost)
+        (void)holds(g, now);
+    if (--r->count)
+        return r->lost ? HF_ELOST : HF__PENDING;
+    if (r->lost)
+        g->loss = r->loss; /* the entry goes back */
+    remove_reader(g, r);
+    if (r->lost)
+        return HF_ELOST;
+    if (--g->count)
+        return HF__PENDING;
+    g->owner = 0;
+    hf__lease_drop(&g->lease);
+    rethink(g);
+    return HF__DONE;
+}
+
+int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
+                     hf__wake_fn *wake)
+{
+    struct hf__lost *lost;
+
+    if (g->shared)
+        return release_shared(g, owner, now);
+    if (g->owner == owner && holds(g, now)) {
+        if (--g->count)
+            return HF__PENDING;
+        g->owner = 0;
+        if (hand_over(g, now, wake))
+            return HF__PENDING;
+        hf__lease_drop(&g->lease);
+        rethink(g);
+        return HF__DONE;
+    }
+    lost = find_lost(g, owner);
+    if (!lost)
+        return HF_ENOTOWNER;
+    lost->count--;
+    return HF_ELOST;
+}
+
+int hf__gate_check(struct hf__gate *g, uint64_t owner, hf__time now)
+{
+    if (g->shared) {
+        const struct hf__reader *r = find_reader(g, owner);
+
+        if (!r)
+            return HF_ENOTOWNER;
+        return !r->lost && holds(g, now) ? HF__DONE : HF_ELOST;
+    }
+    if (g->owner == owner && holds(g, now))
+        return HF__DONE;
+    return find_lost(g, owner) ? HF_ELOST : HF_ENOTOWNER;
+}
+
+uint32_t hf__gate_count(const struct hf__gate *g, uint64_t owner)
+{
+    const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+
+    if (g->shared)
+        return r ? r->count : 0;
+    return g->owner == owner ? g->count : 0;
+}
+
+static bool may_queue(const struct hf__gate *g)
+{
+    for (const struct hf__waiter *w = g->head; w; w = w->next)
+        if (!w->is_try)
+            return true;
+    return false;
+}
+
+/* A request goes out. Those whom an earlier one covers come first. */
+static void cover(struct hf__gate *g, enum hf__todo what)
+{
+    for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
+        w->covered |= what & 3u;
+}
+
+enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
+                            struct hf__waiter **first, bool *queue)
+{
+    uint64_t last = g->lease.hold_id;
+    enum hf__todo todo;
+
+    /* A question on terms that whoever is first now did not ask for. */
+    if (g->head &&
+        (g->lease.state == HF__ASKING || g->lease.state == HF__WAITING) &&
+        (g->lease.fixed != g->head->fixed ||
+         (g->head->fixed && g->lease.lease_ms != g->head->lease_ms)))
+        hf__lease_drop(&g->lease);
+    todo = hf__lease_next(&g->lease, now, &g->ids);
+    if (todo != HF__TODO_NOTHING)
+        cover(g, todo);
+    if (todo == HF__TODO_ATTEMPT) {
+        /* Asked again, it is the same question: a BUSY that comes of leave
+         * taken back would leave a place in the queue behind. */
+        if (g->lease.hold_id != last)
+            g->queueing = may_queue(g);
+        *first = g->head;
+        *queue = g->queueing;
+        g->lease.fixed = g->head->fixed;
+        g->lease.lease_ms = g->head->lease_ms;
+    }
+    return todo;
+}
+
+/* It is not free: those who only try have their answer. */
+static void refuse_tries(struct hf__gate *g, hf__wake_fn *wake)
+{
+    struct hf__waiter *w, *next;
+
+    for (w = g->head; w; w = next) {
+        next = w->next;
+        if (w->is_try)
+            finish(g, w, HF_EBUSY, wake);
+    }
+    rethink(g);
+}
+
+static void granted_to_all(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+{
+    bool just_one = alone(g->head);
+
+    g->join_until = now + HF__JOIN;
+    do {
+        add_reader(g, g->head);
+        finish(g, g->head, HF__GRANTED, wake);
+    } while (g->head && !just_one && !alone(g->head));
+}
+
+static void are_known(struct hf__gate *g)
+{
+    for (struct hf__waiter *w = g->head; w; w = w->next)
+        w->known = true;
+}
+
+/* Nothing is held, so nothing is let go, and no lease makes it late. Unless it
+ * is known to be 0, or nobody was told to wait, it may have been 0 before the
+ * last of them came, and be set again. */
+static void let_through(struct hf__gate *g, bool is_zero, hf__time now,
+                        hf__wake_fn *wake)
+{
+    bool all = is_zero || !g->lease.heard;
+    struct hf__waiter *w, *next;
+
+    hf__lease_gone(&g->lease, now);
+    g->lease.drop = false;
+    for (w = g->head; w; w = next) {
+        next = w->next;
+        if (all || w->known)
+            finish(g, w, HF__GRANTED, wake);
+    }
+    rethink(g);
+}
+
+static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+{
+    struct hf__waiter *w = g->head;
+
+    if (g->shared) {
+        granted_to_all(g, now, wake);
+        return;
+    }
+    g->turns = hf__gate_turns(w) & HF__HANDOFF_MAX;
+    own(g, w->owner);
+    finish(g, w, HF__GRANTED, wake);
+    refuse_tries(g, wake);
+}
+
+void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
+                       hf__time now, hf__wake_fn *wake)
+{
+    int64_t max_hold_ms = g->head ? g->head->max_hold_ms : 0;
+    int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
+
+    if (g->latch && g->lease.state == HF__HELD) {
+        let_through(g, req->is_zero, now, wake);
+    } else if (rc == HF__GRANTED) {
+        granted(g, now, wake);
+    } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&
+                                  req->hold_id == g->lease.hold_id)) {
+        if (g->latch)
+            are_known(g);
+        refuse_tries(g, wake);
+    } else if (rc != HF__PENDING) {
+        refuse(g, HF__TODO_ATTEMPT, rc, wake);
+    }
+}
+
+void hf__gate_renewed(struct hf__gate *g, uint64_t hold_id, int result,
+                      hf__time sent_at, uint32_t lease_ms, hf__time now)
+{
+    if (g->lease.state == HF__HELD && g->lease.hold_id == hold_id &&
+        !holds(g, now))
+        return;
+    if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms, now) ==
+        HF_ELOST)
+        hf__gate_lose(g, true, HF__LOSS_TAKEN, now);
+}
+
+void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+{
+    if (g->lease.state == HF__HELD && !g->lease.drop)
+        (void)holds(g, now);
+    if (hf__gate_silent(g, now))
+        hf__gate_fail(g, HF_EBACKEND, wake);
+}
+
+bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
+{
+    const struct hf__lease *l = &g->lease;
+    uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
+
+    if (l->state != HF__HELD || l->drop || l->renewing)
+        return false;
+    if (l->endless && !l->fixed)
+        return true; /* whenever somebody looks: it may have been broken */
+    return l->renew_at != HF__NEVER &&
+           now >= l->renew_at - term_ms * HF__MS / 12;
+}
+
+bool hf__gate_idle(const struct hf__gate *g)
+{
+    return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
+}
+
+bool hf__gate_unused(const struct hf__gate *g)
+{
+    return hf__gate_idle(g) && hf__gate_owes_nothing(g);
+}
+
+bool hf__gate_leaving(const struct hf__gate *g)
+{
+    return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
+           hf__gate_owes_nothing(g);
+}
+
+bool hf__gate_stuck(const struct hf__gate *g)
+{
+    return hf__gate_leaving(g) && g->lease.unsure;
+}
+
+bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
+{
+    if (g->shared)
+        return find_reader(g, owner) != NULL;
+    return g->owner == owner || find_lost(g, owner) != NULL;
+}
+
+bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
+{
+    struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
+    struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+
+    if (lost)
+        lost->count = 0;
+    if (r && r->lost)
+        remove_reader(g, r);
+    return lost || (r && r->lost);
+}
+
+void hf__gate_forget_all(struct hf__gate *g)
+{
+    struct hf__reader *r, *next;
+
+    for (int i = 0; i < HF__LOST_MAX && !g->shared; i++)
+        g->lost[i].count = 0;
+    for (r = g->shared ? g->readers : NULL; r; r = next) {
+        next = r->next;
+        if (r->lost)
+            remove_reader(g, r);
+    }
+}
+
+bool hf__gate_joinable(const struct hf__gate *g, const struct hf__waiter *w,
+                       hf__time now)
+{
+    if (open_to(g, w, now))
+        return true;
+    /* A latch may have been set again since an answer under way was given. */
+    return g->head && !w->is_try && !alone(w) && !alone(g->head) &&
+           (g->lease.state == HF__WAITING ||
+            (g->shared && g->lease.state == HF__ASKING)) &&
+           !g->lease.drop;
+}
+
+void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
+                        struct hf__reader *r, hf__time now)
+{
+    struct hf__waiter w = {.owner = from->owner, .reader = r};
+
+    hf__lease_move(&to->lease, &from->lease, now);
+    add_reader(to, &w);
+    r->count = from->count;
+    to->join_until = now + HF__JOIN;
+    from->owner = 0;
+    from->count = 0;
+    rethink(from);
+}
+
+bool hf__gate_quick_unshare(struct hf__gate *g, uint64_t owner)
+{
+    struct hf__reader *r = g->owner == HF__READERS ? g->readers : NULL;
+
+    if (!r || r->owner != owner || r->count != 1 || r->next)
+        return false;
+    g->readers = NULL;
+    r->next = g->left;
+    g->left = r;
+    return true;
+}

@@ -1,0 +1,288 @@
+/*
+ * Every allocation of ours fails in turn: the n-th after the point where a
+ * scene is set (that one alone, or all from there on), for n = 1, 2, 3 … until
+ * the verb comes through without one failing. Each time the verb says so by its
+ * code, nobody is half in or out, all works once memory is there again, and
+ * nothing is left allocated.
+ *
+ *     alloc NAME|URL [PATTERN]
+ *
+ * as the conformance suite takes them. With WHOLE_PROCESS it is not our own
+ * allocator that fails but malloc() itself: what libc, hiredis and the record
+ * of a thread take is then among them, and nobody counts what is left.
+ */
+#include "alloc.h"
+
+#include "../../conformance/servers.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+
+#define MOST 500 /* no verb needs that many */
+
+/* ---- memory ------------------------------------------------------------ */
+
+static long blocks;    /* atomic: given and not taken back */
+static long countdown; /* atomic: the allocation that fails; 0: none */
+static long failed;    /* atomic: how many did */
+static bool for_good;  /* and all after it, until it is disarmed */
+
+static bool fails(void)
+{
+    long now = __atomic_load_n(&countdown, __ATOMIC_SEQ_CST);
+
+    if (now == 1 && for_good)
+        return true;
+    return now > 0 && __atomic_sub_fetch(&countdown, 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+#ifdef WHOLE_PROCESS
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static bool refused(void)
+{
+    if (!fails())
+        return false;
+    __atomic_add_fetch(&failed, 1, __ATOMIC_SEQ_CST);
+    errno = ENOMEM;
+    return true;
+}
+
+HF_API void *malloc(size_t size)
+{
+    return refused() ? NULL : __libc_malloc(size);
+}
+
+HF_API void *calloc(size_t n, size_t size)
+{
+    return refused() ? NULL : __libc_calloc(n, size);
+}
+
+HF_API void *realloc(void *p, size_t size)
+{
+    return refused() ? NULL : __libc_realloc(p, size);
+}
+
+static const hf_hooks *const hooks = NULL;
+
+#else
+
+static void *give(void *ctx, size_t size)
+{
+    void *p;
+
+    (void)ctx;
+    if (fails()) {
+        __atomic_add_fetch(&failed, 1, __ATOMIC_SEQ_CST);
+        return NULL;
+    }
+    p = malloc(size);
+    if (p) {
+        memset(p, 0xa5, size); /* it need not be zeroed */
+        __atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
+    }
+    return p;
+}
+
+static void take_back(void *ctx, void *p)
+{
+    (void)ctx;
+    __atomic_sub_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
+    free(p);
+}
+
+static const hf_hooks counting = {.alloc = give, .free = take_back};
+static const hf_hooks *const hooks = &counting;
+
+#endif
+
+void arm(long n)
+{
+    __atomic_store_n(&failed, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&countdown, n, __ATOMIC_SEQ_CST);
+}
+
+bool any_failed(void)
+{
+    return __atomic_load_n(&failed, __ATOMIC_SEQ_CST) > 0;
+}
+
+bool disarm(void)
+{
+    __atomic_store_n(&countdown, 0, __ATOMIC_SEQ_CST);
+    return any_failed();
+}
+
+/* ---- the stage --------------------------------------------------------- */
+
+static void hear(void *arg, const hf_event *e)
+{
+    struct stage *s = arg;
+
+    s->lost += e->type == HF_EVENT_LOST;
+}
+
+int open_client(struct stage *s, hf_client **c)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    opt.hooks = hooks;
+    opt.ttl_ms = s->ttl_ms;
+    /* Where nothing has memory one often waits for all of it. */
+    opt.op_timeout_ms = opt.connect_timeout_ms = hooks ? 20000 : 2000;
+    opt.label = "alloc";
+    opt.on_event = hear;
+    opt.event_arg = s;
+    return hf_open(conf.url, &opt, c, E);
+}
+
+/* A hold lasts through it on a machine that stands still for seconds, or one;
+ * of a session's a third may be all that is left when it is renewed. When a
+ * session ends, all that is under way is lost: so it lasts as long as any wait.
+ */
+static int64_t ttl_of(const struct scene *scene)
+{
+    if (!(scene->flags & SCENE_RENEWS))
+        return conf.session ? WAIT_LONG_MS : 5000;
+    return conf.session ? 3000 : 2500;
+}
+
+static void set(struct stage *s, const struct scene *scene)
+{
+    *s = (struct stage){.name = conf_name(), .ttl_ms = ttl_of(scene)};
+    s->other = conf_open();
+    s->theirs = conf_lock(s->other, s->name);
+    OK(open_client(s, &s->c));
+    s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
+}
+
+/* Somebody else can have it: nothing is half-held. */
+static void theirs_again(struct stage *s)
+{
+    OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
+    OK(hf_lock_release(s->theirs, E));
+}
+
+static void ours_again(struct stage *s)
+{
+    if (hooks)
+        OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
+    else /* a lost connection is made again, but not at once */
+        COMES(hf_lock_timed(s->lock, WAIT_LONG_MS, NULL) == 0);
+    OK(hf_lock_check(s->lock));
+    conf_token(s->lock);
+    OK(hf_lock_release(s->lock, E));
+}
+
+static void strike(struct stage *s)
+{
+    OK(hf_close(s->c));
+    conf_free(s->lock);
+    conf_free(s->theirs);
+    OK(hf_close(s->other));
+}
+
+/* Out of memory, or it did without. Where it is not our own that fails, a
+ * connection may be lost by it. */
+void check_code(int rc, const char *verb, long n)
+{
+    if (rc == 0 || rc == HF_ENOMEM)
+        return;
+    if (!hooks && (rc == HF_EBACKEND || rc == HF_EUNKNOWN))
+        return;
+    print_error("%s: with allocation %ld failed it says %s\n", verb, n,
+                hf_error_name(rc));
+    fail();
+}
+
+void they_let_go(struct stage *s, long n)
+{
+    int rc = hf_lock_release(s->theirs, E);
+
+    if (hooks)
+        OK(rc);
+    else
+        check_code(rc, "their hf_lock_release", n);
+}
+
+/* ---- all of them ------------------------------------------------------- */
+
+/* How many failed before it came through. */
+static long play_until_it_comes_through(const struct scene *scene)
+{
+    long before = __atomic_load_n(&blocks, __ATOMIC_SEQ_CST), n = 0, hits = 0;
+    bool hit;
+
+    do {
+        struct stage s;
+
+        assert_true(++n < MOST);
+        set(&s, scene);
+        hit = scene->play(&s, n);
+        hits += hit;
+        theirs_again(&s);
+        ours_again(&s);
+        strike(&s);
+        assert_int_equal(__atomic_load_n(&blocks, __ATOMIC_SEQ_CST), before);
+    } while (hit || (n == 1 && (scene->flags & SCENE_TWICE)));
+    return hits;
+}
+
+static void play(void **state)
+{
+    const struct scene *scene = *state;
+    long once, ever = 0;
+
+    for_good = false;
+    once = play_until_it_comes_through(scene);
+    if (scene->flags & SCENE_SURELY)
+        assert_true(once > 0);
+    for_good = true;
+    if (!(scene->flags & SCENE_ONCE))
+        ever = play_until_it_comes_through(scene);
+    fprintf(stderr, "%s: failed at %ld and from %ld places\n", scene->name,
+            once, ever);
+}
+
+static size_t choose(const char *pattern, struct CMUnitTest *tests)
+{
+    size_t len = 0;
+
+    for (const struct scene *s = scenes; s->name; s++)
+        if ((!pattern || !fnmatch(pattern, s->name, 0)) &&
+            (!(s->flags & SCENE_INSPECTS) || (conf.caps & HF_CAP_INSPECT)) &&
+            (!(s->flags & SCENE_KINDS) || conf.kind_caps[HF_LATCH]))
+            tests[len++] = (struct CMUnitTest){
+                .name = s->name,
+                .test_func = play,
+                .initial_state = (void *)(uintptr_t)s,
+            };
+    return len;
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[32];
+    size_t len = 0;
+    hf_client *c;
+    int rc = 1;
+
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: alloc NAME|URL [PATTERN]\n");
+        return 64;
+    }
+    if (!servers_start(argv[1]) && !hf_open(conf.url, NULL, &c, NULL)) {
+        conf.caps = hf_client_caps(c, HF_MUTEX);
+        conf.kind_caps[HF_LATCH] = hf_client_caps(c, HF_LATCH);
+        hf_close(c);
+        len = choose(argv[2], tests);
+    }
+    if (len)
+        rc = _cmocka_run_group_tests("alloc", tests, len, NULL, NULL);
+    servers_stop();
+    return rc != 0;
+}

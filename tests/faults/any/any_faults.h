@@ -1,0 +1,89 @@
+/* What has to go well with any server: cases of a mutex in its world. */
+#ifndef ANY_FAULTS_H
+#define ANY_FAULTS_H
+
+#include "../../lib/proc.h"
+#include "../../lib/world.h"
+
+/* What the program that runs them has. */
+extern const struct any_faults {
+    int (*setup)(void **state); /* of a case */
+    /* Of all of them, or NULL. */
+    int (*begin)(void **state);
+    int (*end)(void **state);
+    int64_t op_ms;  /* an op_timeout that the server keeps, and no more */
+    int64_t ttl_ms; /* a lease that a lost answer does not end */
+    int64_t tick_ms;
+    int rounds; /* of two who take turns */
+    /* What is in every request about the lock, and in no greeting. */
+    const char *request;
+    bool fair_only;
+    /* How many have it, as far as the server knows; somebody waits for it. */
+    long (*holds)(struct world *);
+    bool (*is_waited_for)(struct world *);
+    /* Ends the holds; NULL: by hf_break() */
+    int (*take_away)(struct world *);
+    int (*stop)(struct world *);
+    int (*go_on)(struct world *);
+    /* Deletes what hf_lock_put() has written; was it that? NULL: there is no
+     * such verb. */
+    bool (*takes_value)(struct world *, const char *key, const char *value);
+} any_faults;
+
+/* How the server is brought to refuse what it is asked. */
+struct any_refusal {
+    const char *name; /* NULL: there are no more */
+    int code;
+    const char *says; /* part of the server's words */
+    void (*begin)(struct world *);
+    void (*end)(struct world *);
+    bool acquires, releases, renewals; /* what it refuses */
+    /* Before all of the case, and after it; or NULL. */
+    void (*prepare)(struct world *);
+    void (*tidy)(struct world *);
+    bool leaves_some; /* a refused request may have been done in part */
+    bool few;         /* it is tried with some kinds of lock only */
+};
+extern const struct any_refusal any_refusals[];
+/* A lease that ends soon, where a refused request may leave something. */
+extern const int64_t any_refused_ttl_ms;
+
+int run_any_faults(void);
+int run_any_cuts(void);
+int run_any_names(void);
+int run_any_refusals(void);
+int run_any_loss(void);
+int run_any_late(void);
+
+/* loss.c: a process of its own, which holds the lock. */
+void any_puppet(struct world *, struct proc *, int64_t ttl_ms);
+
+/* The connection is cut, and for so many ms there is no other: who wants the
+ * lock meanwhile has it within that time after. */
+void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
+                  int64_t within_ms);
+
+/* cuts.c: the lock, which is behind the proxy, is acquired and released
+ * while connections break after 0, step, ... bytes of an answer. */
+void any_cut_answers(struct world *, hf_lock *, enum proxy_mode, long most,
+                     long step);
+/* The waiter's, which is behind it, break while it waits. */
+void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
+
+/* load.c: clients at these URLs want the lock while its servers are hurt,
+ * three times: nobody is inside beside another, no token goes back, nothing is
+ * left. */
+#define ANY_LOAD 3
+void any_load(struct world *, const char *const url[ANY_LOAD],
+              bool (*hurt)(void));
+
+/* names.c: the name that its resolver knows; the i-th of two addresses is
+ * 127.0.0.host, or ::1 if that is 0; port 0: there is no more. */
+#define ANY_NAME "moves.test"
+void resolver_finds(int i, int host, int port);
+/* To one alone, at which the proxy listens. */
+void resolver_leads_to(int host, const struct proxy *);
+/* Nobody is at the proxy any more. */
+void any_proxy_gone(struct proxy *);
+
+#endif

@@ -1,0 +1,511 @@
+/* A cluster of three loses its leader, its quorum, the client's member. */
+#include "cluster.h"
+
+#include "../../lib/diagnosis.h"
+#include "../../lib/proc.h"
+
+#include <stdio.h>
+
+#define MEMBERS (etcd_three.server)
+#define MS 1000000
+#define TTL_MS 6000
+
+static hf_lock *at(struct world *w, const char *url, int64_t ttl_ms,
+                   int64_t op_ms)
+{
+    return world_lock(w, url, ttl_ms, op_ms, HF_FAIR_DEFAULT);
+}
+
+static struct etcd_server *leader(void)
+{
+    struct etcd_server *s = NULL;
+
+    assert_true(WAIT_FOR((s = etcd_cluster_leader(&etcd_three))));
+    return s;
+}
+
+static struct etcd_server *follower(int n)
+{
+    struct etcd_server *s = etcd_cluster_follower(&etcd_three, n);
+
+    assert_non_null(s);
+    return s;
+}
+
+/* All of them, that one first. */
+static const char *first_at(int port)
+{
+    static char url[96];
+    size_t len =
+        (size_t)snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", port);
+
+    for (int i = 0; i < ETCD_CLUSTER; i++)
+        if (MEMBERS[i].port != port)
+            len += (size_t)snprintf(url + len, sizeof(url) - len,
+                                    ",127.0.0.1:%d", MEMBERS[i].port);
+    return url;
+}
+
+static void waits_for(struct world *w, long entries)
+{
+    if (!WAIT_FOR(w->server->left(w) == entries)) {
+        w->server->print_left(w);
+        fail_msg("not %ld entries", entries);
+    }
+}
+
+/* ---- the leader dies ------------------------------------------------------
+ */
+
+/* True: another one leads, and that one is back. */
+static bool kill_leader(void)
+{
+    struct etcd_server *s = NULL;
+
+    if (!WAIT_FOR((s = etcd_cluster_leader(&etcd_three))))
+        return false;
+    etcd_server_kill(s);
+    return WAIT_FOR(etcd_cluster_leader(&etcd_three)) &&
+           etcd_cluster_heal(&etcd_three) == 0;
+}
+
+static void test_leader_killed_hold_and_waiter_survive(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = at(w, first_at(leader()->port), 10000, 5000);
+    hf_lock *b = at(w, first_at(follower(0)->port), 10000, 5000);
+    struct taker *t;
+    uint64_t token;
+
+    world_takes(w, a, 5000);
+    token = token_of(a);
+    t = taker_start(w, b, 60000);
+    waits_for(w, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true(kill_leader());
+        world_renews(a);
+        assert_false(taker_back(t));
+    }
+    assert_true(token_of(a) == token);
+    waits_for(w, 2);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 5000);
+    world_is_clean(w);
+}
+
+static void test_leader_killed_under_load(void **state)
+{
+    char urls[3][96];
+
+    for (int i = 0; i < 3; i++)
+        snprintf(urls[i], sizeof(urls[i]), "%s", first_at(MEMBERS[i].port));
+    any_load(*state, (const char *[]){urls[0], urls[1], urls[2]}, kill_leader);
+}
+
+/* What a member has passed on to a leader that dies is lost, and the member
+ * says so after 5 s and two elections. */
+static void test_request_lost_with_the_leader_is_sent_again(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_far(w, 30000, 20000);
+    struct etcd_server *s;
+    struct taker *t;
+    uint64_t before;
+
+    world_free_for_all(w, a);
+    s = leader();
+    assert_true(s->port != w->port);
+    assert_int_equal(etcd_server_stop(s), 0);
+    before = proxy_sent(w->proxy);
+    t = taker_start(w, a, 5500); /* before the member says so */
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    assert_true(NEVER_MS(taker_back(t), 150)); /* it is passed on */
+    etcd_server_kill(s);
+    taker_gets_it(t, 5500);
+    world_is_clean(w);
+}
+
+static void test_all_killed_hold_survives(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = at(w, etcd_three.url, 30000, 5000);
+    uint64_t token;
+
+    world_takes(w, a, 5000);
+    token = token_of(a);
+    for (int i = 0; i < ETCD_CLUSTER; i++)
+        etcd_server_kill(&MEMBERS[i]);
+    assert_int_equal(etcd_cluster_heal(&etcd_three), 0);
+    world_renews(a);
+    assert_true(token_of(a) == token);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+/* ---- the client's member --------------------------------------------------
+ */
+
+/* Another member takes over, and the hold goes on; so does a wait. */
+static void goes_on_elsewhere(struct world *w, const char *url,
+                              void (*cut)(struct world *), int64_t ttl_ms)
+{
+    hf_lock *a = at(w, url, ttl_ms, 5000), *b = at(w, url, ttl_ms, 5000);
+    struct taker *t;
+
+    world_takes(w, a, 5000);
+    t = taker_start(w, b, 60000);
+    waits_for(w, 2);
+    cut(w);
+    for (int i = 0; i < 3; i++)
+        world_renews(a);
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 2000); /* it has left that member as well */
+    assert_int_equal(etcd_cluster_heal(&etcd_three), 0);
+    world_is_clean(w);
+}
+
+static void stop_first(struct world *w)
+{
+    for (int i = 0; i < ETCD_CLUSTER; i++)
+        if (MEMBERS[i].port == w->port)
+            assert_int_equal(etcd_server_stop(&MEMBERS[i]), 0);
+}
+
+static void stop_leader(struct world *w)
+{
+    (void)w;
+    assert_int_equal(etcd_server_stop(leader()), 0);
+}
+
+static void black_hole(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+}
+
+static void lose_packets(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_LOSS, 0);
+}
+
+static void refuse(struct world *w)
+{
+    proxy_set(w->proxy, PROXY_REFUSE, 0);
+    proxy_cut(w->proxy);
+}
+
+static void test_member_stopped(void **state)
+{
+    struct world *w = *state;
+
+    goes_on_elsewhere(w, first_at(w->port), stop_first, TTL_MS);
+}
+
+static void test_leader_stopped(void **state)
+{
+    goes_on_elsewhere(*state, first_at(leader()->port), stop_leader, TTL_MS);
+}
+
+/* The first way is through the proxy. */
+static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
+{
+    char url[96];
+
+    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d,127.0.0.1:%d",
+             proxy_port(w->proxy), leader()->port);
+    goes_on_elsewhere(w, url, cut, TTL_MS);
+}
+
+/* The waiter is deaf until it has left that member, though its lease would let
+ * it take its time. */
+static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
+{
+    char url[96];
+    hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
+    struct taker *t;
+
+    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d,127.0.0.1:%d",
+             proxy_port(w->proxy), leader()->port);
+    b = at(w, url, 30000, 5000);
+    world_takes(w, a, 5000);
+    t = taker_start(w, b, 60000);
+    waits_for(w, 2);
+    cut(w);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, 5000);
+    proxy_set(w->proxy, PROXY_PASS, 0);
+    world_is_clean(w);
+}
+
+static void test_member_in_a_black_hole(void **state)
+{
+    behind_the_proxy(*state, black_hole);
+}
+
+static void test_waiter_in_a_black_hole(void **state)
+{
+    hears_elsewhere(*state, black_hole);
+}
+
+static void test_waiter_whose_packets_vanish(void **state)
+{
+    hears_elsewhere(*state, lose_packets);
+}
+
+static void test_member_refuses(void **state)
+{
+    behind_the_proxy(*state, refuse);
+}
+
+/* ---- no quorum ------------------------------------------------------------
+ */
+
+static void stop_others(const struct etcd_server *but)
+{
+    for (int i = 0; i < ETCD_CLUSTER; i++)
+        if (&MEMBERS[i] != but)
+            assert_int_equal(etcd_server_stop(&MEMBERS[i]), 0);
+}
+
+static void go_on(void)
+{
+    assert_int_equal(etcd_cluster_heal(&etcd_three), 0);
+}
+
+/* The one that is left is no leader: what it says confirms nothing. */
+static void test_no_quorum_confirms_nothing(void **state)
+{
+    enum { MOST_MS = 4000 };
+    struct world *w = *state;
+    struct etcd_server *s = follower(0);
+    hf_lock *a = at(w, first_at(s->port), MOST_MS, 700);
+    hf_lock *b = at(w, first_at(s->port), 30000, 700);
+    int64_t stopped, until = 0, began;
+
+    world_free_for_all(w, b);
+    world_takes(w, a, 5000);
+    stop_others(s);
+    stopped = wait_now();
+    assert_int_not_equal(hf_lock_renew(a, 0, &w->err), 0);
+    began = wait_fair();
+    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
+    assert_true(wait_within(began, 500 + 1000));
+    assert_true(
+        WAIT_FOR_MS(hf_lock_deadline(a, &until) == HF_ELOST, MOST_MS + 1000));
+    assert_true(until <= stopped + (int64_t)MOST_MS * MS);
+    assert_int_not_equal(hf_lock_try(b, &w->err), 0);
+    go_on();
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_free_for_all(w, a);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* A leader goes on saying yes until it knows. The claim ends all the same, and
+ * nobody is granted anything. */
+static void test_leader_without_quorum_grants_nothing(void **state)
+{
+    enum { MOST_MS = 3000 };
+    struct world *w = *state;
+    struct etcd_server *s = leader();
+    hf_lock *a = at(w, first_at(s->port), MOST_MS, 700);
+    hf_lock *b = at(w, first_at(s->port), 30000, 700);
+
+    world_takes(w, a, 5000);
+    stop_others(s);
+    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
+    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    assert_int_not_equal(hf_lock_try(b, &w->err), 0);
+    go_on();
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    world_free_for_all(w, b);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+/* ---- done later ------------------------------------------------------------
+ */
+
+/* A write that nobody takes back: if it is done later, so is what was asked
+ * before it by the same way. */
+#define PROBE "holdfast:client/probe"
+
+static bool was_done(struct etcd_server *s)
+{
+    char out[64] = "";
+
+    assert_int_equal(etcd_server_ctl(s, "del " PROBE, out, sizeof(out)), 0);
+    return out[0] == '1';
+}
+
+/* An acquire that the member does not answer, and that is given up. */
+static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
+{
+    uint64_t before = proxy_sent(w->proxy);
+    struct taker *t = taker_start(w, lock, 100);
+
+    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    etcd_server_ctl(member, "--command-timeout=1s put " PROBE " x", NULL, 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_not_equal(t->rc, 0);
+    taker_end(t);
+}
+
+/* The lock is that of a client behind the proxy, which leads to the member. */
+static void take_and_release_at(struct world *w, hf_lock *lock,
+                                struct etcd_server *member)
+{
+    proxy_lead_to(w->proxy, member->port);
+    proxy_cut(w->proxy);
+    assert_true(WAIT_FOR(hf_lock_timed(lock, 1000, &w->err) == 0));
+    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+}
+
+/* The leader has written it down, and does it when the others are back. */
+static bool leader_does_it_later(struct world *w, hf_lock *a)
+{
+    struct etcd_server *s = leader();
+
+    take_and_release_at(w, a, s);
+    stop_others(s);
+    give_up(w, a, s);
+    go_on();
+    return was_done(s);
+}
+
+/* A member has passed it on to a leader that stands still. When that goes on it
+ * follows another one, and passes on what it finds: after all that was asked
+ * since. */
+static bool passed_on_late(struct world *w, hf_lock *a)
+{
+    struct etcd_server *s = leader(), *member = follower(0);
+
+    take_and_release_at(w, a, member);
+    assert_int_equal(etcd_server_stop(s), 0);
+    give_up(w, a, member);
+    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    was_done(member);
+    world_is_clean(w);
+    go_on();
+    return WAIT_FOR_MS(was_done(member), 1000);
+}
+
+/* An acquire that was given up is done later, and leaves nothing. Whether it is
+ * done is not ours to say. */
+static void given_up(struct world *w,
+                     bool (*is_done)(struct world *, hf_lock *))
+{
+    hf_lock *a = world_far(w, 30000, 1000), *b = world_near(w);
+    int done = 0;
+
+    for (int i = 0; i < 12 && done < 2; i++) {
+        done += is_done(w, a);
+        world_free_for_all(w, b);
+        world_is_clean(w);
+    }
+    assert_true(done);
+}
+
+static void test_given_up_without_quorum(void **state)
+{
+    given_up(*state, leader_does_it_later);
+}
+
+static void test_given_up_and_passed_on_late(void **state)
+{
+    given_up(*state, passed_on_late);
+}
+
+/* ---- readers ---------------------------------------------------------------
+ */
+
+static void note(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool came_back(hf_client *c, const int *result)
+{
+    hf_client_dispatch(c);
+    return *result != 1;
+}
+
+/* The youngest writer before it gives up between the reader's two looks: an
+ * older one has it. */
+static void test_writer_that_gives_up_lets_no_reader_in(void **state)
+{
+    struct world *w = *state;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *a, *b = NULL, *c;
+    struct taker *t;
+    int result = 1;
+
+    world_near(w);
+    world_near(w);
+    world_far(w, 30000, 9000);
+    a = world_change(w, 0, HF_RWLOCK, 0);
+    world_change(w, 1, HF_RWLOCK, 0);
+    c = world_change(w, 2, HF_RWLOCK, 0);
+    opt.kind = HF_RWLOCK;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(w->clients[1], "n", 1, &opt, &b, NULL), 0);
+    world_takes(w, a, 5000);
+    assert_int_equal(hf_lock_acquire_async(b, NULL, note, &result, NULL), 0);
+    waits_for(w, 2);
+    proxy_set(w->proxy, PROXY_DELAY, 1200);
+    t = taker_start_as(w, c, HF_READ, 0, 4000);
+    waits_for(w, 3);
+    assert_int_equal(hf_lock_cancel(b), 0);
+    assert_true(WAIT_FOR(came_back(w->clients[1], &result)));
+    assert_int_equal(hf_lock_free(b), 0);
+    assert_true(WAIT_FOR(taker_back(t)));
+    assert_int_equal(t->rc, HF_ETIMEDOUT);
+    taker_end(t);
+    world_heal(w);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_is_clean(w);
+}
+
+static void test_diagnose_counts_the_members(void **state)
+{
+    struct world *w = *state;
+    hf_client *c = NULL;
+
+    if (proc_open(etcd_three.url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    diagnosis_says(c, HF_LEVEL_OK, "cluster", "3 members, of which 1");
+    diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
+    assert_int_equal(hf_close(c), 0);
+    if (proc_open(MEMBERS[0].url, NULL, &c, &w->err))
+        fail_msg("%s", w->err.text);
+    diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
+    assert_int_equal(hf_close(c), 0);
+}
+
+int run_cluster_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_leader_killed_hold_and_waiter_survive),
+        T(test_leader_killed_under_load),
+        T(test_request_lost_with_the_leader_is_sent_again),
+        T(test_all_killed_hold_survives),
+        T(test_member_stopped),
+        T(test_leader_stopped),
+        T(test_member_in_a_black_hole),
+        T(test_waiter_in_a_black_hole),
+        T(test_waiter_whose_packets_vanish),
+        T(test_member_refuses),
+        T(test_no_quorum_confirms_nothing),
+        T(test_leader_without_quorum_grants_nothing),
+        T(test_given_up_without_quorum),
+        T(test_given_up_and_passed_on_late),
+        T(test_writer_that_gives_up_lets_no_reader_in),
+        T(test_diagnose_counts_the_members),
+    };
+
+    return cmocka_run_group_tests_name("etcd: a cluster", tests, group_three,
+                                       group_end);
+}

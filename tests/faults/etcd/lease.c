@@ -1,0 +1,395 @@
+/* Leases that are revoked and keys that are deleted by an administrator; the
+ * process that holds is killed or stopped. */
+#include "etcd_faults.h"
+
+#include "../../lib/diagnosis.h"
+#include "../../lib/proc.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SOON_MS = 2000, WAIT_MS = 30000 };
+
+/* What the i-th client is known by. Those of earlier cases are older. */
+static bool has_guard(const struct world *w, size_t i, char *key, size_t size)
+{
+    static char keys[65536];
+    const char *found[64] = {0};
+    size_t n = 0;
+
+    if (etcd_server_ctl(&etcd_one,
+                        "get holdfast:client/ --prefix --keys-only "
+                        "--sort-by=CREATE",
+                        keys, sizeof(keys)))
+        return false;
+    for (char *at = strtok(keys, "\n"); at && n < 64; at = strtok(NULL, "\n"))
+        found[n++] = at;
+    if (n >= w->len)
+        snprintf(key, size, "%s", found[n - w->len + i]);
+    return n >= w->len;
+}
+
+static void revoke_lease(const struct world *w, size_t i)
+{
+    char key[64];
+
+    assert_true(has_guard(w, i, key, sizeof(key)));
+    ctl("lease revoke %s", strchr(key, '/') + 1);
+}
+
+/* A kind of lock, and who holds it while another client waits. */
+struct manner {
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    enum hf_mode mode;
+    uint32_t size;
+    unsigned entries; /* of one who holds and one who waits */
+};
+
+static const struct manner manners[] = {
+    {HF_MUTEX, HF_FAIR, HF_WRITE, 0, 2},
+    {HF_MUTEX, HF_UNFAIR, HF_WRITE, 0, 1},
+    {HF_RWLOCK, HF_FAIR, HF_WRITE, 0, 2},
+    {HF_RWLOCK, HF_FAIR, HF_READ, 0, 2},
+    {HF_SEMAPHORE, HF_FAIR, HF_WRITE, 1, 2},
+};
+
+#define MANNERS (sizeof(manners) / sizeof(*manners))
+
+static hf_lock *lock_in(struct world *w, const struct manner *m)
+{
+    size_t i = w->len;
+
+    world_lock(w, w->near_url, 30000, 5000, m->fairness);
+    return m->kind == HF_MUTEX ? w->locks[i]
+                               : world_change(w, i, m->kind, m->size);
+}
+
+/* Everything that the two clients of a manner have is gone. */
+static void close_all(struct world *w)
+{
+    world_is_clean(w);
+    for (size_t i = 0; i < w->len; i++) {
+        assert_int_equal(hf_lock_free(w->locks[i]), 0);
+        assert_int_equal(hf_close(w->clients[i]), 0);
+        w->ears[i].lost = 0;
+    }
+    w->len = 0;
+}
+
+/* ---- while it waits --------------------------------------------------------
+ */
+
+/* etcd 3.4's own client would take the lock: it asks only who is before its
+ * entry. Ours enters again, and gets the lock in its turn. */
+static void revoked_while_waiting(struct world *w, const struct manner *m)
+{
+    hf_lock *a = lock_in(w, m), *b = lock_in(w, m);
+    uint64_t token;
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    token = token_of(a);
+    t = taker_start_as(w, b, m->mode, 0, WAIT_MS);
+    has_entries(m->entries);
+    revoke_lease(w, 1);
+    has_entries(m->entries);
+    assert_true(NEVER_MS(taker_back(t), 300));
+    assert_int_equal(hf_lock_check(a), 0);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
+    assert_int_equal(t->rc, 0);
+    assert_true(t->token > token || !t->token);
+    assert_int_equal(w->server->left(w), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    close_all(w);
+}
+
+static void test_lease_revoked_while_waiting(void **state)
+{
+    for (size_t i = 0; i < MANNERS; i++)
+        revoked_while_waiting(*state, &manners[i]);
+}
+
+/* It is found out with the release before it, at the latest. */
+static void test_entry_deleted_while_waiting(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    char key[300], again[300];
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    for (int i = 0; i < 3; i++) {
+        has_entries(2);
+        assert_true(entry(1, key, sizeof(key)));
+        ctl("del %s", key);
+    }
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + SOON_MS));
+    assert_int_equal(t->rc, 0);
+    assert_true(entry(0, again, sizeof(again)));
+    assert_string_equal(again, key); /* it has one */
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+/* The waiter behind that one is not let in. */
+static void test_entry_deleted_before_a_waiter(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    ctl("put n/1f ''"); /* as Go's client does */
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(3);
+    ctl("del n/1f");
+    assert_true(NEVER_MS(taker_back(t), 500));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    world_is_clean(w);
+}
+
+/* ---- while it holds --------------------------------------------------------
+ */
+
+/* Long before the deadline, for a program that listens. */
+static void revoked_while_holding(struct world *w, const struct manner *m)
+{
+    hf_lock *a = lock_in(w, m), *b = lock_in(w, m);
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    struct taker *t;
+
+    how.mode = m->mode;
+    assert_int_equal(hf_lock_acquire(a, &how, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(m->entries);
+    revoke_lease(w, 0);
+    assert_true(WAIT_FOR_MS(world_heard_loss(w, 0), SOON_MS));
+    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    assert_int_equal(hf_lock_put(a, "v", 1, "x", 1, NULL), HF_ELOST);
+    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ENOTOWNER);
+    assert_int_equal(w->server->left(w), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_free_for_all(w, a); /* with another lease */
+    close_all(w);
+}
+
+static void test_lease_revoked_while_holding(void **state)
+{
+    for (size_t i = 0; i < MANNERS; i++)
+        revoked_while_holding(*state, &manners[i]);
+}
+
+/* Of a program that hears no events: its release is the first to find out. */
+static void revoked_unheard(struct world *w, const struct manner *m)
+{
+    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *a, *b;
+    struct taker *t;
+
+    w->is_quiet = true;
+    a = lock_in(w, m);
+    b = lock_in(w, m);
+    how.mode = m->mode;
+    assert_int_equal(hf_lock_acquire(a, &how, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(m->entries);
+    revoke_lease(w, 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ENOTOWNER);
+    assert_int_equal(w->server->left(w), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_free_for_all(w, a);
+    close_all(w);
+}
+
+static void test_lease_revoked_before_a_quiet_release(void **state)
+{
+    for (size_t i = 0; i < MANNERS; i++)
+        revoked_unheard(*state, &manners[i]);
+}
+
+/* The next renewal finds out. */
+static void test_lease_revoked_while_a_quiet_one_holds(void **state)
+{
+    enum { TTL_MS = 6000 };
+    struct world *w = *state;
+    struct pollfd lost = {.events = POLLIN};
+    hf_lock *a;
+
+    w->is_quiet = true;
+    a = world_lock(w, w->near_url, TTL_MS, 5000, HF_FAIR);
+    lost.fd = hf_lock_fd(a);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    revoke_lease(w, 0);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, TTL_MS / 3 + 1000));
+    assert_int_equal(poll(&lost, 1, 0), 1);
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    world_is_clean(w);
+}
+
+/* Whatever the client knows: nothing is written or freed for it any more. */
+static void test_entry_deleted_while_holding(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 6000, 5000, HF_FAIR);
+    hf_lock *b = world_near(w);
+    char key[300];
+    struct taker *t;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    assert_int_equal(hf_lock_put(a, "v", 1, "mine", 4, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(2);
+    assert_true(entry(0, key, sizeof(key)));
+    ctl("del %s", key);
+    assert_int_equal(hf_lock_put(a, "v", 1, "late", 4, &w->err), HF_ELOST);
+    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
+    assert_int_equal(t->rc, 0);
+    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 2000 + SOON_MS));
+    assert_true(WAIT_FOR(world_heard_loss(w, 0)));
+    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    assert_true(any_faults.takes_value(w, "v", "mine"));
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    world_is_clean(w);
+}
+
+/* What drives the first client, which waits for nothing. */
+static bool has_guard_again(struct world *w, char *key, size_t size)
+{
+    hf_client_dispatch(w->clients[0]);
+    return has_guard(w, 0, key, size);
+}
+
+/* The lease is there, and so is what is under it. */
+static void test_guard_deleted(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    uint64_t token;
+    struct taker *t;
+    char key[64];
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    token = token_of(a);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(2);
+    for (int i = 0; i < 4; i++) {
+        /* One, and then the other. */
+        assert_true(WAIT_FOR(has_guard_again(w, key, sizeof(key))));
+        ctl("del %s", key);
+    }
+    world_renews(a);
+    assert_int_equal(token_of(a), token);
+    assert_false(taker_back(t));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    assert_false(world_heard_loss(w, 0));
+    world_is_clean(w);
+}
+
+/* ---- the process ----------------------------------------------------------
+ */
+
+enum { SHORT_MS = 2000 };
+
+static void test_holder_killed(void **state)
+{
+    struct world *w = *state;
+    hf_lock *b = world_near(w);
+    struct taker *t;
+    struct proc p;
+
+    any_puppet(w, &p, SHORT_MS);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(2);
+    proc_kill(&p);
+    taker_gets_it(t, SHORT_MS + ETCD_TICK_MS + 1000);
+    world_is_clean(w);
+}
+
+/* What it says when it goes on comes too late, and it knows. */
+static void test_holder_stopped(void **state)
+{
+    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
+    struct world *w = *state;
+    hf_lock *b = world_near(w);
+    struct proc_reply r;
+    struct taker *t;
+    struct proc p;
+
+    any_puppet(w, &p, SHORT_MS);
+    t = taker_start(w, b, WAIT_MS);
+    has_entries(2);
+    assert_int_equal(proc_stop(&p), 0);
+    assert_true(WAIT_FOR_MS(taker_back(t), SHORT_MS + ETCD_TICK_MS + 1000));
+    assert_int_equal(proc_continue(&p), 0);
+    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
+        assert_int_equal(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r), 0);
+        assert_int_equal(r.rc, HF_ELOST);
+    }
+    assert_int_equal(w->server->left(w), 1);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    assert_int_equal(proc_end(&p), 0);
+    world_is_clean(w);
+}
+
+/* A server whose shortest lease is longer than the TTL. */
+static void test_diagnose_lease(void **state)
+{
+    struct world *w = *state;
+    struct etcd_server slow = {
+        .args = {"--election-timeout=2000", "--heartbeat-interval=100"}};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    opt.ttl_ms = 1000;
+    assert_int_equal(etcd_server_start(&slow), 0);
+    assert_int_equal(proc_open(slow.url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_WARNING, "lease", "no lease of less than 3 s");
+    diagnosis_says(c, HF_LEVEL_OK, "promise", "within 4 s");
+    assert_int_equal(hf_close(c), 0);
+    etcd_server_end(&slow);
+    opt.ttl_ms = 30000;
+    assert_int_equal(proc_open(etcd_one.url, &opt, &c, &w->err), 0);
+    diagnosis_says(c, HF_LEVEL_OK, "lease", "as long as the ttl");
+    diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "one member alone");
+    diagnosis_says(c, HF_LEVEL_OK, "version", "etcd 3.");
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "no user");
+    assert_int_equal(hf_close(c), 0);
+}
+
+int run_lease_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_lease_revoked_while_waiting),
+        T(test_entry_deleted_while_waiting),
+        T(test_entry_deleted_before_a_waiter),
+        T(test_lease_revoked_while_holding),
+        T(test_lease_revoked_before_a_quiet_release),
+        T(test_lease_revoked_while_a_quiet_one_holds),
+        T(test_entry_deleted_while_holding),
+        T(test_guard_deleted),
+        T(test_holder_killed),
+        T(test_holder_stopped),
+        T(test_diagnose_lease),
+    };
+
+    return cmocka_run_group_tests_name("etcd: leases", tests, etcd_group,
+                                       etcd_group_end);
+}

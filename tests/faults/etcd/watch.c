@@ -1,0 +1,320 @@
+/* Changes that etcd tells of. */
+#include "etcd_faults.h"
+
+#include "../../lib/h2_frame.h"
+#include "../any/watch.h"
+#include "etcd.pb-c.h"
+
+#include <string.h>
+#include <time.h>
+
+static void test_watch_outlives_its_lease(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+    unsigned calls;
+    struct seen s;
+    char key[300];
+
+    calls = watch_taken(w, &s, a);
+    assert_true(entry(0, key, sizeof(key)));
+    ctl("lease revoke %s", strchr(key, '/') + 1);
+    assert_true(WAIT_FOR(is_seen(&s, calls)));
+    assert_true(WAIT_FOR(world_heard_loss(w, 0)));
+    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    hears_and_ends(w, &s, b);
+    world_is_clean(w);
+}
+
+static void test_watch_again_and_again(void **state)
+{
+    watch_again_and_again(*state, HF_WATCH_PREFIX);
+}
+
+/* Transactions that the server was asked for. */
+static double asked(void)
+{
+    static const char name[] = "grpc_server_started_total{grpc_method=\"Txn\","
+                               "grpc_service=\"etcdserverpb.KV\","
+                               "grpc_type=\"unary\"}";
+    double n = -1;
+
+    assert_true(WAIT_FOR((n = etcd_server_metric(&etcd_one, name)) >= 0));
+    return n;
+}
+
+/* A waiter looks every 2 s, with two or three requests, and sends nothing
+ * else. */
+static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
+{
+    struct timespec nap = {1, 0};
+    double before, seconds;
+    int64_t began;
+    struct taker *t;
+
+    world_takes(w, a, 3000);
+    t = taker_start(w, b, 10 * WAIT_LONG_MS);
+    has_entries(2);
+    nanosleep(&nap, NULL); /* it looks a few times at once */
+    began = wait_now();
+    before = asked();
+    assert_true(before > 0);
+    for (int i = 0; i < 60 && asked() < before + 2; i++)
+        nanosleep(&nap, NULL);
+    assert_true(asked() >= before + 2);
+    nanosleep(&nap, NULL);
+    seconds = (double)(wait_now() - began) / 1e9;
+    assert_true(asked() <= before + 10 + 2 * seconds);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, WAIT_LONG_MS);
+}
+
+static void test_waiting_costs_nothing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+
+    waits_at_no_cost(w, a, b);
+    world_is_clean(w);
+}
+
+/* Nothing of which a transaction could tell whether it is as it was. */
+static void test_waiting_for_a_permit_costs_nothing(void **state)
+{
+    struct world *w = *state;
+
+    world_near(w);
+    world_near(w);
+    waits_at_no_cost(w, world_change(w, 0, HF_SEMAPHORE, 1),
+                     world_change(w, 1, HF_SEMAPHORE, 1));
+    world_is_clean(w);
+}
+
+/* ---- events that are lost -------------------------------------------------
+ */
+
+static uint32_t swallows;  /* atomic: all events from now on */
+static uint32_t swallowed; /* atomic: so many messages */
+
+static bool is_event(const uint8_t *frame, size_t len)
+{
+    enum { PREFIX = 5, DATA = 0 };
+    Etcd__WatchAnswer *a = NULL;
+    bool is = false;
+
+    if (frame[3] == DATA && len > H2_HEAD + PREFIX)
+        a = etcd__watch_answer__unpack(NULL, len - H2_HEAD - PREFIX,
+                                       frame + H2_HEAD + PREFIX);
+    if (a)
+        is = a->n_events && a->events[0]->kv;
+    if (a)
+        etcd__watch_answer__free_unpacked(a, NULL);
+    return is;
+}
+
+static size_t swallow(char *data, size_t *len)
+{
+    size_t at = 0, frame;
+
+    while (*len - at >= H2_HEAD) {
+        const uint8_t *p = (uint8_t *)data + at;
+
+        frame = H2_HEAD + ((size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2]);
+        if (*len - at < frame)
+            break;
+        if (!__atomic_load_n(&swallows, __ATOMIC_ACQUIRE) ||
+            !is_event(p, frame)) {
+            at += frame;
+            continue;
+        }
+        __atomic_add_fetch(&swallowed, 1, __ATOMIC_RELEASE);
+        *len -= frame;
+        memmove(data + at, data + at + frame, *len - at);
+    }
+    return at;
+}
+
+static bool is_silent(struct world *w, struct taker *t)
+{
+    uint64_t before = proxy_sent(w->proxy);
+
+    return NEVER_MS(taker_back(t), 300) && proxy_sent(w->proxy) == before;
+}
+
+/* It has looked a few times at once, and waits for the event. */
+static void is_asleep(struct world *w, struct taker *t)
+{
+    assert_true(WAIT_FOR(is_silent(w, t)));
+    __atomic_store_n(&swallowed, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&swallows, 1, __ATOMIC_RELEASE);
+}
+
+/* Its safety look finds what it was not told. */
+static void finds_out(struct taker *t)
+{
+    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + 100));
+    assert_int_equal(t->rc, 0);
+    assert_true(__atomic_load_n(&swallowed, __ATOMIC_ACQUIRE) > 0);
+    __atomic_store_n(&swallows, 0, __ATOMIC_RELEASE);
+}
+
+static void test_event_is_lost(void **state)
+{
+    static const struct {
+        enum hf_kind kind;
+        enum hf_fairness fairness;
+        enum hf_mode mode;
+    } of[] = {{HF_MUTEX, HF_FAIR, HF_WRITE},
+              {HF_MUTEX, HF_UNFAIR, HF_WRITE},
+              {HF_RWLOCK, HF_FAIR, HF_WRITE},
+              {HF_RWLOCK, HF_FAIR, HF_READ},
+              {HF_SEMAPHORE, HF_FAIR, HF_WRITE}};
+    struct world *w = *state;
+    struct taker *t;
+
+    proxy_censors(w->proxy, swallow);
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        world_lock(w, w->near_url, 30000, 5000, of[i].fairness);
+        world_lock(w, w->far_url, 30000, 5000, of[i].fairness);
+        for (size_t k = 0; k < 2 && of[i].kind != HF_MUTEX; k++)
+            world_change(w, k, of[i].kind, of[i].kind == HF_SEMAPHORE);
+        world_takes(w, w->locks[0], 3000);
+        t = taker_start_as(w, w->locks[1], of[i].mode, 0, 10 * WAIT_LONG_MS);
+        is_asleep(w, t);
+        assert_int_equal(hf_lock_release(w->locks[0], &w->err), 0);
+        finds_out(t);
+        taker_end(t);
+        assert_int_equal(t->release_rc, 0);
+        world_is_clean(w);
+        for (; w->len; w->len--) {
+            assert_int_equal(hf_lock_free(w->locks[w->len - 1]), 0);
+            assert_int_equal(hf_close(w->clients[w->len - 1]), 0);
+        }
+    }
+}
+
+static void *take_and_give(void *arg)
+{
+    return hf_lock_timed(arg, 10 * WAIT_LONG_MS, NULL) ||
+                   hf_lock_release(arg, NULL)
+               ? arg
+               : NULL;
+}
+
+/* A waiter for a permit is the first now, and is not told so: the one before it
+ * may have died before it could. */
+static void test_event_of_the_one_before_is_lost(void **state)
+{
+    struct world *w = *state;
+    hf_acquire_options both = HF_ACQUIRE_OPTIONS_INIT;
+    pthread_t before;
+    void *failed;
+    struct taker *t;
+
+    proxy_censors(w->proxy, swallow);
+    world_near(w);
+    world_near(w);
+    world_far(w, 30000, 5000);
+    for (size_t i = 0; i < 3; i++)
+        world_change(w, i, HF_SEMAPHORE, 2);
+    both.permits = 2;
+    assert_int_equal(hf_lock_acquire(w->locks[0], &both, &w->err), 0);
+    assert_int_equal(pthread_create(&before, NULL, take_and_give, w->locks[1]),
+                     0);
+    has_entries(2);
+    t = taker_start_as(w, w->locks[2], HF_WRITE, 1, 10 * WAIT_LONG_MS);
+    has_entries(3);
+    is_asleep(w, t);
+    assert_int_equal(hf_lock_release(w->locks[0], &w->err), 0);
+    finds_out(t);
+    taker_end(t);
+    assert_int_equal(t->release_rc, 0);
+    pthread_join(before, &failed);
+    assert_null(failed);
+    world_is_clean(w);
+}
+
+/* ---- the end of the lease that is not told -------------------------------
+ */
+
+enum { UNDER_WAY = 3 };
+
+static void note_result(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+static bool is_told(const struct world *w, const int *rc)
+{
+    hf_client_dispatch(w->clients[0]);
+    return *rc <= 0;
+}
+
+/* The client does not hear that its lease is gone. While the server stands, it
+ * sends two keep-alives and a release. The first keep-alive says that the lease
+ * is gone, and the answer to the second must not end the connection: only the
+ * answer to the release tells that the hold was lost. */
+static void test_lease_gone_with_two_keep_alives_under_way(void **state)
+{
+    struct world *w = *state;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock[UNDER_WAY] = {0};
+    int rc[UNDER_WAY] = {1, 1, 1};
+    uint64_t sent;
+    char key[300];
+
+    proxy_censors(w->proxy, swallow);
+    world_far(w, 60000, 20000);
+    opt.flags = HF_OWNER_HANDLE;
+    for (int i = 0; i < UNDER_WAY; i++) {
+        assert_int_equal(hf_lock_new(w->clients[0], i ? i > 1 ? "y" : "x" : "n",
+                                     1, &opt, &lock[i], &w->err),
+                         0);
+        world_takes(w, lock[i], 3000);
+    }
+    __atomic_store_n(&swallows, 1, __ATOMIC_RELEASE);
+    assert_true(entry(0, key, sizeof(key)));
+    ctl("lease revoke %s", strchr(key, '/') + 1);
+    assert_int_equal(any_faults.stop(w), 0);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        sent = proxy_sent(w->proxy);
+        assert_int_equal(
+            i < 2
+                ? hf_lock_renew_async(lock[i], 0, note_result, &rc[i], &w->err)
+                : hf_lock_release_async(lock[i], note_result, &rc[i], &w->err),
+            0);
+        assert_true(WAIT_FOR(proxy_sent(w->proxy) > sent));
+    }
+    assert_int_equal(any_faults.go_on(w), 0);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        assert_true(WAIT_FOR(is_told(w, &rc[i])));
+        assert_int_equal(rc[i], HF_ELOST);
+    }
+    __atomic_store_n(&swallows, 0, __ATOMIC_RELEASE);
+    for (int i = 0; i < UNDER_WAY; i++) {
+        hf_lock_release(lock[i], NULL);
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    }
+    world_is_clean(w);
+}
+
+int run_watch_faults(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
+    const struct CMUnitTest tests[] = {
+        T(test_watch_hears_after_a_cut),
+        T(test_watch_hears_of_an_outage),
+        T(test_watch_is_freed_while_cut),
+        T(test_watch_outlives_its_lease),
+        T(test_watch_again_and_again),
+        T(test_event_is_lost),
+        T(test_event_of_the_one_before_is_lost),
+        T(test_lease_gone_with_two_keep_alives_under_way),
+        T(test_waiting_costs_nothing),
+        T(test_waiting_for_a_permit_costs_nothing),
+    };
+
+    return cmocka_run_group_tests_name("etcd: watches", tests, etcd_group,
+                                       etcd_group_end);
+}

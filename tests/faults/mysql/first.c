@@ -1,0 +1,211 @@
+/* The first waiter of each kind of lock is stopped, or its connections are half
+ * open: the others pass it. Or nobody may wake it: it looks by itself. */
+#include "mysql_faults.h"
+
+#include "relay.h"
+
+#include <stdio.h>
+
+static const struct shape {
+    const char *name;
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+} shapes[] = {
+    {"fair mutex", HF_MUTEX, HF_FAIR},
+    {"unfair mutex", HF_MUTEX, HF_UNFAIR},
+    {"fair read-write lock", HF_RWLOCK, HF_FAIR},
+    {"unfair read-write lock", HF_RWLOCK, HF_UNFAIR},
+    {"fair semaphore", HF_SEMAPHORE, HF_FAIR},
+    {"unfair semaphore", HF_SEMAPHORE, HF_UNFAIR},
+    {"latch", HF_LATCH, HF_UNFAIR},
+};
+
+/* ---- the holder -----------------------------------------------------------
+ */
+
+struct holder {
+    hf_client *client;
+    hf_lock *lock;   /* one of these */
+    hf_latch *latch; /* set to 1 */
+};
+
+static void hold(struct world *w, const struct shape *s, const char *url,
+                 struct holder *h)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    *h = (struct holder){.client = my_open(w, url)};
+    if (s->kind == HF_LATCH) {
+        assert_int_equal(
+            hf_latch_new(h->client, "n", HF_CSTRING, &h->latch, &w->err), 0);
+        assert_int_equal(hf_latch_set(h->latch, 1, &w->err), 0);
+        return;
+    }
+    opt.kind = s->kind;
+    opt.permits = s->kind == HF_SEMAPHORE ? 1 : 0;
+    opt.fairness = s->fairness;
+    assert_int_equal(
+        hf_lock_new(h->client, "n", HF_CSTRING, &opt, &h->lock, &w->err), 0);
+    assert_int_equal(hf_lock_timed(h->lock, 5000, &w->err), 0);
+}
+
+static void let_go(struct world *w, struct holder *h)
+{
+    assert_int_equal(h->latch ? hf_latch_down(h->latch, NULL, &w->err)
+                              : hf_lock_release(h->lock, &w->err),
+                     0);
+}
+
+static void holder_end(struct holder *h)
+{
+    assert_int_equal(h->latch ? hf_latch_free(h->latch) : hf_lock_free(h->lock),
+                     0);
+    assert_int_equal(hf_close(h->client), 0);
+}
+
+/* ---- processes that wait --------------------------------------------------
+ */
+
+static void begin_to_wait(struct proc *p, const struct shape *s,
+                          const char *url, long waiters)
+{
+    bool is_latch = s->kind == HF_LATCH;
+    struct proc_cmd open = {.op = PROC_OPEN};
+    struct proc_cmd new = {.op = is_latch ? PROC_LATCH : PROC_NEW,
+                           .kind = s->kind,
+                           .permits = s->kind == HF_SEMAPHORE ? 1 : 0,
+                           .fairness = s->fairness,
+                           .name = "n",
+                           .name_len = 1};
+    struct proc_cmd take = {.op = is_latch ? PROC_WAIT : PROC_TAKE,
+                            .mode = HF_WRITE,
+                            .permits = 1,
+                            .wait_ms = WAIT_MS};
+    struct proc_reply r;
+
+    snprintf(open.text, sizeof(open.text), "%s", url);
+    assert_int_equal(proc_start(p), 0);
+    assert_int_equal(proc_do(p, &open, &r), 0);
+    assert_int_equal(r.rc, 0);
+    assert_int_equal(proc_do(p, &new, &r), 0);
+    assert_int_equal(r.rc, 0);
+    assert_int_equal(proc_send(p, &take), 0);
+    my_has_waiters(waiters);
+}
+
+static void has_it(struct proc *p, bool is_latch)
+{
+    struct proc_reply r;
+
+    assert_int_equal(proc_recv(p, &r, WAIT_LONG_MS), 0);
+    if (r.rc)
+        fail_msg("%s: %s", hf_error_name(r.rc), r.err.text);
+    if (!is_latch)
+        assert_int_equal(proc_do(p, &(struct proc_cmd){.op = PROC_GIVE}, &r),
+                         0);
+    assert_int_equal(r.rc, 0);
+}
+
+/* ---- cases ----------------------------------------------------------------
+ */
+
+static void passed(struct world *w, const struct shape *s, bool stopped)
+{
+    int64_t within = s->fairness == HF_FAIR ? FAIR_PASS_MS : PASS_MS;
+    bool is_latch = s->kind == HF_LATCH;
+    struct proc first, second;
+    struct holder h;
+
+    hold(w, s, my_one.url, &h);
+    begin_to_wait(&first, s, stopped ? w->near_url : w->far_url, 1);
+    begin_to_wait(&second, s, w->near_url, 2);
+    if (stopped)
+        assert_int_equal(proc_stop(&first), 0);
+    else
+        proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
+    let_go(w, &h);
+    if (!WAIT_FOR_MS(proc_ready(&second, 0), within))
+        fail_msg("%s: the second waiter did not pass the first", s->name);
+    has_it(&second, is_latch);
+    if (stopped) {
+        assert_int_equal(proc_continue(&first), 0);
+        has_it(&first, is_latch);
+        assert_int_equal(proc_end(&first), 0);
+    } else {
+        world_heal(w);
+        proc_kill(&first);
+    }
+    assert_int_equal(proc_end(&second), 0);
+    holder_end(&h);
+    my_server_empty(&my_one);
+}
+
+static void test_first_is_stopped(void **state)
+{
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+        passed(*state, &shapes[i], true);
+    world_is_clean(*state);
+}
+
+static void test_first_is_half_open(void **state)
+{
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+        passed(*state, &shapes[i], false);
+    world_is_clean(*state);
+}
+
+/* A proxy that shares connections may have a number of its own for each: KILL
+ * with the number of the server's thread could end a statement of a stranger.
+ */
+static void looks_by_itself(struct world *w, const struct shape *s,
+                            const char *url, bool breaks)
+{
+    struct holder h, breaker = {.client = my_open(w, url)};
+    struct proc p;
+
+    hold(w, s, breaks ? my_one.url : url, &h);
+    begin_to_wait(&p, s, my_one.url, 1);
+    if (breaks)
+        assert_int_equal(hf_break(breaker.client, "n", HF_CSTRING, &w->err), 0);
+    else
+        let_go(w, &h);
+    if (!WAIT_FOR_MS(proc_ready(&p, 0), LOOK_MS + 500))
+        fail_msg("%s: the waiter did not look", s->name);
+    has_it(&p, s->kind == HF_LATCH);
+    assert_int_equal(proc_end(&p), 0);
+    if (breaks && h.lock)
+        hf_lock_release(h.lock, NULL);
+    holder_end(&h);
+    assert_int_equal(hf_close(breaker.client), 0);
+    my_server_empty(&my_one);
+}
+
+static void test_nothing_is_killed_through_a_proxy(void **state)
+{
+    struct relay *relay = relay_start(my_one.port);
+    char url[128];
+
+    assert_non_null(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        if (shapes[i].fairness != HF_FAIR && shapes[i].kind != HF_LATCH)
+            continue;
+        looks_by_itself(*state, &shapes[i], url, false);
+        looks_by_itself(*state, &shapes[i], url, true);
+    }
+    assert_int_equal(relay_kills(relay), 0);
+    relay_end(relay);
+    world_is_clean(*state);
+}
+
+int run_first_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        MY_CASE(test_first_is_stopped),
+        MY_CASE(test_first_is_half_open),
+        MY_CASE(test_nothing_is_killed_through_a_proxy),
+    };
+
+    return cmocka_run_group_tests_name("mysql: the first waiter", tests,
+                                       my_group, my_group_end);
+}

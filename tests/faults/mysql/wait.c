@@ -1,0 +1,370 @@
+/* Waiting: the queue at the server, who leaves it, strangers in it, and where
+ * there is none. */
+#include "mysql_faults.h"
+
+#include "relay.h"
+
+#include <stdio.h>
+
+enum { QUEUE = 8 };
+
+/* ---- the queue --------------------------------------------------------------
+ */
+
+/* So many clients, which come one after the other. */
+static void queue_up(struct world *w, struct my_waiter *waiter, int n,
+                     enum hf_kind kind)
+{
+    for (int i = 0; i < n; i++) {
+        hf_client *c = my_open(w, my_one.url);
+
+        my_waiter_start(&waiter[i], c, my_lock_as(w, c, "n", kind));
+        my_has_waiters(i + 1);
+    }
+}
+
+static void leave(struct my_waiter *waiter)
+{
+    my_waiter_end(waiter);
+    assert_int_equal(waiter->release_rc, 0);
+    assert_int_equal(hf_lock_free(waiter->lock), 0);
+    assert_int_equal(hf_close(waiter->client), 0);
+}
+
+/* Each lets go as soon as it has it. */
+static void served_in_order(struct world *w, enum hf_kind kind)
+{
+    hf_client *c = my_open(w, my_one.url);
+    hf_lock *a = my_lock_as(w, c, "n", kind);
+    static struct my_waiter waiter[QUEUE];
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    queue_up(w, waiter, QUEUE, kind);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    for (int i = 0; i < QUEUE; i++)
+        __atomic_store_n(&waiter[i].done, 1, __ATOMIC_RELEASE);
+    assert_true(WAIT_FOR(my_waiter_back(&waiter[QUEUE - 1])));
+    for (int i = 0; i < QUEUE; i++) {
+        assert_true(WAIT_FOR(my_waiter_back(&waiter[i])));
+        assert_int_equal(waiter[i].rc, 0);
+    }
+    for (int i = 1; i < QUEUE; i++)
+        if (waiter[i].place != waiter[0].place + (uint32_t)i)
+            fail_msg("the waiter %d was served as number %u", i,
+                     waiter[i].place - waiter[0].place);
+    for (int i = 0; i < QUEUE; i++)
+        leave(&waiter[i]);
+    assert_int_equal(hf_lock_free(a), 0);
+    assert_int_equal(hf_close(c), 0);
+    world_is_clean(w);
+}
+
+static void test_first_come_first_served(void **state)
+{
+    served_in_order(*state, HF_MUTEX);
+}
+
+static void test_writers_are_served_in_order(void **state)
+{
+    served_in_order(*state, HF_RWLOCK);
+}
+
+static void test_permits_are_given_in_order(void **state)
+{
+    served_in_order(*state, HF_SEMAPHORE);
+}
+
+/* Whoever does not wait any more is out of the queue at once, and keeps nobody
+ * there: the first of it, and one in the middle. */
+static void cancelled(struct world *w, int which, enum hf_kind kind)
+{
+    hf_client *c = my_open(w, my_one.url);
+    hf_lock *a = my_lock_as(w, c, "n", kind);
+    static struct my_waiter waiter[3];
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    queue_up(w, waiter, 3, kind);
+    hf_cancel_fire(&waiter[which].cancel);
+    assert_true(WAIT_FOR_MS(my_waiter_back(&waiter[which]), 500));
+    assert_int_equal(waiter[which].rc, HF_ECANCELED);
+    assert_true(WAIT_FOR_MS(my_server_waiting(&my_one) == 2, 500));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    leave(&waiter[which]);
+    for (int i = 0; i < 3; i++) {
+        if (i == which)
+            continue;
+        assert_true(WAIT_FOR_MS(my_waiter_back(&waiter[i]), 500));
+        assert_int_equal(waiter[i].rc, 0);
+        leave(&waiter[i]);
+    }
+    assert_int_equal(hf_lock_free(a), 0);
+    assert_int_equal(hf_close(c), 0);
+    world_is_clean(w);
+}
+
+static void test_first_in_the_queue_is_cancelled(void **state)
+{
+    cancelled(*state, 0, HF_MUTEX);
+    cancelled(*state, 0, HF_RWLOCK);
+}
+
+static void test_second_in_the_queue_is_cancelled(void **state)
+{
+    cancelled(*state, 1, HF_MUTEX);
+    cancelled(*state, 1, HF_RWLOCK);
+}
+
+/* Its connection ends with the wait, and the next one is there at once. */
+static void test_cancelled_connection_is_closed(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_near(w), *b = world_near(w);
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    for (int i = 0; i < 20; i++) {
+        int64_t began = wait_fair();
+
+        assert_int_equal(hf_lock_timed(b, 50, NULL), HF_ETIMEDOUT);
+        assert_true(wait_within(began, 50 + 1000));
+        assert_true(WAIT_FOR_MS(my_server_connections(&my_one) == 2, 1000));
+    }
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    world_free_for_all(w, b);
+    world_is_clean(w);
+}
+
+/* ---- strangers
+ * --------------------------------------------------------------- */
+
+/* What the user locks of "n" are called by, as one who waits for it says. */
+static void hash_of_lock(struct world *w, char *hash, size_t size)
+{
+    static struct my_waiter waiter;
+    hf_client *c = my_open(w, my_one.url);
+    hf_lock *a = my_lock(w, c, "n");
+    const char *info, *at;
+
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    queue_up(w, &waiter, 1, HF_MUTEX);
+    info = my_server_text(&my_one,
+                          "select info from information_schema.processlist "
+                          "where user='" MY_SERVER_USER "' and "
+                          "state='User lock'");
+    at = strstr(info, "'hfq:");
+    if (!at)
+        fail_msg("\"%s\" names no lock of ours", info);
+    at += strlen("'hfq:");
+    snprintf(hash, size, "%.*s", (int)strcspn(at, "'"), at);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    leave(&waiter);
+    assert_int_equal(hf_lock_free(a), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* Any account may take any such name, and nobody can be told to let go. If it
+ * is the queue, a waiter passes it when it was free for two looks. */
+enum { STRANGER_MS = 8000 + 3000 + 1000 };
+
+static void stranger_has(struct world *w, const char *which)
+{
+    hf_lock *a, *b;
+    struct taker *t;
+    char hash[64];
+
+    hash_of_lock(w, hash, sizeof(hash));
+    a = world_near(w);
+    b = world_near(w);
+    assert_int_equal(
+        my_server_number(&my_one, "select get_lock('%s:%s', 0)", which, hash),
+        1);
+    world_takes(w, a, STRANGER_MS);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(NEVER_MS(taker_back(t), 300));
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, STRANGER_MS);
+    assert_int_equal(
+        my_server_number(&my_one, "select release_lock('%s:%s')", which, hash),
+        1);
+    world_free_for_all(w, a);
+    world_is_clean(w);
+}
+
+static void test_stranger_has_the_bell(void **state)
+{
+    stranger_has(*state, "hfb");
+}
+
+static void test_stranger_has_the_queue(void **state)
+{
+    stranger_has(*state, "hfq");
+}
+
+static void tried(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    *(int *)arg = result;
+}
+
+/* A try that finds it free, and the queue taken, is busy only after some looks
+ * more. How many questions of the same client are answered meanwhile. */
+static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int n = 0, rc = 1;
+    hf_info *info;
+
+    opt.wait_ms = 0;
+    assert_int_equal(hf_lock_acquire_async(lock, &opt, tried, &rc, &w->err), 0);
+    while (rc == 1) {
+        assert_int_equal(hf_inspect(c, "m", HF_CSTRING, &info, &w->err), 0);
+        hf_info_free(info);
+        hf_client_dispatch(c);
+        n++;
+    }
+    assert_int_equal(rc, HF_EBUSY);
+    return n;
+}
+
+/* Its pauses between these looks are the client's, not those of a connection
+ * on which others wait. */
+static void test_try_delays_no_others(void **state)
+{
+    enum { ANSWERS = 10, ROUNDS = 100 };
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct world *w = *state;
+    hf_client *c = my_open(w, my_one.url);
+    hf_lock *lock;
+    char hash[64];
+    int rounds = 0;
+
+    opt.flags = HF_OWNER_HANDLE;
+    opt.fairness = HF_FAIR;
+    hash_of_lock(w, hash, sizeof(hash));
+    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, &w->err), 0);
+    assert_int_equal(
+        my_server_number(&my_one, "select get_lock('hfq:%s', 0)", hash), 1);
+    while (answers_beside_a_try(w, c, lock) < ANSWERS)
+        if (++rounds == ROUNDS)
+            fail_msg("others wait for the pauses of a try");
+    assert_int_equal(
+        my_server_number(&my_one, "select release_lock('hfq:%s')", hash), 1);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    world_is_clean(w);
+}
+
+/* ---- without a queue
+ * ---------------------------------------------------------- */
+
+static void polls(struct world *w, const char *url, const char *why)
+{
+    hf_lock *a = world_near(w);
+    hf_lock *b = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    struct taker *t;
+
+    my_diagnosis_says(w->clients[1], HF_LEVEL_WARNING, why);
+    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    t = taker_start(w, b, WAIT_MS);
+    assert_true(NEVER_MS(my_server_waiting(&my_one) > 0 || taker_back(t), 500));
+    assert_int_equal(my_server_connections(&my_one), 2);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, SOON_MS);
+    world_is_clean(w);
+}
+
+static void test_polls_if_told(void **state)
+{
+    polls(*state, my_url("?wait=poll"), "wait=poll");
+}
+
+/* What is between them may share connections: GET_LOCK is worth nothing. */
+static void polls_behind_a_proxy(struct world *w, bool is_old)
+{
+    struct relay *relay = relay_start(my_one.port);
+    char url[128];
+
+    assert_non_null(relay);
+    if (is_old)
+        relay_greets_as_old(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    polls(w, url, "proxy");
+    hf_lock_free(w->locks[1]);
+    hf_close(w->clients[1]);
+    w->locks[1] = NULL;
+    w->clients[1] = NULL;
+    relay_end(relay);
+}
+
+static void test_polls_behind_a_proxy_that_shares(void **state)
+{
+    polls_behind_a_proxy(*state, false);
+}
+
+/* The version is the proxy's own: the server behind it is not too old. */
+static void test_polls_behind_a_proxy_of_an_old_version(void **state)
+{
+    polls_behind_a_proxy(*state, true);
+}
+
+/* A session of another client may be in another time zone: nobody's lease ends
+ * for that. */
+static void test_proxy_changes_the_time_zone(void **state)
+{
+    static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
+    struct relay *relay = relay_start(my_one.port);
+    struct world *w = *state;
+    hf_client *a = my_open(w, my_one.url), *b;
+    char url[128];
+
+    assert_non_null(relay);
+    relay_changes_zone(relay);
+    my_server_url_at(relay_port(relay), "", url, sizeof(url));
+    b = my_open(w, url);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        const char *name[] = {"mutex", "rwlock", "semaphore"};
+        hf_lock *mine = my_lock_as(w, a, name[i], kinds[i]);
+        hf_lock *theirs = my_lock_as(w, b, name[i], kinds[i]);
+
+        assert_int_equal(hf_lock_timed(mine, 5000, &w->err), 0);
+        assert_int_equal(hf_lock_timed(theirs, 500, NULL), HF_ETIMEDOUT);
+        assert_int_equal(hf_lock_renew(mine, 0, &w->err), 0);
+        assert_int_equal(hf_lock_release(mine, &w->err), 0);
+        assert_int_equal(hf_lock_free(mine), 0);
+        assert_int_equal(hf_lock_free(theirs), 0);
+    }
+    assert_int_equal(hf_close(a), 0);
+    assert_int_equal(hf_close(b), 0);
+    relay_end(relay);
+    world_is_clean(w);
+}
+
+static void test_queues_otherwise(void **state)
+{
+    struct world *w = *state;
+
+    world_near(w);
+    my_diagnosis_says(w->clients[0], HF_LEVEL_OK, "GET_LOCK");
+}
+
+int run_wait_faults(void)
+{
+    const struct CMUnitTest tests[] = {
+        MY_CASE(test_first_come_first_served),
+        MY_CASE(test_writers_are_served_in_order),
+        MY_CASE(test_permits_are_given_in_order),
+        MY_CASE(test_first_in_the_queue_is_cancelled),
+        MY_CASE(test_second_in_the_queue_is_cancelled),
+        MY_CASE(test_cancelled_connection_is_closed),
+        MY_CASE(test_stranger_has_the_bell),
+        MY_CASE(test_stranger_has_the_queue),
+        MY_CASE(test_try_delays_no_others),
+        MY_CASE(test_polls_if_told),
+        MY_CASE(test_polls_behind_a_proxy_that_shares),
+        MY_CASE(test_polls_behind_a_proxy_of_an_old_version),
+        MY_CASE(test_proxy_changes_the_time_zone),
+        MY_CASE(test_queues_otherwise),
+    };
+
+    return cmocka_run_group_tests_name("mysql: waiting", tests, my_group,
+                                       my_group_end);
+}

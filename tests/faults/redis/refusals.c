@@ -1,0 +1,197 @@
+/* What a Redis server may refuse, for any_refusals.c. */
+#include "../any/any_faults.h"
+#include "redis_faults.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+const int64_t any_refused_ttl_ms = 5000;
+
+/* The administrator is the same user: it needs no keys. */
+static void forbid_keys(struct world *w)
+{
+    redis_server_do(w->redis, "ACL SETUSER default resetkeys ~other:*");
+}
+
+static void allow_keys(struct world *w)
+{
+    redis_server_do(w->redis, "ACL SETUSER default ~*");
+}
+
+/* The scripts find out by themselves, in the middle. */
+static void forbid_commands(struct world *w)
+{
+    redis_server_do(w->redis,
+                    "ACL SETUSER default -hset -hdel -zadd -zrem -pexpire");
+}
+
+static void allow_commands(struct world *w)
+{
+    redis_server_do(w->redis, "ACL SETUSER default +@all");
+}
+
+static void forbid_eval(struct world *w)
+{
+    redis_server_do(w->redis, "ACL SETUSER default -eval -evalsha");
+}
+
+static void exhaust(struct world *w)
+{
+    redis_server_do(w->redis, "CONFIG SET maxmemory 1");
+}
+
+static void relieve(struct world *w)
+{
+    redis_server_do(w->redis, "CONFIG SET maxmemory 0");
+}
+
+static void want_replicas(struct world *w)
+{
+    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 1");
+}
+
+static void want_none(struct world *w)
+{
+    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 0");
+}
+
+static void make_replica(struct world *w)
+{
+    redis_server_do(w->redis, "REPLICAOF 127.0.0.1 1");
+}
+
+static void make_master(struct world *w)
+{
+    redis_server_do(w->redis, "REPLICAOF NO ONE");
+}
+
+static bool saved(struct world *w, const char *how)
+{
+    redisReply *reply = redis_server_ask(w->redis, "INFO persistence");
+    bool over = strstr(reply->str, "rdb_bgsave_in_progress:0") &&
+                strstr(reply->str, how);
+
+    freeReplyObject(reply);
+    return over;
+}
+
+/* One that is under way must be over before. */
+static void save(struct world *w, const char *how)
+{
+    assert_true(WAIT_FOR(saved(w, "")));
+    assert_int_equal(redis_server_do(w->redis, "BGSAVE"), 0);
+    assert_true(WAIT_FOR(saved(w, how)));
+}
+
+/* What cannot be saved is not written: a directory is where the file goes. */
+static void fail_saving(struct world *w)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/dump.rdb", w->redis->dir);
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    redis_server_do(w->redis, "CONFIG SET save %s", "3600 1000000");
+    save(w, "rdb_last_bgsave_status:err");
+}
+
+static void save_again(struct world *w)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/dump.rdb", w->redis->dir);
+    assert_int_equal(rmdir(path), 0);
+    save(w, "rdb_last_bgsave_status:ok");
+}
+
+/* ---- loading ------------------------------------------------------------ */
+
+static const char fill[] = "for i = 1, 20000 do redis.call('set', "
+                           "'fill:' .. i, string.rep('x', 90)) end";
+
+void loading_prepare(struct world *w)
+{
+    static const char *const args[] = {
+        "--enable-debug-command", "yes",
+        "--loading-process-events-interval-bytes", "1024"};
+
+    redis_server_kill(w->redis);
+    memcpy(w->redis->args, args, sizeof(args));
+    assert_int_equal(redis_server_again(w->redis), 0);
+    redis_server_do(w->redis, "EVAL %s 0", fill);
+}
+
+void loading_slow(struct world *w)
+{
+    redis_server_do(w->redis, "CONFIG SET key-load-delay 2000");
+}
+
+static bool is_loading(struct world *w)
+{
+    redisReply *reply = redis_server_ask(w->redis, "PING");
+    bool is = strncmp(reply->str, "LOADING", 7) == 0;
+
+    freeReplyObject(reply);
+    return is;
+}
+
+void loading_end(struct world *w)
+{
+    assert_true(is_loading(w));
+    redis_server_do(w->redis, "CONFIG SET key-load-delay 0");
+    assert_true(WAIT_FOR(!is_loading(w)));
+}
+
+void loading_tidy(struct world *w)
+{
+    redis_server_do(w->redis, "EVAL %s 0",
+                    "for i = 1, 20000 do redis.call('del', 'fill:' .. i) end");
+}
+
+static redisContext *reloader;
+
+/* Connections live on while it saves all, and loads it. */
+static void reload(struct world *w)
+{
+    int done = 0;
+
+    loading_slow(w);
+    reloader = redisConnectUnix(w->redis->socket);
+    assert_int_equal(redisAppendCommand(reloader, "DEBUG RELOAD"), REDIS_OK);
+    while (!done)
+        assert_int_equal(redisBufferWrite(reloader, &done), REDIS_OK);
+    assert_true(WAIT_FOR(is_loading(w)));
+}
+
+static void reload_end(struct world *w)
+{
+    redisReply *reply = NULL;
+
+    loading_end(w);
+    assert_int_equal(redisGetReply(reloader, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+    redisFree(reloader);
+}
+
+#define EVERYTHING .acquires = true, .releases = true, .renewals = true
+
+const struct any_refusal any_refusals[] = {
+    {"no right to the keys", HF_EAUTH, "NOPERM", forbid_keys, allow_keys,
+     EVERYTHING},
+    {"no right to run scripts", HF_EAUTH, "NOPERM", forbid_eval, allow_commands,
+     EVERYTHING, .few = true},
+    {"no right in the script", HF_EAUTH, "user executing the script",
+     forbid_commands, allow_commands, EVERYTHING, .leaves_some = true},
+    {"no memory", HF_EBACKEND, "OOM", exhaust, relieve, .acquires = true,
+     .few = true},
+    {"too few replicas", HF_EBACKEND, "NOREPLICAS", want_replicas, want_none,
+     EVERYTHING, .few = true},
+    {"a replica", HF_EBACKEND, "READONLY", make_replica, make_master,
+     EVERYTHING, .few = true},
+    {"disk error", HF_EBACKEND, "MISCONF", fail_saving, save_again, EVERYTHING,
+     .few = true},
+    {"loading its data", HF_EBACKEND, "LOADING", reload, reload_end, EVERYTHING,
+     .few = true, .prepare = loading_prepare, .tidy = loading_tidy},
+    {NULL},
+};

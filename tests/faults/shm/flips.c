@@ -1,0 +1,292 @@
+/*
+ * Flips bits in the file of shared memory under clients that use it: no byte of
+ * it, whatever its value, may end a process, make it write elsewhere (under
+ * ASan) or keep a call for longer than a second beyond its limit. What the
+ * calls answer does not matter.
+ *
+ *     shm_flips single SHARD SHARDS    every bit of each kind of thing
+ *     shm_flips random [SEED [ROUNDS]] 100 flips in each round, under load
+ *     shm_flips one REGION BIT         one of the first again
+ *
+ * A worker process makes one trial after the other, each with a file that is
+ * made anew. If it dies, or does not come to the end of a call, this process
+ * says at which flip, and the next worker goes on behind it.
+ */
+#include "flips.h"
+
+#include "../../lib/shm_dir.h"
+#include "../../lib/tally.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROUNDS = 1000, FAULTS_MAX = 20, HANG_MS = 5000 };
+
+struct canary flips_canary;
+struct flips_note *flips_note;
+struct shm_file *flips_file;
+char flips_url[120];
+
+static char dir[64], path[80];
+static int fd;
+static struct shm_header golden;
+static int cases, failed;
+
+static void *map(int from, size_t len)
+{
+    void *at = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | (from < 0 ? MAP_ANONYMOUS : 0), from, 0);
+
+    if (at == MAP_FAILED) {
+        perror("mmap");
+        exit(2);
+    }
+    return at;
+}
+
+static void build(void)
+{
+    hf_client *client;
+
+    if (!shm_dir_make(dir, sizeof(dir), "shm_flips") ||
+        !canary_start(&flips_canary)) {
+        perror("shm_flips");
+        exit(2);
+    }
+    snprintf(path, sizeof(path), "%s/locks", dir);
+    snprintf(flips_url, sizeof(flips_url), "shm://%s?connect_timeout=%dms", dir,
+             OPEN_MS);
+    flips_note = map(-1, sizeof(*flips_note));
+    while (hf_open(flips_url, NULL, &client, NULL)) /* the machine stood */
+        wait_tick();
+    hf_close(client);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    flips_file = map(fd, sizeof(*flips_file));
+    memcpy(&golden, &flips_file->header, sizeof(golden));
+}
+
+/* The file as nobody has used it yet. Its pages stay where they are: a hole
+ * would have to be filled again, and the memory may be full by then (SIGBUS).
+ * The thread of an open that was given up may be there still, and take the file
+ * for one of another version, which it truncates: so this waits until nobody
+ * uses the file, and allocates it again if it has to. */
+static void make_anew(void)
+{
+    int rc = flock(fd, LOCK_EX) ? errno
+                                : posix_fallocate(fd, 0, sizeof(*flips_file));
+
+    if (rc) {
+        snprintf(flips_note->fault, sizeof(flips_note->fault), "%s: %s", path,
+                 strerror(rc));
+        _exit(1);
+    }
+    memset(flips_file, 0, sizeof(*flips_file));
+    memcpy(&flips_file->header, &golden, sizeof(golden));
+    flock(fd, LOCK_UN);
+}
+
+/* ---- what is tried ------------------------------------------------------- */
+
+struct plan {
+    const char *name;
+    uint32_t first, step, end; /* trials */
+    uint64_t seed;             /* 0: single flips */
+};
+
+static void find_single(uint32_t n, unsigned *region, size_t *bit)
+{
+    *region = 0;
+    while (n >= scene_region_len(*region))
+        n -= (uint32_t)scene_region_len((*region)++);
+    *bit = n;
+}
+
+static uint32_t singles(void)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < scene_regions(); i++)
+        n += (uint32_t)scene_region_len(i);
+    return n;
+}
+
+static void play(const struct plan *plan, uint32_t n)
+{
+    unsigned region;
+    size_t bit;
+
+    make_anew();
+    flips_begin();
+    if (plan->seed) {
+        storm_play(plan->seed + n);
+        return;
+    }
+    find_single(n, &region, &bit);
+    scene_play(region, bit);
+}
+
+/* ---- the worker, and who watches it -------------------------------------- */
+
+static void worker_main(const struct plan *plan, uint32_t from)
+{
+    for (uint32_t n = from; n < plan->end; n += plan->step) {
+        atomic_store(&flips_note->next, n);
+        play(plan, n);
+    }
+    atomic_store(&flips_note->next, plan->end);
+    _exit(0);
+}
+
+/* What the worker has come to; -1: it does not come to the end of a call. Its
+ * end of the pipe is closed when it ends. */
+static int watch(pid_t pid, int pipe_fd)
+{
+    struct pollfd end = {pipe_fd, POLLIN, 0};
+    struct wait_bound bound = wait_begin(HANG_MS);
+    uint64_t calls = atomic_load(&flips_note->calls), now;
+    int status = 0;
+    bool hangs = false;
+
+    while (!hangs && !poll(&end, 1, 200)) {
+        now = atomic_load(&flips_note->calls);
+        if (now != calls)
+            bound = wait_begin(HANG_MS);
+        else
+            hangs = wait_over(&bound);
+        calls = now;
+    }
+    if (hangs)
+        kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    close(pipe_fd);
+    return hangs ? -1 : status;
+}
+
+static void tell(const struct plan *plan, uint32_t n, int status)
+{
+    unsigned region;
+    size_t bit;
+    char what[200];
+
+    if (status == -1)
+        snprintf(what, sizeof(what), "a call does not end");
+    else if (WIFSIGNALED(status))
+        snprintf(what, sizeof(what), "signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(what, sizeof(what), "%s",
+                 flips_note->fault[0] ? flips_note->fault : "it failed");
+    if (plan->seed) {
+        printf("# shm_flips random %llu 1: %s; last flip: offset %llu, bit "
+               "%d\n",
+               (unsigned long long)(plan->seed + n), what,
+               (unsigned long long)atomic_load(&flips_note->offset),
+               atomic_load(&flips_note->bit));
+        return;
+    }
+    find_single(n, &region, &bit);
+    printf("# shm_flips one %u %zu: %s; %s, byte %zu, bit %zu (offset %llu)\n",
+           region, bit, what, scene_region_name(region), bit / 8, bit % 8,
+           (unsigned long long)atomic_load(&flips_note->offset));
+}
+
+/* One worker, from that trial on. What it came to; *from: at which trial. */
+static int run_worker(const struct plan *plan, uint32_t *from)
+{
+    int fds[2], status;
+    pid_t pid;
+
+    flips_note->fault[0] = '\0';
+    if (pipe(fds) || (pid = fork()) < 0) {
+        perror("fork");
+        exit(2);
+    }
+    if (!pid)
+        worker_main(plan, *from);
+    close(fds[1]);
+    status = watch(pid, fds[0]);
+    *from = atomic_load(&flips_note->next);
+    return status;
+}
+
+/* A call that was late once, on a machine that may have stood, has to be late
+ * at the same trial again, and again. */
+static void run(const struct plan *plan)
+{
+    uint32_t from = plan->first, late_at = UINT32_MAX;
+    int faults = 0, late = 0, status;
+
+    while (from < plan->end && faults < FAULTS_MAX) {
+        status = run_worker(plan, &from);
+        if (!status)
+            break;
+        if (status != -1 && WIFEXITED(status) &&
+            WEXITSTATUS(status) == FLIPS_LATE) {
+            late = late_at == from ? late + 1 : 1;
+            late_at = from;
+            if (late < 3)
+                continue;
+        }
+        tell(plan, from, status);
+        faults++;
+        from += plan->step;
+    }
+    cases++;
+    failed += faults > 0;
+    printf("%sok %d - %s: %u trials%s\n", faults ? "not " : "", cases,
+           plan->name, (plan->end - plan->first + plan->step - 1) / plan->step,
+           faults == FAULTS_MAX ? ", given up" : "");
+    fflush(stdout);
+}
+
+static void run_one(unsigned region, uint32_t bit)
+{
+    struct plan plan = {scene_region_name(region), 0, 1, 0, 0};
+
+    for (unsigned i = 0; i < region; i++)
+        plan.first += (uint32_t)scene_region_len(i);
+    plan.first += bit;
+    plan.end = plan.first + 1;
+    run(&plan);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    unsigned long a = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    unsigned long b = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    build();
+    if (!strcmp(mode, "single") && a < b) {
+        run(&(struct plan){"each bit", (uint32_t)a, (uint32_t)b, singles(), 0});
+    } else if (!strcmp(mode, "one") && a < scene_regions() &&
+               b < scene_region_len((unsigned)a)) {
+        run_one((unsigned)a, (uint32_t)b);
+    } else if (!strcmp(mode, "random")) {
+        run(&(struct plan){"at random", 0, 1, b ? (uint32_t)b : ROUNDS,
+                           a ? a : (uint64_t)wait_now() | 1});
+    } else {
+        fprintf(stderr, "usage: shm_flips single SHARD SHARDS | random [SEED "
+                        "[ROUNDS]] | one REGION BIT\n");
+        failed = 1;
+    }
+    canary_stop(&flips_canary);
+    unlink(path);
+    rmdir(dir);
+    printf("1..%d\n", cases);
+    if (!strcmp(mode, "random"))
+        tally_line_print(
+            &(struct tally_line){.faults = (uint64_t)FLIPS * (b ? b : ROUNDS),
+                                 .violations = (uint64_t)failed});
+    return failed != 0;
+}

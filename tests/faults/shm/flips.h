@@ -1,0 +1,71 @@
+/* Shared by the parts of shm_flips: the process that flips and uses the file,
+ * and the one that watches it. */
+#ifndef SHM_FLIPS_H
+#define SHM_FLIPS_H
+
+#include "../../lib/canary.h"
+#include "../../lib/wait.h"
+#include "backends/shm/layout.h"
+
+#include <holdfast.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* What the worker is at, for the process that watches it. */
+struct flips_note {
+    _Atomic uint64_t calls; /* that have ended */
+    _Atomic uint32_t next;  /* number of the flip, or of the round */
+    _Atomic uint64_t offset;
+    _Atomic int bit;
+    char fault[200]; /* why the worker has ended itself */
+};
+
+extern struct canary flips_canary;
+extern struct flips_note *flips_note;
+extern struct shm_file *flips_file;
+extern char flips_url[120];
+
+/* Limits of calls, in ms; each may last a second longer. */
+enum { OPEN_MS = 100, WAIT_MS = 20, TABLES_MS = 500, CALL_MS = 0 };
+enum { FLIPS = 100 };
+
+enum { FLIPS_LATE = 3 }; /* exit status of a worker: a call took too long */
+
+/* Times a call. One that has taken too long ends the process. */
+#define WITHIN(ms, call)                                                       \
+    ({                                                                         \
+        int64_t within_then = wait_now();                                      \
+        int within_rc = (call);                                                \
+                                                                               \
+        flips_call_ended(within_then, ms, #call);                              \
+        within_rc;                                                             \
+    })
+void flips_call_ended(int64_t then, int limit_ms, const char *call);
+void flips_begin(void); /* a trial; its other threads: */
+void flips_thread_begins(void);
+void flips_bit(size_t offset, int bit);
+
+/* A client and its handles. What could not be had is NULL. */
+struct party {
+    hf_client *client;
+    hf_lock *fair, *unfair, *rwlock, *semaphore;
+    hf_latch *latch;
+};
+
+enum { PERMITS = 3 };
+
+void party_come(struct party *);
+void party_try(struct party *, int64_t wait_ms, int64_t lease_ms);
+void party_look(struct party *);
+void party_go(struct party *);
+
+/* The targets of single flips: places in the scene of one trial. */
+unsigned scene_regions(void);
+const char *scene_region_name(unsigned region);
+size_t scene_region_len(unsigned region);
+void scene_play(unsigned region, size_t bit);
+
+/* FLIPS of them while threads use the file. */
+void storm_play(uint64_t seed);
+
+#endif

@@ -1,0 +1,451 @@
+/*
+ * One trial: one client holds a lock of each kind, a second waits for each of
+ * them, a third has died (as far as the file tells). One bit is flipped, and
+ * everybody goes on, as if nothing had happened, to the end. Any answer is
+ * good.
+ */
+#include "flips.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* When the trial began, or this thread: what is no fault of a call. Those that
+ * take long are asleep: that others wait for a processor does not matter. */
+static _Thread_local int64_t waited_before;
+static int64_t stood_before;
+
+static int64_t stood(void)
+{
+    return wait_stolen() + canary_stood_by_now(&flips_canary);
+}
+
+void flips_begin(void)
+{
+    stood_before = wait_stolen() + canary_stood(&flips_canary);
+    flips_thread_begins();
+}
+
+void flips_thread_begins(void)
+{
+    waited_before = cpu_wait_of_thread();
+}
+
+void flips_call_ended(int64_t then, int limit_ms, const char *call)
+{
+    int64_t took = wait_now() - then;
+    int64_t limit = (limit_ms + 1000 + WAIT_SLACK_MS) * INT64_C(1000000);
+
+    atomic_fetch_add(&flips_note->calls, 1);
+    if (took <= limit || took - (stood() - stood_before) -
+                                 (cpu_wait_of_thread() - waited_before) <=
+                             limit)
+        return;
+    snprintf(flips_note->fault, sizeof(flips_note->fault),
+             "%s took %lld ms, the limit is %d ms", call,
+             (long long)(took / 1000000), limit_ms);
+    _exit(FLIPS_LATE);
+}
+
+void flips_bit(size_t offset, int bit)
+{
+    atomic_store(&flips_note->offset, offset);
+    atomic_store(&flips_note->bit, bit);
+    __atomic_fetch_xor((uint8_t *)flips_file + offset, (uint8_t)(1u << bit),
+                       __ATOMIC_SEQ_CST);
+}
+
+/* ---- a client ------------------------------------------------------------ */
+
+static hf_lock *handle(hf_client *client, const char *name, enum hf_kind kind,
+                       enum hf_fairness fairness)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.kind = kind;
+    opt.fairness = fairness;
+    opt.flags = HF_OWNER_HANDLE;
+    opt.permits = kind == HF_SEMAPHORE ? PERMITS : 0;
+    WITHIN(TABLES_MS, hf_lock_new(client, name, HF_CSTRING, &opt, &lock, NULL));
+    return lock;
+}
+
+static void on_event(void *arg, const hf_event *e)
+{
+    (void)arg;
+    (void)e;
+}
+
+void party_come(struct party *p)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+
+    memset(p, 0, sizeof(*p));
+    opt.on_event = on_event;
+    if (WITHIN(OPEN_MS, hf_open(flips_url, &opt, &p->client, NULL)))
+        return;
+    p->fair = handle(p->client, "fair", HF_MUTEX, HF_FAIR);
+    p->unfair = handle(p->client, "unfair", HF_MUTEX, HF_UNFAIR);
+    p->rwlock = handle(p->client, "rwlock", HF_RWLOCK, HF_FAIR_DEFAULT);
+    p->semaphore =
+        handle(p->client, "semaphore", HF_SEMAPHORE, HF_FAIR_DEFAULT);
+    WITHIN(TABLES_MS, hf_latch_new(p->client, "latch", 5, &p->latch, NULL));
+}
+
+static int acquire(hf_lock *lock, enum hf_mode mode, uint32_t permits,
+                   int64_t wait_ms, int64_t lease_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    if (!lock)
+        return HF_EINVAL;
+    opt.mode = mode;
+    opt.permits = permits;
+    opt.wait_ms = wait_ms;
+    opt.lease_ms = lease_ms;
+    return WITHIN((int)wait_ms, hf_lock_acquire(lock, &opt, NULL));
+}
+
+static void release(hf_lock *lock)
+{
+    if (lock)
+        WITHIN(CALL_MS, hf_lock_release(lock, NULL));
+}
+
+static void hold_all(struct party *p)
+{
+    acquire(p->fair, HF_WRITE, 0, WAIT_MS, 0);
+    acquire(p->unfair, HF_WRITE, 0, WAIT_MS, 0);
+    acquire(p->rwlock, HF_WRITE, 0, WAIT_MS, 0);
+    acquire(p->semaphore, HF_WRITE, 2, WAIT_MS, 0);
+    if (p->latch)
+        WITHIN(TABLES_MS, hf_latch_set(p->latch, 1, NULL));
+}
+
+static void release_all(struct party *p)
+{
+    release(p->fair);
+    release(p->unfair);
+    if (p->rwlock)
+        WITHIN(CALL_MS, hf_lock_downgrade(p->rwlock, NULL));
+    release(p->rwlock);
+    release(p->semaphore);
+    if (p->latch)
+        WITHIN(TABLES_MS, hf_latch_down(p->latch, NULL, NULL));
+}
+
+void party_try(struct party *p, int64_t wait_ms, int64_t lease_ms)
+{
+    hf_lock *all[] = {p->fair, p->unfair, p->rwlock, p->semaphore};
+
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (acquire(all[i], i == 2 && !lease_ms ? HF_READ : HF_WRITE, 0,
+                    wait_ms, lease_ms))
+            continue;
+        if (lease_ms)
+            WITHIN(CALL_MS, hf_lock_renew(all[i], lease_ms, NULL));
+        release(all[i]);
+    }
+    if (p->latch)
+        WITHIN((int)wait_ms, hf_latch_wait(p->latch, wait_ms, NULL, NULL));
+}
+
+void party_look(struct party *p)
+{
+    static const char *const name[] = {"fair", "rwlock", "latch"};
+    hf_names *names = NULL;
+    hf_info *info = NULL;
+
+    if (!p->client)
+        return;
+    for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+        if (!WITHIN(TABLES_MS,
+                    hf_inspect(p->client, name[i], HF_CSTRING, &info, NULL)))
+            hf_info_free(info);
+    for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+        WITHIN(TABLES_MS, hf_ask(p->client, name[i], HF_CSTRING, NULL));
+    if (!WITHIN(TABLES_MS, hf_list(p->client, NULL, &names, NULL)))
+        hf_names_free(names);
+}
+
+/* Handles that are held are freed after the client. */
+void party_go(struct party *p)
+{
+    hf_lock *all[] = {p->fair, p->unfair, p->rwlock, p->semaphore};
+
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i] && !WITHIN(CALL_MS, hf_lock_free(all[i])))
+            all[i] = NULL;
+    if (p->client)
+        WITHIN(CALL_MS, hf_close(p->client));
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        hf_lock_free(all[i]);
+    hf_latch_free(p->latch);
+}
+
+/* ---- those who wait ------------------------------------------------------ */
+
+static void on_lock(void *arg, hf_lock *lock, int result)
+{
+    (void)lock;
+    (void)result;
+    ++*(int *)arg;
+}
+
+static void on_latch(void *arg, hf_latch *latch, int result)
+{
+    (void)latch;
+    (void)result;
+    ++*(int *)arg;
+}
+
+/* The keeper waits for these; of two names the thread does. */
+static int wait_async(struct party *p, int *done)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int n = 0;
+
+    opt.wait_ms = WAIT_MS;
+    n += p->unfair &&
+         !hf_lock_acquire_async(p->unfair, &opt, on_lock, done, NULL);
+    opt.permits = 2;
+    n += p->semaphore &&
+         !hf_lock_acquire_async(p->semaphore, &opt, on_lock, done, NULL);
+    n += p->latch &&
+         !hf_latch_wait_async(p->latch, WAIT_MS, on_latch, done, NULL);
+    return n;
+}
+
+static atomic_bool has_waited;
+
+static void *wait_main(void *arg)
+{
+    struct party *p = arg;
+
+    flips_thread_begins();
+    if (!acquire(p->fair, HF_WRITE, 0, WAIT_MS, 50))
+        release(p->fair);
+    atomic_store(&has_waited, true);
+    return NULL;
+}
+
+/* The callbacks come when the time is over, at the latest. */
+static void end_async(struct party *p, const int *done, int pending)
+{
+    int64_t then = wait_now();
+
+    while (p->client && *done < pending) {
+        hf_client_dispatch(p->client);
+        if (*done < pending)
+            wait_tick();
+        flips_call_ended(then, WAIT_MS, "an asynchronous acquire");
+    }
+}
+
+/* ---- the places ---------------------------------------------------------- */
+
+/* What the trial has found in the file. */
+static struct {
+    unsigned holder, waiter, dead, unused;           /* slots */
+    unsigned fair, unfair, rwlock, semaphore, latch; /* entries */
+    unsigned waiting_cell, holding_cell, dead_cell;  /* cells */
+    unsigned of_dead;                                /* its entry */
+} at;
+
+static unsigned entry_of(const char *name)
+{
+    for (unsigned i = 0; i < SHM_NAMES; i++)
+        if (!strncmp(flips_file->entry[i].name, name, SHM_NAME_MAX))
+            return i;
+    return 0;
+}
+
+/* The first cell of that client at the entry; SHM_CELLS: there is none. */
+static unsigned cell_of(unsigned entry, unsigned slot)
+{
+    for (unsigned i = 0; i < SHM_CELLS; i++)
+        if (atomic_load(&flips_file->entry[entry].cells[i / 64]) >> i % 64 &
+                1 &&
+            (atomic_load(&flips_file->cell[i].owner) & SHM_SLOT_MASK) == slot &&
+            atomic_load(&flips_file->cell[i].name) == entry)
+            return i;
+    return SHM_CELLS;
+}
+
+static unsigned slot_of_holder(unsigned entry)
+{
+    return (unsigned)atomic_load(&flips_file->entry[entry].word) &
+           SHM_SLOT_MASK;
+}
+
+static unsigned slot_after(unsigned slot)
+{
+    while (slot < SHM_SLOTS &&
+           atomic_load(&flips_file->slot[slot].state) != SHM_SLOT_USED)
+        slot++;
+    return slot % SHM_SLOTS;
+}
+
+#define HOT offsetof(struct shm_entry, name)
+#define ENTRY(what) offsetof(struct shm_file, entry[at.what])
+#define SLOT(what) offsetof(struct shm_file, slot[at.what])
+#define CELL(what) offsetof(struct shm_file, cell[at.what])
+
+static const struct region {
+    const char *name;
+    size_t bytes;
+} regions[] = {{"header", sizeof(struct shm_header)},
+               {"hash", sizeof(shm_u32)},
+               {"slot of the holder", sizeof(struct shm_slot)},
+               {"slot of the waiter", sizeof(struct shm_slot)},
+               {"slot of the dead", sizeof(struct shm_slot)},
+               {"free slot", sizeof(struct shm_slot)},
+               {"cell of the waiter", sizeof(struct shm_cell)},
+               {"cell of the holder", sizeof(struct shm_cell)},
+               {"cell of the dead", sizeof(struct shm_cell)},
+               {"entry of the dead", HOT},
+               {"unfair mutex", HOT},
+               {"rwlock", HOT},
+               {"semaphore", HOT},
+               {"latch", HOT},
+               {"fair mutex", sizeof(struct shm_entry)}};
+
+unsigned scene_regions(void)
+{
+    return sizeof(regions) / sizeof(regions[0]);
+}
+
+const char *scene_region_name(unsigned region)
+{
+    return regions[region].name;
+}
+
+size_t scene_region_len(unsigned region)
+{
+    return regions[region].bytes * 8;
+}
+
+static size_t region_offset(unsigned region)
+{
+    const size_t offset[] = {0,
+                             offsetof(struct shm_file, hash[at.fair]),
+                             SLOT(holder),
+                             SLOT(waiter),
+                             SLOT(dead),
+                             SLOT(unused),
+                             CELL(waiting_cell),
+                             CELL(holding_cell),
+                             CELL(dead_cell),
+                             ENTRY(of_dead),
+                             ENTRY(unfair),
+                             ENTRY(rwlock),
+                             ENTRY(semaphore),
+                             ENTRY(latch),
+                             ENTRY(fair)};
+
+    return offset[region];
+}
+
+static void find_places(void)
+{
+    at.fair = entry_of("fair");
+    at.unfair = entry_of("unfair");
+    at.rwlock = entry_of("rwlock");
+    at.semaphore = entry_of("semaphore");
+    at.latch = entry_of("latch");
+    at.of_dead = entry_of("dead");
+    at.holder = slot_of_holder(at.fair);
+    at.waiter = slot_after(at.holder + 1);
+    at.dead = slot_of_holder(at.of_dead);
+    at.unused = 1;
+    while (at.unused < SHM_SLOTS - 1 &&
+           atomic_load(&flips_file->slot[at.unused].state))
+        at.unused++;
+    at.holding_cell = cell_of(at.rwlock, at.holder) % SHM_CELLS;
+    at.dead_cell = cell_of(at.rwlock, at.dead) % SHM_CELLS;
+    at.waiting_cell = cell_of(at.fair, at.waiter) % SHM_CELLS;
+}
+
+static bool is_queued(void)
+{
+    unsigned fair = entry_of("fair");
+
+    return cell_of(fair, slot_after(slot_of_holder(fair) + 1)) != SHM_CELLS;
+}
+
+enum { NO_PID = 1 << 22 }; /* more than any process has */
+
+/* In the file it looks as if its process had been killed. */
+static void pretend_death(unsigned slot)
+{
+    struct shm_slot *s = &flips_file->slot[slot];
+
+    atomic_store(&s->pid, NO_PID);
+    atomic_store(&s->has_byte, 0);
+    atomic_store((shm_u32 *)&s->alive, FUTEX_OWNER_DIED);
+}
+
+/* ---- the trial ----------------------------------------------------------- */
+
+static void after_the_flip(struct party *holder, struct party *newcomer,
+                           hf_lock **dead)
+{
+    party_look(holder);
+    release_all(holder);
+    party_come(newcomer);
+    party_try(newcomer, 2, 0);
+    party_try(newcomer, 2, 30);
+    *dead = NULL;
+    if (!newcomer->client)
+        return;
+    WITHIN(TABLES_MS, hf_break(newcomer->client, "fair", 4, NULL));
+    *dead = handle(newcomer->client, "dead", HF_MUTEX, HF_FAIR);
+    if (!acquire(*dead, HF_WRITE, 0, 2, 0))
+        release(*dead);
+}
+
+/* Before the flip. The machine may have stood for as long as it takes. */
+static void come_surely(struct party *p)
+{
+    do
+        party_come(p);
+    while (!p->client);
+}
+
+void scene_play(unsigned region, size_t bit)
+{
+    struct party holder, waiter, dead, newcomer;
+    hf_lock *of_dead = NULL, *taken;
+    int done = 0, pending;
+    pthread_t thread;
+
+    come_surely(&holder);
+    come_surely(&waiter);
+    come_surely(&dead);
+    of_dead = handle(dead.client, "dead", HF_MUTEX, HF_FAIR);
+    acquire(of_dead, HF_WRITE, 0, 2, 0);
+    acquire(dead.rwlock, HF_READ, 0, 2, 0);
+    release(dead.rwlock); /* its cell stays */
+    hold_all(&holder);
+    pending = wait_async(&waiter, &done);
+    atomic_store(&has_waited, false);
+    pthread_create(&thread, NULL, wait_main, &waiter);
+    while (!is_queued() && !atomic_load(&has_waited))
+        sched_yield();
+    find_places();
+    pretend_death(at.dead);
+    flips_bit(region_offset(region) + bit / 8, (int)(bit % 8));
+    after_the_flip(&holder, &newcomer, &taken);
+    pthread_join(thread, NULL);
+    end_async(&waiter, &done, pending);
+    party_go(&waiter);
+    party_go(&holder);
+    party_go(&newcomer);
+    party_go(&dead);
+    hf_lock_free(taken);
+    hf_lock_free(of_dead);
+}

@@ -1,0 +1,84 @@
+/*
+ * Many flips, at random, while several clients use the file on several threads.
+ * Half of the flips are anywhere, the others where the clients are.
+ */
+#include "flips.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PARTIES = 3 };
+
+static atomic_bool is_over;
+
+static uint32_t chance(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)(*seed >> 33);
+}
+
+static void *load_main(void *arg)
+{
+    struct party p;
+    unsigned n = *(unsigned *)arg;
+
+    flips_thread_begins();
+    while (!atomic_load(&is_over)) {
+        party_come(&p);
+        for (unsigned i = 0; i < 8 && !atomic_load(&is_over); i++, n++) {
+            party_try(&p, 2, n % 2 ? 0 : 20);
+            if (n % 4 == 0)
+                party_look(&p);
+        }
+        party_go(&p);
+    }
+    return NULL;
+}
+
+/* Where so few clients have what they use: behind the header. */
+static size_t busy_place(uint64_t *seed)
+{
+    size_t n = chance(seed);
+
+    switch (chance(seed) % 4) {
+    case 0:
+        return offsetof(struct shm_file, hash) + n % 64;
+    case 1:
+        return offsetof(struct shm_file, slot) +
+               n % (8 * sizeof(struct shm_slot));
+    case 2:
+        return offsetof(struct shm_file, cell) +
+               n % (16 * sizeof(struct shm_cell));
+    default:
+        return offsetof(struct shm_file, entry[n % 6]) +
+               n / 8 % offsetof(struct shm_entry, name);
+    }
+}
+
+void storm_play(uint64_t seed)
+{
+    unsigned first[PARTIES];
+    pthread_t thread[PARTIES];
+
+    atomic_store(&is_over, false);
+    for (unsigned i = 0; i < PARTIES; i++) {
+        first[i] = i;
+        pthread_create(&thread[i], NULL, load_main, &first[i]);
+    }
+    for (unsigned i = 0; i < FLIPS; i++) {
+        uint32_t far = chance(&seed);
+
+        if (chance(&seed) % 2)
+            flips_bit(busy_place(&seed), (int)(chance(&seed) % 8));
+        else
+            flips_bit(
+                sizeof(struct shm_header) +
+                    far % (sizeof(struct shm_file) - sizeof(struct shm_header)),
+                (int)(chance(&seed) % 8));
+        usleep(100);
+    }
+    atomic_store(&is_over, true);
+    for (unsigned i = 0; i < PARTIES; i++)
+        pthread_join(thread[i], NULL);
+}

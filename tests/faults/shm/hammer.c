@@ -1,0 +1,575 @@
+/*
+ * A process that may write to the file of shared memory changes one word of it
+ * all the time. Every call ends in its time all the same. What it could not do
+ * it says, and what a client could not let go it lets go when it can.
+ *
+ * However fast such a process is, on a busy machine it is not there at every
+ * moment. Here it is: at each point between two steps (HF__SHM_POINTS) the
+ * thread that is there changes the word itself. So no swap of that word ever
+ * succeeds.
+ */
+#include "../../unit/backends/shm/shm_fixture.h"
+
+enum { BEYOND_MS = 1000, WAIT_MS = 50, TABLES_MS = 1000 };
+
+/* ---- the hammer ---------------------------------------------------------- */
+
+/* How it changes the word: it adds what a client would, or flips bits, or puts
+ * anything there. */
+struct hammer {
+    const char *name;
+    size_t offset;
+    uint64_t add, flip;
+    uint64_t kept; /* bits that stay */
+};
+
+static const struct hammer *hammer;
+static struct shm_file *_Atomic file; /* NULL: it rests */
+static atomic_int blows = -1;         /* that are left; negative: any number */
+
+static uint64_t anything(void)
+{
+    static shm_u64 seed;
+    uint64_t n = atomic_fetch_add(&seed, 1) * 0x9e3779b97f4a7c15ULL;
+
+    return n ^ n >> 32;
+}
+
+static void add(shm_u64 *word)
+{
+    uint64_t old = atomic_load(word), kept = hammer->kept;
+
+    while (!atomic_compare_exchange_weak(
+        word, &old, (old & kept) | ((old + hammer->add) & ~kept)))
+        ;
+}
+
+void hf__shm_point(const char *name, int line); /* called by the backend */
+
+void hf__shm_point(const char *name, int line)
+{
+    struct shm_file *f = file;
+    shm_u64 *word;
+
+    (void)name;
+    (void)line;
+    if (!f || !blows)
+        return;
+    if (blows > 0)
+        blows--;
+    word = (shm_u64 *)(void *)((char *)f + hammer->offset);
+    if (hammer->add)
+        add(word);
+    else if (hammer->flip)
+        atomic_fetch_xor(word, hammer->flip);
+    else
+        atomic_store(word, anything());
+}
+
+/* ---- those who keep to the rules ----------------------------------------- */
+
+static char late[160]; /* the first call that was; of any thread */
+
+static int within(int64_t began, int ms, const char *call, int rc)
+{
+    static atomic_bool is_taken;
+
+    if (!wait_within(began, ms + BEYOND_MS) &&
+        !atomic_exchange(&is_taken, true))
+        snprintf(late, sizeof(late), "%s hammered: %s took %lld ms (%d)",
+                 hammer->name, call, (long long)(wait_fair() - began) / 1000000,
+                 rc);
+    return rc;
+}
+
+#define WITHIN(ms, call)                                                       \
+    ({                                                                         \
+        int64_t within_began = wait_fair();                                    \
+                                                                               \
+        within(within_began, ms, #call, call);                                 \
+    })
+
+struct party {
+    hf_client *client;
+    hf_lock *lock;
+    hf_latch *latch;
+};
+
+static const struct kind {
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    uint64_t stir, flags; /* of the word */
+    uint64_t kept;        /* when it is stirred */
+} kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
+             {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
+              ~SHM_STIR_MASK},
+             {HF_RWLOCK, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE, 0},
+             {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE, 0},
+             {HF_LATCH, HF_FAIR_DEFAULT, SHM_ROUND_ONE, SHM_LATCH_QUEUE, 0}};
+
+static void party_come(struct party *p, const char *url, const struct kind *k)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    *p = (struct party){open_client(url), NULL, NULL};
+    opt.kind = k->kind;
+    opt.fairness = k->fairness;
+    opt.permits = opt.kind == HF_SEMAPHORE ? 2 : 0;
+    if (opt.kind == HF_LATCH)
+        OK(hf_latch_new(p->client, "x", 1, &p->latch, NULL));
+    else
+        p->lock = make_lock_of(p->client, "x", &opt);
+}
+
+static void party_go(struct party *p)
+{
+    if (p->lock && !WITHIN(0, hf_lock_free(p->lock)))
+        p->lock = NULL;
+    WITHIN(0, hf_close(p->client));
+    hf_lock_free(p->lock); /* what is held is freed after its client */
+    hf_latch_free(p->latch);
+}
+
+static void party_use(struct party *p, int64_t lease_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    if (p->latch) {
+        WITHIN(TABLES_MS, hf_latch_set(p->latch, 2, NULL));
+        WITHIN(WAIT_MS, hf_latch_wait(p->latch, WAIT_MS, NULL, NULL));
+        WITHIN(TABLES_MS, hf_latch_down(p->latch, NULL, NULL));
+        return;
+    }
+    opt.wait_ms = WAIT_MS;
+    opt.lease_ms = lease_ms;
+    WITHIN(WAIT_MS, hf_lock_acquire(p->lock, &opt, NULL));
+    WITHIN(0, hf_lock_renew(p->lock, lease_ms, NULL));
+    WITHIN(0, hf_lock_release(p->lock, NULL));
+    WITHIN(0, hf_lock_try(p->lock, NULL)); /* and keeps it, if it has it */
+}
+
+static void *use_main(void *arg)
+{
+    party_use(arg, 0);
+    party_use(arg, 2000);
+    return NULL;
+}
+
+/* One holds it, as far as it can, and two others come. */
+static void everybody_ends(const struct place *p, const struct kind *k,
+                           const struct hammer *h)
+{
+    struct party holder, first, second;
+    hf_info *info = NULL;
+    pthread_t thread;
+
+    hammer = h;
+    party_come(&holder, p->url, k);
+    party_come(&first, p->url, k);
+    party_come(&second, p->url, k);
+    if (holder.lock)
+        OK(hf_lock_try(holder.lock, NULL));
+    file = map(p);
+    OK(pthread_create(&thread, NULL, use_main, &first));
+    party_use(&second, 0);
+    WITHIN(TABLES_MS, hf_inspect(holder.client, "x", 1, &info, NULL));
+    hf_info_free(info);
+    WITHIN(TABLES_MS, hf_ask(second.client, "x", 1, NULL));
+    WITHIN(TABLES_MS, hf_break(second.client, "x", 1, NULL));
+    if (holder.lock)
+        WITHIN(0, hf_lock_release(holder.lock, NULL));
+    OK(pthread_join(thread, NULL));
+    party_use(&second, 2000);
+    party_go(&first);
+    party_go(&second);
+    party_go(&holder);
+    munmap(file, sizeof(*file));
+    file = NULL;
+    if (late[0])
+        fail_msg("%s", late);
+}
+
+static void word_is_hammered(void **state, unsigned kind)
+{
+    const struct kind *k = &kinds[kind];
+    const size_t word = offsetof(struct shm_file, entry[0].word);
+    const struct hammer hammers[] = {
+        {"the word, stirred,", word, k->stir, 0, k->kept},
+        {"a flag of the word", word, 0, k->flags, 0},
+        {"all of the word", word, 0, 0, 0}};
+    struct place *p = *state;
+
+    for (unsigned i = 0; i < sizeof(hammers) / sizeof(hammers[0]); i++) {
+        everybody_ends(p, k, &hammers[i]);
+        OK(unlink(p->file));
+    }
+}
+
+static void test_a_fair_mutex(void **state)
+{
+    word_is_hammered(state, 0);
+}
+
+static void test_an_unfair_mutex(void **state)
+{
+    word_is_hammered(state, 1);
+}
+
+static void test_a_read_write_lock(void **state)
+{
+    word_is_hammered(state, 2);
+}
+
+static void test_a_semaphore(void **state)
+{
+    word_is_hammered(state, 3);
+}
+
+static void test_a_latch(void **state)
+{
+    word_is_hammered(state, 4);
+}
+
+/* What a semaphore or a mutex needs besides its word. */
+static void test_other_words(void **state)
+{
+#define AT(field) offsetof(struct shm_file, field)
+    static const struct hammer hammers[] = {
+        {"a cell's hold", AT(cell[0].hold), 0x1000, 0, 0},
+        {"a cell's lease", AT(cell[0].lease), 1 << 24, 0, 0},
+        {"a cell's ticket", AT(cell[1].ticket), 1, 0, 0},
+        {"a cell's owner and bell", AT(cell[1].owner), 0, 0, 0},
+        {"an entry's lease", AT(entry[0].lease), 1 << 24, 0, 0},
+        {"an entry's map", AT(entry[0].cells[0]), 0, 0, 0},
+        {"a slot's life and state", AT(slot[1].alive), 0, 0, 0},
+        {"a slot's doorbell", AT(slot[1].doorbell), 1, 0, 0},
+        {"the numbers of what is in use", AT(header.slots_high), 0, 0, 0},
+        {"cells in use", AT(header.cells_high), 0, 0, 0},
+        {"the tables", AT(header.tables), 1ULL << 32, 0, 0},
+        {"the lock of the tables", AT(header.tables), 0, 1ULL << 31, 0}};
+    struct place *p = *state;
+
+    for (unsigned i = 0; i < sizeof(hammers) / sizeof(hammers[0]); i++) {
+        everybody_ends(p, &kinds[i % 4], &hammers[i]);
+        OK(unlink(p->file));
+    }
+}
+
+/* ---- what they hear ------------------------------------------------------ */
+
+struct scene {
+    struct party one, other;
+    struct hammer stirs; /* "x", as a client would */
+    struct shm_file *mapped;
+};
+
+static void scene_make(struct scene *s, const struct place *p,
+                       const struct kind *k)
+{
+    *s = (struct scene){.stirs = {"the word, stirred,",
+                                  offsetof(struct shm_file, entry[0].word),
+                                  k->stir, 0, k->kept}};
+    party_come(&s->one, p->url, k);
+    party_come(&s->other, p->url, k);
+    s->mapped = map(p);
+    hammer = &s->stirs;
+}
+
+static void scene_end(struct scene *s, const struct place *p)
+{
+    file = NULL;
+    party_go(&s->one);
+    party_go(&s->other);
+    munmap(s->mapped, sizeof(*s->mapped));
+    OK(unlink(p->file));
+}
+
+/* While it is hammered, the call fails, and says why. */
+#define GIVES_UP(scene, call)                                                  \
+    do {                                                                       \
+        hf_error err = {0};                                                    \
+        int gave_up;                                                           \
+                                                                               \
+        file = (scene)->mapped;                                                \
+        gave_up = call;                                                        \
+        file = NULL;                                                           \
+        assert_int_equal(gave_up, HF_EBACKEND);                                \
+        assert_non_null(strstr(err.text, "changes all the time"));             \
+    } while (0)
+
+/* Long enough for any machine. */
+#define SURELY_MS 60000
+
+static void for_each_lock(void **state,
+                          void (*play)(struct scene *, const struct kind *))
+{
+    struct scene s;
+
+    for (unsigned i = 0; i < 4; i++) {
+        scene_make(&s, *state, &kinds[i]);
+        play(&s, &kinds[i]);
+        scene_end(&s, *state);
+    }
+}
+
+/* All of it: nobody else has any. */
+static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
+                    int64_t lease_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    opt.lease_ms = lease_ms;
+    opt.permits = k->kind == HF_SEMAPHORE ? 2 : 0;
+    return hf_lock_acquire(lock, &opt, NULL);
+}
+
+/* The owner has let it go, and nobody else gets it until the word is changed;
+ * then anybody does, whatever its handle and its client do. */
+static void play_release(struct scene *s, const struct kind *k, int64_t lease)
+{
+    OK(take_all(s->one.lock, k, 0, lease));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    assert_int_equal(hf_lock_check(s->one.lock), HF_ENOTOWNER);
+    assert_int_equal(hf_lock_release(s->one.lock, NULL), HF_ENOTOWNER);
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+    OK(hf_lock_release(s->other.lock, NULL));
+
+    OK(take_all(s->one.lock, k, 0, lease));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    GIVES_UP(s, hf_lock_try(s->one.lock, &err));
+    OK(take_all(s->one.lock, k, SURELY_MS, 0)); /* at once, by itself */
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    OK(hf_lock_free(s->one.lock));
+    s->one.lock = NULL;
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+}
+
+static void play_releases(struct scene *s, const struct kind *k)
+{
+    play_release(s, k, 0);
+}
+
+static void play_releases_of_leases(struct scene *s, const struct kind *k)
+{
+    play_release(s, k, 10 * SURELY_MS);
+}
+
+static void test_a_release_that_gives_up(void **state)
+{
+    for_each_lock(state, play_releases);
+    for_each_lock(state, play_releases_of_leases);
+}
+
+/* The client that could not release is closed: it has nothing any more. */
+static void play_close(struct scene *s, const struct kind *k)
+{
+    hf_client *client = s->one.client;
+    int rc;
+
+    OK(take_all(s->one.lock, k, 0, 0));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    file = s->mapped;
+    rc = WITHIN(0, hf_close(client));
+    file = NULL;
+    OK(rc);
+    hf_lock_free(s->one.lock);
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+    s->one = (struct party){0};
+}
+
+static void test_a_close_after_it(void **state)
+{
+    for_each_lock(state, play_close);
+}
+
+/* What cannot be renewed now is not lost. */
+static void play_renewal(struct scene *s, const struct kind *k)
+{
+    OK(take_all(s->one.lock, k, 0, SURELY_MS));
+    GIVES_UP(s, hf_lock_renew(s->one.lock, SURELY_MS, &err));
+    OK(hf_lock_check(s->one.lock));
+    OK(hf_lock_renew(s->one.lock, SURELY_MS, NULL));
+    assert_int_equal(take_all(s->other.lock, k, 0, 0), HF_EBUSY);
+    OK(hf_lock_release(s->one.lock, NULL));
+}
+
+static void test_a_renewal_that_gives_up(void **state)
+{
+    for_each_lock(state, play_renewal);
+}
+
+static void play_break(struct scene *s, const struct kind *k)
+{
+    OK(take_all(s->one.lock, k, 0, 0));
+    GIVES_UP(s, hf_break(s->other.client, "x", 1, &err));
+    OK(hf_lock_check(s->one.lock));
+    OK(hf_lock_release(s->one.lock, NULL));
+}
+
+static void test_a_break_that_gives_up(void **state)
+{
+    for_each_lock(state, play_break);
+}
+
+static int break_under(struct scene *s, int n)
+{
+    int rc;
+
+    blows = n;
+    file = s->mapped;
+    rc = hf_break(s->other.client, "x", 1, NULL);
+    file = NULL;
+    blows = -1;
+    return rc;
+}
+
+/* It says that all are broken, or that it gave up, whichever hold the blows
+ * hit: after it has given up once, 64 tries are too many. */
+static void test_a_break_of_several(void **state)
+{
+    struct scene s;
+    hf_info *info;
+    int rc;
+
+    scene_make(&s, *state, &kinds[3]);
+    for (int n = -1; n < 300; n++) {
+        OK(take_all(s.one.lock, &kinds[0], SURELY_MS, 0)); /* one permit */
+        OK(take_all(s.other.lock, &kinds[0], SURELY_MS, 0));
+        rc = break_under(&s, n);
+        OK(hf_inspect(s.one.client, "x", 1, &info, NULL));
+        assert_int_equal(rc, n < 0 || info->holders_len ? HF_EBACKEND : 0);
+        hf_info_free(info);
+        hf_lock_release(s.one.lock, NULL);
+        hf_lock_release(s.other.lock, NULL);
+    }
+    scene_end(&s, *state);
+}
+
+/* The hold is over at the owner, and could not be released: what is asked for
+ * next is not granted by what is left of it. */
+static void play_remains(struct scene *s, const struct kind *k)
+{
+    int64_t begun;
+    int rc;
+
+    OK(take_all(s->one.lock, k, 0, 50));
+    file = s->mapped;
+    rc = hf_lock_release(s->one.lock, NULL);
+    assert_true(rc == HF_EBACKEND || rc == HF_ELOST);
+    begun = wait_now();
+    assert_true(WAIT_FOR(wait_ms_since(begun) > 600)); /* it was repeated */
+    rc = hf_lock_try(s->one.lock, NULL);
+    file = NULL;
+    assert_int_equal(rc, HF_EBACKEND);
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+}
+
+static void test_remains_grant_nothing(void **state)
+{
+    for_each_lock(state, play_remains);
+}
+
+static void play_acquire(struct scene *s, const struct kind *k)
+{
+    GIVES_UP(s, hf_lock_try(s->one.lock, &err));
+    OK(take_all(s->other.lock, k, SURELY_MS, 0));
+}
+
+static void test_an_acquire_that_gives_up(void **state)
+{
+    for_each_lock(state, play_acquire);
+}
+
+/* It has the word, and cannot write its lease: it does not keep the word. */
+static void test_a_lease_that_cannot_be_written(void **state)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct scene s;
+
+    opt.lease_ms = SURELY_MS;
+    for (unsigned i = 0; i < 2; i++) {
+        scene_make(&s, *state, &kinds[i]);
+        s.stirs.offset = offsetof(struct shm_file, entry[0].lease);
+        s.stirs.add = 1 << 24;
+        s.stirs.kept = 0;
+        GIVES_UP(&s, hf_lock_acquire(s.one.lock, &opt, &err));
+        OK(take_all(s.other.lock, &kinds[i], SURELY_MS, 0));
+        scene_end(&s, *state);
+    }
+}
+
+static void test_a_count_that_gives_up(void **state)
+{
+    uint64_t left = 0;
+    struct scene s;
+
+    scene_make(&s, *state, &kinds[4]);
+    OK(hf_latch_set(s.one.latch, 2, NULL));
+    GIVES_UP(&s, hf_latch_down(s.one.latch, NULL, &err));
+    GIVES_UP(&s, hf_break(s.other.client, "x", 1, &err));
+    OK(hf_latch_get(s.other.latch, &left, NULL));
+    assert_int_equal(left, 2);
+    OK(hf_latch_down(s.other.latch, &left, NULL));
+    assert_int_equal(left, 1);
+    OK(hf_break(s.other.client, "x", 1, NULL));
+    GIVES_UP(&s, hf_latch_set(s.one.latch, 2, &err));
+    scene_end(&s, *state);
+}
+
+/* Beside a name that is hammered another one has all its tries. */
+static void play_neighbour(struct scene *s, const struct kind *k)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *neighbour;
+    int rc, left;
+
+    opt.kind = k->kind;
+    opt.fairness = k->fairness;
+    opt.permits = k->kind == HF_SEMAPHORE ? 2 : 0;
+    neighbour = make_lock_of(s->one.client, "y", &opt);
+    OK(take_all(s->one.lock, k, 0, 0));
+    OK(take_all(neighbour, k, 0, 0));
+    GIVES_UP(s, hf_lock_release(s->one.lock, &err));
+    OK(take_all(s->other.lock, k, SURELY_MS, 0)); /* its release is done */
+    s->stirs.offset = offsetof(struct shm_file, entry[1].word);
+    blows = 1000;
+    file = s->mapped;
+    rc = hf_lock_release(neighbour, NULL);
+    file = NULL;
+    left = atomic_exchange(&blows, -1);
+    OK(rc);
+    assert_int_equal(left, 0);
+    OK(hf_lock_free(neighbour));
+}
+
+static void test_another_name(void **state)
+{
+    for_each_lock(state, play_neighbour);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_fair_mutex),
+        TEST(test_an_unfair_mutex),
+        TEST(test_a_read_write_lock),
+        TEST(test_a_semaphore),
+        TEST(test_a_latch),
+        TEST(test_other_words),
+        TEST(test_a_release_that_gives_up),
+        TEST(test_a_close_after_it),
+        TEST(test_a_renewal_that_gives_up),
+        TEST(test_a_break_that_gives_up),
+        TEST(test_a_break_of_several),
+        TEST(test_remains_grant_nothing),
+        TEST(test_an_acquire_that_gives_up),
+        TEST(test_a_lease_that_cannot_be_written),
+        TEST(test_a_count_that_gives_up),
+        TEST(test_another_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/*
+ * Kills a process at every step of what it does with a latch, in turn (see
+ * points.c): it sets it, counts it down, waits for it, breaks it. The
+ * latch has then been changed or not, nothing between; the others can count
+ * down what is left, and who waits goes on.
+ */
+#include "stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One who is killed between the last count and the last bell leaves the rest
+ * to their next look. */
+enum { LOOK_MS = 2500 };
+
+static struct actor holder, waiter, prober;
+
+static void v_set(struct seat *s)
+{
+    hf_latch_set(s->latch, 2, NULL);
+}
+
+static void v_count_down(struct seat *s)
+{
+    hf_latch_down(s->latch, NULL, NULL);
+    hf_latch_down(s->latch, NULL, NULL);
+}
+
+static void v_wait(struct seat *s)
+{
+    enter(s, 10000, 0, NULL);
+}
+
+static void v_give_up(struct seat *s)
+{
+    enter(s, 5, 0, NULL);
+}
+
+static void v_break(struct seat *s)
+{
+    hf_break(s->client, "x", 1, NULL);
+}
+
+static void v_close(struct seat *s)
+{
+    stand_up(s);
+}
+
+static const struct scenario {
+    const char *name;
+    void (*victim)(struct seat *);
+    int set;             /* to that by the holder */
+    bool waits;          /* the victim: it is counted down when it does */
+    int low, high, step; /* what may be left, in steps of so many */
+    int after;           /* what is left if nobody is killed */
+    int limit_ms;        /* for the waiter, if nothing is left */
+} scenarios[] = {
+    {"set", v_set, 0, false, 0, 2, 2, 2, STAGE_LIMIT_MS},
+    {"count down", v_count_down, 2, false, 0, 2, 1, 0, LOOK_MS},
+    {"count down, not to 0", v_count_down, 3, false, 1, 3, 1, 1,
+     STAGE_LIMIT_MS},
+    {"wait", v_wait, 1, true, 0, 0, 1, 0, STAGE_LIMIT_MS},
+    {"give up", v_give_up, 1, false, 1, 1, 1, 1, STAGE_LIMIT_MS},
+    {"break", v_break, 2, false, 0, 2, 2, 0, LOOK_MS},
+    {"close", v_close, 1, false, 1, 1, 1, 1, STAGE_LIMIT_MS},
+};
+
+static int left(void)
+{
+    return (int)shm_left(atomic_load(&stage_file->entry[0].word));
+}
+
+/* What is left is counted down, and then the waiter has gone on. */
+static void aftermath(const struct scenario *sc, bool was_killed)
+{
+    struct answer a = {-1, 0, INT64_MAX, ""};
+    struct moment since = moment_now();
+    int limit = left() ? STAGE_LIMIT_MS : sc->limit_ms;
+
+    if (left() < sc->low || left() > sc->high ||
+        (left() - sc->low) % sc->step || (!was_killed && left() != sc->after))
+        stage_blame("the count is wrong");
+    while (left())
+        actor_ask(&prober, 'd', 0, 0);
+    if (sc->set) {
+        actor_hear(&waiter, &a, 10000);
+        check_grant(&waiter, &a, &since, limit, "waiter");
+    }
+    actor_ask(&prober, 'a', 0, 0);
+    actor_ask(&prober, 'o', 0, 0); /* who opens buries */
+    check_leaks(3);
+}
+
+/* False: the victim came through. */
+static bool run(const void *scenario, int n)
+{
+    const struct scenario *sc = scenario;
+    bool was_killed;
+    pid_t pid;
+
+    if (sc->set) {
+        actor_ask(&holder, 's', 0, sc->set);
+        actor_tell(&waiter, 'a', 10000, 0);
+        await_queue(1, 0);
+    }
+    pid = victim_begin(sc->victim, true, n);
+    if (sc->waits) {
+        await_queue(2, pid);
+        actor_ask(&holder, 'd', 0, 0);
+    }
+    was_killed = victim_was_killed(pid);
+    aftermath(sc, was_killed);
+    return was_killed;
+}
+
+int main(void)
+{
+    int kills = 0;
+
+    stage_build("shm_latch");
+    stage_cast = stage_next_cast("latch", NULL);
+    actor_begin(&holder, HOLDER);
+    actor_begin(&waiter, WAITER);
+    actor_begin(&prober, PROBER);
+    stage_map();
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+        kills += stage_kill_at_each(scenarios[i].name, 0, run, &scenarios[i]);
+    actor_end(&holder, 0);
+    actor_end(&waiter, 0);
+    actor_end(&prober, 0);
+    stage_clear();
+    printf("# %d kills at %d places, worst wait %.2f ms\n", kills,
+           stage_count_places(getenv("SHM_POINTS_SHOW")),
+           (double)stage_worst_ns / 1e6);
+    return stage_plan();
+}

@@ -1,0 +1,499 @@
+/*
+ * Stops a process at every step, in turn, and lets others do something before
+ * it goes on: a systematic walk through what the scheduler could do to it
+ * once. Two must never be inside, tokens must rise, nobody may be forgotten,
+ * and nothing may be left in the file.
+ *
+ *     shm_pauses mutex|rwlock|semaphore [what the victim does [what happens
+ * meanwhile]]
+ *
+ * `holder` has the lock, or had; `waiter` waits for it, before the victim or
+ * behind it; `prober` comes from outside.
+ */
+#include "stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Nobody gives up before, whatever the machine does meanwhile; to be in time is
+ * checked apart from that. The victim's time is not, so it would rather be
+ * stuck. */
+enum {
+    PATIENCE_MS = 20000,
+    STUCK_MS = PATIENCE_MS + 5000,
+    VICTIM_MS = 2 * STUCK_MS
+};
+
+static struct actor holder, waiter, prober;
+static bool holder_holds, waiter_waits, may_break;
+static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
+
+/* ---- the victim -----------------------------------------------------------
+ */
+
+static void acquire_release(struct seat *s)
+{
+    if (!enter(s, VICTIM_MS, 0, NULL)) {
+        nap_us(200);
+        leave(s, NULL);
+    }
+}
+
+static void try_once(struct seat *s)
+{
+    if (!enter(s, 0, 0, NULL))
+        leave(s, NULL);
+}
+
+static void give_up(struct seat *s)
+{
+    if (!enter(s, 3, 0, NULL))
+        leave(s, NULL);
+}
+
+static void with_lease(struct seat *s)
+{
+    if (!enter(s, VICTIM_MS, 60000, NULL)) {
+        hf_lock_renew(s->lock, 50000, NULL);
+        leave(s, NULL);
+    }
+}
+
+/* Has it, and keeps it until somebody waits. */
+static bool hold_until_wanted(struct seat *s)
+{
+    int start = 0;
+
+    if (enter(s, VICTIM_MS, 0, NULL))
+        return false;
+    atomic_compare_exchange_strong(&stage->phase, &start, 1);
+    while (atomic_load(&stage->phase) != 2)
+        nap_us(20);
+    return true;
+}
+
+static void hand_over(struct seat *s)
+{
+    if (hold_until_wanted(s))
+        leave(s, NULL);
+}
+
+static void go_down_and_leave(struct seat *s)
+{
+    if (!hold_until_wanted(s))
+        return;
+    go_down(s, NULL);
+    leave(s, NULL);
+}
+
+static void open_close(struct seat *s)
+{
+    struct seat other;
+
+    (void)s;
+    if (!sit(&other, VICTIM, NULL))
+        stand_up(&other);
+}
+
+static void break_it(struct seat *s)
+{
+    hf_break(s->client, "x", 1, NULL);
+}
+
+enum before { FREE, HELD, HELD_AND_WAITED_FOR, WAITED_FOR_LATER };
+
+static const struct part {
+    const char *name;
+    void (*play)(struct seat *);
+    enum before before;
+} parts[] = {
+    {"acquire, free", acquire_release, FREE},
+    {"acquire, held", acquire_release, HELD},
+    {"acquire, queue", acquire_release, HELD_AND_WAITED_FOR},
+    {"try, free", try_once, FREE},
+    {"try, held", try_once, HELD},
+    {"give up, held", give_up, HELD},
+    {"give up, queue", give_up, HELD_AND_WAITED_FOR},
+    {"lease, free", with_lease, FREE},
+    {"lease, queue", with_lease, HELD_AND_WAITED_FOR},
+    {"hand over", hand_over, WAITED_FOR_LATER},
+    {"go down", go_down_and_leave, WAITED_FOR_LATER},
+    {"open and close", open_close, HELD_AND_WAITED_FOR},
+    {"break", break_it, HELD_AND_WAITED_FOR},
+};
+
+/* Does it come about with this cast? */
+static bool is_playable(const struct part *part)
+{
+    if (part->before == HELD_AND_WAITED_FOR && stage_is_shared(HOLDER, WAITER))
+        return false;
+    if (part->before == WAITED_FOR_LATER && stage_is_shared(VICTIM, WAITER))
+        return false;
+    return part->play != go_down_and_leave ||
+           (stage_cast->kind == HF_RWLOCK &&
+            stage_permits(VICTIM) == stage_cast->size);
+}
+
+/* ---- meanwhile ------------------------------------------------------------
+ */
+
+static void lets_go(struct actor *actor)
+{
+    struct answer a = {-1, 0, 0, "no answer"};
+
+    actor_tell(actor, 'r', 0, 0);
+    actor_hear(actor, &a, STUCK_MS);
+    if (a.rc && (a.rc != HF_ELOST || !may_break))
+        stage_blame(a.text);
+}
+
+static void holder_lets_go(void)
+{
+    if (holder_holds)
+        lets_go(&holder);
+    holder_holds = false;
+}
+
+static void holder_dies(void)
+{
+    actor_end(&holder, SIGKILL);
+    holder_holds = false;
+}
+
+static void waiter_comes(void)
+{
+    if (!waiter_waits)
+        actor_tell(&waiter, 'a', PATIENCE_MS, 0);
+    waiter_waits = true;
+    nap_us(500);
+}
+
+static void waiter_gives_up(void)
+{
+    struct answer a = {-1, 0, 0, ""};
+
+    if (!waiter_waits)
+        return;
+    waiter_waits = false;
+    kill(waiter.pid, SIGUSR1);
+    if (!actor_hear(&waiter, &a, STUCK_MS))
+        stage_blame("the waiter cannot be cancelled");
+    if (!a.rc)
+        lets_go(&waiter);
+}
+
+static void waiter_dies(void)
+{
+    actor_end(&waiter, SIGKILL);
+    waiter_waits = false;
+}
+
+static void waiter_comes_and_dies(void)
+{
+    waiter_comes();
+    waiter_dies();
+}
+
+/* Whether the prober gets it depends on where the victim is. */
+static void prober_visits(void)
+{
+    struct answer a = {-1, 0, 0, ""};
+
+    actor_tell(&prober, 'a', 3, 0);
+    if (!actor_hear(&prober, &a, STUCK_MS))
+        stage_blame("the prober is stuck");
+    if (!a.rc)
+        lets_go(&prober);
+}
+
+static void holder_lets_go_prober_visits(void)
+{
+    holder_lets_go();
+    prober_visits();
+}
+
+static void holder_passes_to_waiter(void)
+{
+    holder_lets_go();
+    waiter_comes();
+}
+
+/* Where the victim has it already the waiter does not get it, and lives. */
+static void waiter_has_it_and_dies_later(void)
+{
+    struct answer a = {-1, 0, 0, ""};
+
+    holder_lets_go();
+    waiter_is_doomed = waiter_waits && actor_hear(&waiter, &a, 30) && !a.rc;
+}
+
+static void nothing(void)
+{
+    nap_us(5000);
+}
+
+static const struct meanwhile {
+    const char *name;
+    void (*happen)(void);
+} meanwhiles[] = {
+    {"nothing", nothing},
+    {"holder lets go", holder_lets_go},
+    {"holder dies", holder_dies},
+    {"waiter comes", waiter_comes},
+    {"waiter gives up", waiter_gives_up},
+    {"waiter dies", waiter_dies},
+    {"waiter comes and dies", waiter_comes_and_dies},
+    {"prober visits", prober_visits},
+    {"holder lets go, prober visits", holder_lets_go_prober_visits},
+    {"holder passes to waiter", holder_passes_to_waiter},
+    {"waiter has it and dies later", waiter_has_it_and_dies_later},
+};
+
+/* ---- one run --------------------------------------------------------------
+ */
+
+static void set_scene(const struct part *part)
+{
+    holder_holds = waiter_waits = waiter_is_doomed = false;
+    may_break = part->play == break_it;
+    if (!holder.pid)
+        actor_begin(&holder, HOLDER);
+    if (!waiter.pid)
+        actor_begin(&waiter, WAITER);
+    if (part->before == FREE || part->before == WAITED_FOR_LATER)
+        return;
+    actor_ask(&holder, 'a', PATIENCE_MS, 0);
+    holder_holds = true;
+    if (part->before == HELD_AND_WAITED_FOR) {
+        waiter_comes();
+        await_queue(1, 0);
+    }
+}
+
+/* The waiter has it at some time; lets it go, so that the victim can. */
+static void free_waiter(void)
+{
+    struct answer a = {-1, 0, INT64_MAX, ""};
+    struct moment since = moment_now();
+
+    if (!waiter_waits)
+        return;
+    if (!actor_hear(&waiter, &a, STUCK_MS))
+        stage_blame("the waiter is stuck");
+    else
+        check_in_time(&a, &since, STAGE_LIMIT_MS, "waiter");
+    if (!a.rc)
+        lets_go(&waiter);
+    waiter_waits = false;
+}
+
+static bool is_anybody_watched(void)
+{
+    unsigned high = atomic_load(&stage_file->header.cells_high) % SHM_CELLS;
+
+    for (unsigned i = 0; i <= high; i++)
+        if (atomic_load(&stage_file->cell[i].watching[0]))
+            return true;
+    return false;
+}
+
+/* It has the lock, and the victim sleeps; or does not come to that. */
+static void kill_waiter(void)
+{
+    int64_t until = now_ns() + 50000000LL;
+    struct moment since;
+    struct answer victim = {0, 0, INT64_MAX, ""};
+
+    while (!is_anybody_watched() && now_ns() < until)
+        nap_us(20);
+    nap_us(200);
+    since = moment_now();
+    waiter_dies();
+    until = now_ns() + STUCK_MS * 1000000LL;
+    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
+        nap_us(20);
+    victim.at = now_ns();
+    check_in_time(&victim, &since, STAGE_LIMIT_MS, "victim");
+}
+
+/* Until it is paused or through; those in its way get out of it. */
+static void await_pause(const struct part *part, pid_t pid)
+{
+    int64_t began = now_ns();
+    struct answer a;
+
+    while (!atomic_load(&stage->paused) && !has_ended(pid) &&
+           atomic_load(&stage->phase) != 3 &&
+           now_ns() < began + PATIENCE_MS * 1000000LL) {
+        if (part->before == WAITED_FOR_LATER &&
+            atomic_load(&stage->phase) == 1) {
+            waiter_comes();
+            atomic_store(&stage->phase, 2);
+        }
+        /* It waits for us: then it is not going to be paused before. */
+        if (holder_holds && queued() > waiter_waits &&
+            now_ns() > began + 3000000)
+            holder_lets_go();
+        if (!holder_holds && waiter_waits && part->before != WAITED_FOR_LATER &&
+            actor_hear(&waiter, &a, 0)) {
+            waiter_waits = false;
+            lets_go(&waiter);
+        }
+        nap_us(20);
+    }
+}
+
+static void end_scene(pid_t pid)
+{
+    struct answer a = {-1, 0, INT64_MAX, ""};
+    int64_t until = now_ns() + STUCK_MS * 1000000LL;
+    struct moment since;
+
+    holder_lets_go();
+    if (waiter_is_doomed)
+        kill_waiter();
+    else
+        free_waiter();
+    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
+        nap_us(20);
+    if (atomic_load(&stage->phase) != 3) {
+        stage_blame("the victim is stuck");
+        kill(pid, SIGKILL);
+    }
+    since = moment_now();
+    actor_tell(&prober, 'a', PATIENCE_MS, 0);
+    actor_hear(&prober, &a, STUCK_MS);
+    check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
+    actor_ask(&prober, 'r', 0, 0);
+    if (atomic_load(&stage->overlaps) && !may_break)
+        stage_blame("two held it at once");
+    atomic_store(&stage->go, 2);
+    waitpid(pid, NULL, 0);
+    stage_victim_is(0);
+    actor_ask(&prober, 'o', 0, 0); /* who opens buries */
+    check_leaks(1 + !!holder.pid + !!waiter.pid);
+}
+
+static void victim_main(const struct part *part, int n)
+{
+    struct seat s = {NULL, NULL, VICTIM, NULL};
+
+    if (sit(&s, VICTIM, NULL))
+        _exit(3);
+    stage_arm(n);
+    part->play(&s);
+    stage_arm(0);
+    atomic_store(&stage->phase, 3);
+    while (atomic_load(&stage->go) != 2) /* alive: death would mend things */
+        nap_us(20);
+    stand_up(&s);
+    _exit(0);
+}
+
+/* False: there is no n-th step. */
+static bool run(const struct part *part, const struct meanwhile *m, int n)
+{
+    bool was_paused;
+    int go_on;
+    pid_t pid;
+
+    memset(&stage->at, 0, sizeof(stage->at));
+    atomic_store(&stage->phase, 0);
+    atomic_store(&stage->paused, 0);
+    atomic_store(&stage->go, 0);
+    stage_nobody_inside();
+    atomic_store(&stage->overlaps, 0);
+    set_scene(part);
+    pid = fork();
+    if (!pid)
+        victim_main(part, n);
+    stage_victim_is(pid);
+    await_pause(part, pid);
+    was_paused = atomic_load(&stage->paused);
+    if (was_paused) {
+        m->happen();
+        stage_note_place();
+    }
+    go_on = atomic_load(&stage->phase);
+    while (go_on < 2 && !atomic_compare_exchange_weak(&stage->phase, &go_on, 2))
+        ;
+    atomic_store(&stage->go, 1);
+    end_scene(pid);
+    return was_paused;
+}
+
+static int walk(const struct part *part, const struct meanwhile *m, int *runs)
+{
+    int faults = 0;
+
+    for (int n = 1; n < 200; n++) {
+        bool was_paused;
+
+        stage_fault[0] = '\0';
+        was_paused = run(part, m, n);
+        *runs += was_paused;
+        if (stage_fault[0]) {
+            printf("# %s, %s; at %s:%d (%d) %s: %s\n", part->name,
+                   stage_cast->name, stage->at.file, stage->at.line, n, m->name,
+                   stage_fault);
+            faults++;
+        }
+        if (!was_paused)
+            break;
+    }
+    return faults;
+}
+
+/* What the victim does, with everything that can happen meanwhile. */
+static void play_part(const struct part *part, const char *during, int *runs)
+{
+    int faults = 0, before = *runs;
+
+    for (size_t i = 0; i < sizeof(meanwhiles) / sizeof(meanwhiles[0]); i++)
+        if (!during || !strcmp(during, meanwhiles[i].name))
+            faults += walk(part, &meanwhiles[i], runs);
+    if (*runs == before)
+        faults++; /* a test that pauses nobody tests nothing */
+    stage_case(faults, "%s, %s: paused at each step, %d times in all",
+               part->name, stage_cast->name, *runs - before);
+}
+
+static void play_all(const struct stage_cast *cast, const char *only,
+                     const char *during, int *runs)
+{
+    stage_cast = cast;
+    actor_begin(&prober, PROBER);
+    stage_map();
+    for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+        if ((!only || !strcmp(only, parts[k].name)) && is_playable(&parts[k]))
+            play_part(&parts[k], during, runs);
+    if (holder.pid)
+        actor_end(&holder, 0);
+    if (waiter.pid)
+        actor_end(&waiter, 0);
+    actor_end(&prober, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *kind = argc > 1 ? argv[1] : "mutex";
+    const char *only = argc > 2 ? argv[2] : NULL;
+    const char *during = argc > 3 ? argv[3] : NULL;
+    const struct stage_cast *cast = NULL;
+    int64_t start = now_ns();
+    int runs = 0;
+
+    stage_build("shm_pauses");
+    stage_at_point = stage_pause;
+    while ((cast = stage_next_cast(kind, cast)))
+        play_all(cast, only, during, &runs);
+    stage_clear();
+    printf("# %d pauses at %d places in %.1f s, worst wait %.2f ms\n", runs,
+           stage_count_places(getenv("SHM_POINTS_SHOW")),
+           (double)(now_ns() - start) / 1e9, (double)stage_worst_ns / 1e6);
+    return stage_plan();
+}

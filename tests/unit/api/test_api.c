@@ -1,0 +1,487 @@
+/* Odds and ends of the interface that no backend has a part in: numbers that
+ * never change, hooks, sizes, modules, where a password may come from. */
+#include "../../lib/shm_dir.h"
+
+#include <holdfast.h>
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[64], url[128];
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!shm_dir_make(dir, sizeof(dir), "holdfast-api"))
+        return -1;
+    snprintf(url, sizeof(url), "shm://%s/shm", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    return system(command);
+}
+
+/* ---- numbers ----------------------------------------------------------- */
+
+static void test_api_numbers_never_change(void **state)
+{
+    (void)state;
+    assert_int_equal(HF_EBUSY, -1);
+    assert_int_equal(HF_ETIMEDOUT, -2);
+    assert_int_equal(HF_ECANCELED, -3);
+    assert_int_equal(HF_ELOST, -4);
+    assert_int_equal(HF_ENOTOWNER, -5);
+    assert_int_equal(HF_EUNKNOWN, -6);
+    assert_int_equal(HF_EBACKEND, -7);
+    assert_int_equal(HF_EAUTH, -8);
+    assert_int_equal(HF_EINVAL, -9);
+    assert_int_equal(HF_ENOTSUP, -10);
+    assert_int_equal(HF_EMISMATCH, -11);
+    assert_int_equal(HF_EDEADLK, -12);
+    assert_int_equal(HF_ENOMEM, -13);
+    assert_int_equal(HF_EFORK, -14);
+    assert_int_equal(HF_ECLOSED, -15);
+    assert_int_equal(HF_EPROTO, -16);
+    assert_string_equal(hf_error_name(0), "HF_OK");
+    assert_string_equal(hf_error_name(HF_EPROTO), "HF_EPROTO");
+    assert_string_equal(hf_error_name(-17), "HF_E?");
+    assert_string_equal(hf_error_name(99), "HF_E?");
+}
+
+static void test_api_version(void **state)
+{
+    char text[32];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%d.%d.%d", HF_VERSION_MAJOR, HF_VERSION_MINOR,
+             HF_VERSION_PATCH);
+    assert_string_equal(hf_version(), text);
+}
+
+static void test_api_options_begin_with_their_size(void **state)
+{
+    const hf_client_options client = HF_CLIENT_OPTIONS_INIT;
+    const hf_lock_options lock = HF_LOCK_OPTIONS_INIT;
+    const hf_acquire_options acquire = HF_ACQUIRE_OPTIONS_INIT;
+    hf_cancel a = HF_CANCEL_INIT, b;
+
+    (void)state;
+    assert_int_equal(client.size, sizeof(client));
+    assert_int_equal(lock.size, sizeof(lock));
+    assert_int_equal(lock.kind, HF_MUTEX);
+    assert_int_equal(acquire.size, sizeof(acquire));
+    assert_int_equal(acquire.wait_ms, HF_FOREVER);
+    assert_int_equal(acquire.mode, HF_WRITE);
+    hf_cancel_init(&b);
+    assert_int_equal(a.word, b.word);
+    assert_ptr_equal(a.client, b.client);
+    hf_cancel_fire(&a); /* nobody waits */
+}
+
+/* ---- hooks ------------------------------------------------------------- */
+
+struct memory {
+    long blocks, bytes;
+    bool none; /* there is no more */
+};
+
+static void *count_alloc(void *ctx, size_t size)
+{
+    struct memory *m = ctx;
+    size_t *p = m->none ? NULL : malloc(size + 16);
+
+    if (!p)
+        return NULL;
+    *p = size;
+    __atomic_add_fetch(&m->blocks, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&m->bytes, (long)size, __ATOMIC_RELAXED);
+    return (char *)p + 16;
+}
+
+static void count_free(void *ctx, void *p)
+{
+    struct memory *m = ctx;
+    size_t *block = (size_t *)(void *)((char *)p - 16);
+
+    __atomic_sub_fetch(&m->blocks, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&m->bytes, (long)*block, __ATOMIC_RELAXED);
+    free(block);
+}
+
+static void test_api_memory_of_an_idle_handle(void **state)
+{
+    enum { MANY = 2000 };
+    static hf_lock *lock[MANY];
+    struct memory m = {0, 0, false};
+    hf_hooks hooks = {&m, count_alloc, count_free, NULL};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    long before;
+    char name[32];
+
+    (void)state;
+    opt.hooks = &hooks;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    before = m.bytes;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "idle-handle-%d", i);
+        assert_int_equal(hf_lock_new(c, name, HF_CSTRING, NULL, &lock[i], NULL),
+                         0);
+    }
+    /* With its name and its part of the tables. */
+    assert_true((m.bytes - before) / MANY < 512);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(hf_lock_free(lock[i]), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(m.blocks, 0);
+    assert_int_equal(m.bytes, 0);
+}
+
+/* What is held can be let go without memory, however much it is. */
+static void test_api_releases_all_without_memory(void **state)
+{
+    enum { MANY = 21 };
+    hf_part parts[MANY] = {{0}};
+    struct memory m = {0, 0, false};
+    hf_hooks hooks = {&m, count_alloc, count_free, NULL};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+    char name[32];
+
+    (void)state;
+    opt.hooks = &hooks;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "part-%d", i);
+        assert_int_equal(
+            hf_lock_new(c, name, HF_CSTRING, NULL, &parts[i].lock, NULL), 0);
+    }
+    assert_int_equal(hf_lock_acquire_all(parts, MANY, NULL, NULL), 0);
+    m.none = true;
+    assert_int_equal(hf_lock_release_all(parts, MANY, NULL), 0);
+    assert_int_equal(hf_lock_release_all(parts, MANY, NULL), HF_ENOTOWNER);
+    m.none = false;
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(hf_lock_free(parts[i].lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* One without the other cannot work: both are ours then. */
+static void test_api_half_a_pair_of_hooks_is_not_used(void **state)
+{
+    struct memory m = {0, 0, false};
+    hf_hooks only_alloc = {&m, count_alloc, NULL, NULL};
+    hf_hooks only_free = {&m, NULL, count_free, NULL};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c = NULL;
+
+    (void)state;
+    opt.hooks = &only_alloc;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    assert_int_equal(hf_close(c), 0);
+    opt.hooks = &only_free;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(m.blocks, 0);
+}
+
+/* ---- errors ------------------------------------------------------------ */
+
+static void test_api_error_texts_are_cut_not_overrun(void **state)
+{
+    struct {
+        hf_error err;
+        char after[16];
+    } guarded;
+    char long_url[2048];
+    hf_client *c;
+
+    (void)state;
+    memset(&guarded, 'x', sizeof(guarded));
+    memset(long_url, 'u', sizeof(long_url));
+    memcpy(long_url, "shm:?password_file=", 19);
+    long_url[sizeof(long_url) - 1] = '\0';
+    assert_int_equal(hf_open(long_url, NULL, &c, &guarded.err), HF_EINVAL);
+    assert_int_equal(strlen(guarded.err.text), sizeof(guarded.err.text) - 1);
+    for (size_t i = 0; i < sizeof(guarded.after); i++)
+        assert_int_equal(guarded.after[i], 'x');
+}
+
+static void test_api_prefix_must_leave_room(void **state)
+{
+    char text[1024];
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c;
+
+    (void)state;
+    snprintf(text, sizeof(text), "%s?prefix=", url);
+    memset(text + strlen(text), 'p', HF_NAME_MAX);
+    text[strlen(url) + 8 + HF_NAME_MAX] = '\0';
+    assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
+    assert_non_null(strstr(err.text, "prefix"));
+}
+
+/* ---- passwords --------------------------------------------------------- */
+
+/* A file that cannot be read is said by its name, never by what is in it. */
+static void test_api_password_file(void **state)
+{
+    char path[128], text[512];
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c = NULL;
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/none", dir);
+    snprintf(text, sizeof(text), "%s?password_file=%s", url, path);
+    assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
+    assert_non_null(strstr(err.text, path));
+    assert_null(c);
+    snprintf(text, sizeof(text), "%s?password_file=%s", url, dir);
+    assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
+    snprintf(path, sizeof(path), "%s/password", dir);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, "s3cret\n", 7), 7);
+    close(fd);
+    snprintf(text, sizeof(text), "%s?password_file=%s", url, path);
+    assert_int_equal(hf_open(text, NULL, &c, &err), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* ---- modules ----------------------------------------------------------- */
+
+static void write_module(const char *path, const char *content)
+{
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    close(fd);
+}
+
+/* What lies first on HOLDFAST_MODULE_PATH and is no module is told about. */
+static void test_api_module_that_is_none(void **state)
+{
+    char path[128];
+    hf_error err = HF_ERROR_INIT;
+    hf_client *c = NULL;
+    int rc;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/redis.so", dir);
+    write_module(path, "this is no shared object");
+    setenv("HOLDFAST_MODULE_PATH", dir, 1);
+    rc = hf_open("redis://127.0.0.1:1?connect_timeout=100ms", NULL, &c, &err);
+    unsetenv("HOLDFAST_MODULE_PATH");
+    unlink(path);
+    /* It may be found elsewhere; then nobody answers on that port. */
+    assert_int_equal(rc, HF_EBACKEND);
+    assert_null(c);
+    assert_true(err.text[0] != '\0');
+}
+
+/* ---- events ------------------------------------------------------------ */
+
+static void count_event(void *arg, const hf_event *e)
+{
+    (void)e;
+    ++*(int *)arg;
+}
+
+/* The least lease outlasts its margin: its deadline lies after the grant. */
+static void test_api_the_least_lease_can_be_held(void **state)
+{
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    char least[160];
+    hf_client *c = NULL;
+    hf_lock *lock = NULL;
+    struct timespec before;
+    int64_t deadline = 0;
+    int rc = HF_ELOST;
+
+    (void)state;
+    snprintf(least, sizeof(least), "%s?ttl=%dms", url, HF_LEASE_MIN_MS);
+    assert_int_equal(hf_open(least, NULL, &c, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "least", HF_CSTRING, NULL, &lock, NULL), 0);
+    fixed.lease_ms = HF_LEASE_MIN_MS;
+    while (rc == HF_ELOST) { /* we may have been stopped for that long */
+        clock_gettime(CLOCK_BOOTTIME, &before);
+        assert_int_equal(hf_lock_acquire(lock, &fixed, NULL), 0);
+        rc = hf_lock_deadline(lock, &deadline);
+        hf_lock_release(lock, NULL);
+    }
+    assert_int_equal(rc, 0);
+    assert_true(deadline > before.tv_sec * 1000000000LL + before.tv_nsec);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* A program that never dispatches loses events, not memory: it hears of a loss
+ * that waited in its line, of 1024, and that there were more. */
+static void test_api_events_have_a_limit(void **state)
+{
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    struct memory m = {0, 0, false};
+    hf_hooks hooks = {&m, count_alloc, count_free, NULL};
+    hf_client *c = NULL;
+    hf_lock *lock = NULL;
+    int events = 0;
+
+    (void)state;
+    opt.hooks = &hooks;
+    opt.on_event = count_event;
+    opt.event_arg = &events;
+    fixed.lease_ms = HF_LEASE_MIN_MS;
+    assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "events", HF_CSTRING, NULL, &lock, NULL),
+                     0);
+    for (int i = 0; i < 1100; i++) {
+        assert_int_equal(hf_lock_acquire(lock, &fixed, NULL), 0);
+        while (hf_lock_check(lock) == 0)
+            usleep(100);
+        assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
+    }
+    assert_int_equal(hf_client_dispatch(c), 1 + 1024 + 1);
+    assert_int_equal(events, 1 + 1024 + 1);
+    assert_int_equal(hf_client_dispatch(c), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+    assert_int_equal(m.blocks, 0);
+}
+
+/* ---- texts -------------------------------------------------------------- */
+
+/* What was wrong, and what it must be. */
+static void says(int rc, int code, const hf_error *err, const char *text)
+{
+    assert_int_equal(rc, code);
+    assert_int_equal(err->code, code);
+    assert_string_equal(err->text, text);
+}
+
+static void test_api_texts_of_kinds(void **state)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock = NULL, *other = NULL;
+    hf_client *c;
+
+    (void)state;
+    assert_int_equal(hf_open(url, NULL, &c, &err), 0);
+    opt.kind = HF_RWLOCK;
+    opt.fairness = HF_UNFAIR;
+    says(hf_lock_new(c, "a", 1, &opt, &lock, &err), HF_ENOTSUP, &err,
+         "the shm backend has no unfair read-write lock with this URL, only a "
+         "fair one");
+    opt.kind = HF_SEMAPHORE;
+    opt.fairness = HF_FAIR_DEFAULT;
+    says(hf_lock_new(c, "a", 1, &opt, &lock, &err), HF_EINVAL, &err,
+         "permits is 0; it must be 1 or more for a semaphore, and 0 for any "
+         "other "
+         "lock");
+    opt.permits = 3;
+    assert_int_equal(hf_lock_new(c, "a", 1, &opt, &lock, &err), 0);
+    says(hf_lock_new(c, "a", 1, NULL, &other, &err), HF_EMISMATCH, &err,
+         "this client uses the name \"a\" as a fair semaphore of 3 permits "
+         "already");
+    says(hf_ask(c, "a", 1, &err), HF_ENOTOWNER, &err, "\"a\" is not held");
+    says(hf_lock_put(lock, "k", 1, "v", 1, &err), HF_ENOTSUP, &err,
+         "the shm backend has no guarded writes (HF_CAP_PUT)");
+    says(hf_lock_put(lock, "k", 1, NULL, 1, &err), HF_EINVAL, &err,
+         "value is NULL, and value_len is 1; it must be 0");
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_api_texts_of_a_latch(void **state)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_latch *latch;
+    hf_client *c;
+
+    (void)state;
+    assert_int_equal(hf_open(url, NULL, &c, &err), 0);
+    assert_int_equal(hf_latch_new(c, "l", 1, &latch, &err), 0);
+    assert_int_equal(hf_latch_set(latch, 2, &err), 0);
+    says(hf_latch_set(latch, 2, &err), HF_EBUSY, &err,
+         "the latch is set already: 2 left");
+    says(hf_latch_wait(latch, 0, NULL, &err), HF_EBUSY, &err,
+         "\"l\" has not come to 0");
+    says(hf_latch_wait(latch, 1, NULL, &err), HF_ETIMEDOUT, &err,
+         "\"l\" has not come to 0 within 1 ms");
+    assert_int_equal(hf_break(c, "l", 1, &err), 0);
+    assert_int_equal(hf_latch_wait(latch, 0, NULL, &err), 0);
+    assert_int_equal(hf_latch_free(latch), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_api_texts_of_several(void **state)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options by_handle = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_part parts[2] = {{NULL}, {NULL}};
+    hf_lock *held;
+    hf_client *c;
+
+    (void)state;
+    by_handle.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_open(url, NULL, &c, &err), 0);
+    assert_int_equal(hf_lock_new(c, "b", 1, &by_handle, &held, &err), 0);
+    assert_int_equal(hf_lock_acquire(held, NULL, &err), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            hf_lock_new(c, i ? "b" : "a", 1, NULL, &parts[i].lock, &err), 0);
+    opt.wait_ms = 0;
+    says(hf_lock_acquire_all(parts, 2, &opt, &err), HF_EBUSY, &err,
+         "\"b\" is held by another thread or handle of this client");
+    says(hf_lock_acquire_all(parts, 0, &opt, &err), HF_EINVAL, &err,
+         "no locks were given; there must be at least one part");
+    opt.permits = 2;
+    says(hf_lock_acquire(parts[0].lock, &opt, &err), HF_EINVAL, &err,
+         "permits is 2, and the lock is no semaphore; it must be 0");
+    assert_int_equal(hf_lock_release(held, &err), 0);
+    assert_int_equal(hf_lock_free(held), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hf_lock_free(parts[i].lock), 0);
+    assert_int_equal(hf_close(c), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_api_numbers_never_change),
+        cmocka_unit_test(test_api_version),
+        cmocka_unit_test(test_api_options_begin_with_their_size),
+        cmocka_unit_test(test_api_memory_of_an_idle_handle),
+        cmocka_unit_test(test_api_releases_all_without_memory),
+        cmocka_unit_test(test_api_half_a_pair_of_hooks_is_not_used),
+        cmocka_unit_test(test_api_error_texts_are_cut_not_overrun),
+        cmocka_unit_test(test_api_prefix_must_leave_room),
+        cmocka_unit_test(test_api_password_file),
+        cmocka_unit_test(test_api_module_that_is_none),
+        cmocka_unit_test(test_api_the_least_lease_can_be_held),
+        cmocka_unit_test(test_api_events_have_a_limit),
+        cmocka_unit_test(test_api_texts_of_kinds),
+        cmocka_unit_test(test_api_texts_of_a_latch),
+        cmocka_unit_test(test_api_texts_of_several),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

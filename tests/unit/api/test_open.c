@@ -1,0 +1,242 @@
+/*
+ * Opening, with a backend of our own that fails with each code in turn: the
+ * caller is told so, and nothing of the client is left.
+ */
+#include "../server_fixture.h"
+
+#include <dirent.h>
+
+static const int codes[] = {
+#define CODE(name, number, text) number,
+    HF_ERRORS(CODE)
+#undef CODE
+};
+
+/* ---- what a client consists of ------------------------------------------- */
+
+struct left {
+    size_t blocks, descriptors, keepers;
+};
+
+static size_t blocks; /* atomic: allocated, and not freed */
+
+static void *take(void *ctx, size_t size)
+{
+    (void)ctx;
+    __atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
+    return malloc(size);
+}
+
+static void give(void *ctx, void *p)
+{
+    (void)ctx;
+    __atomic_sub_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
+    free(p);
+}
+
+static bool is_any(const char *name)
+{
+    return name[0] != '.';
+}
+
+/* A sanitizer has threads of its own. */
+static bool is_keeper(const char *tid)
+{
+    char path[64], name[32];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", tid);
+    wait_read(path, name, sizeof(name));
+    return !strcmp(name, "hf-keeper\n");
+}
+
+static size_t count(const char *path, bool (*counts)(const char *name))
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    size_t len = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)))
+        len += counts(entry->d_name);
+    closedir(dir);
+    return len;
+}
+
+static struct left look(void)
+{
+    return (struct left){__atomic_load_n(&blocks, __ATOMIC_SEQ_CST),
+                         count("/proc/self/fd", is_any),
+                         count("/proc/self/task", is_keeper)};
+}
+
+/* The keeper may be on its way out still. */
+static bool is_as_before(const struct left *before)
+{
+    struct left now = look();
+
+    return now.blocks == before->blocks &&
+           now.descriptors == before->descriptors &&
+           now.keepers == before->keepers;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
+                   hf_error *err)
+{
+    static const hf_hooks hooks = {.alloc = take, .free = give};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c;
+    int rc;
+
+    opt.hooks = &hooks;
+    opt.connect_timeout_ms = connect_timeout_ms;
+    opt.open_timeout_ms = open_timeout_ms;
+    rc = hf_open("test://", &opt, &c, err);
+    if (rc)
+        assert_null(c);
+    else
+        assert_int_equal(hf_close(c), 0);
+    return rc;
+}
+
+/* Opening has no unknown outcome: nothing is left that could be settled. */
+static int expected(int code)
+{
+    return code == HF_EUNKNOWN ? HF_EBACKEND : code;
+}
+
+static void fail_with(int opens, int gets_ready)
+{
+    struct left before = look();
+    hf_error err = {0};
+    int code = expected(opens ? opens : gets_ready);
+
+    memset(&server, 0, sizeof(server));
+    server.opens = opens;
+    server.gets_ready = gets_ready;
+    assert_int_equal(open_it(WAIT_LONG_MS, 0, &err), code);
+    assert_int_equal(err.code, code);
+    assert_true(strlen(err.text) > 0);
+    assert_int_equal(server.closed, !opens);
+    assert_true(WAIT_FOR(is_as_before(&before)));
+}
+
+static void test_open_failure_of_any_code_leaves_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+        fail_with(codes[i], 0);
+}
+
+static void test_open_connecting_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+        fail_with(0, codes[i]);
+}
+
+/* ---- given up ------------------------------------------------------------ */
+
+static uint32_t may_return; /* atomic */
+
+static void open_slowly(const struct hf__config *config)
+{
+    (void)config;
+    WAIT_FOR(__atomic_load_n(&may_return, __ATOMIC_SEQ_CST));
+}
+
+/* The backend's open() returns that when hf_open() has given up. */
+static void return_too_late(int opens)
+{
+    struct left before = look();
+    hf_error err = {0};
+
+    memset(&server, 0, sizeof(server));
+    server.opens = opens;
+    server.in_open = open_slowly;
+    __atomic_store_n(&may_return, 0, __ATOMIC_SEQ_CST);
+    assert_int_equal(open_it(1, 0, &err), HF_EBACKEND);
+    assert_int_equal(err.code, HF_EBACKEND);
+    assert_non_null(strstr(err.text, "took longer than 1 ms"));
+    __atomic_store_n(&may_return, 1, __ATOMIC_SEQ_CST);
+    assert_true(WAIT_FOR(is_as_before(&before)));
+    assert_int_equal(server.closed, !opens);
+}
+
+static void test_open_given_up_leaves_nothing(void **state)
+{
+    (void)state;
+    return_too_late(0);
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+        return_too_late(codes[i]);
+}
+
+/* ---- a limit of hf_open() alone ------------------------------------------ */
+
+static struct hf__config given; /* to the backend */
+
+static void note_times(const struct hf__config *config)
+{
+    given = *config;
+}
+
+static void expect_times(int64_t connect_ms, int64_t open_ms, uint32_t expected)
+{
+    memset(&server, 0, sizeof(server));
+    server.in_open = note_times;
+    assert_int_equal(open_it(connect_ms, open_ms, NULL), 0);
+    assert_int_equal(given.connect_timeout_ms, connect_ms);
+    assert_int_equal(given.open_timeout_ms, expected);
+}
+
+static void test_open_timeout_is_for_open_alone(void **state)
+{
+    (void)state;
+    expect_times(WAIT_LONG_MS, 0, WAIT_LONG_MS);
+    expect_times(WAIT_LONG_MS, WAIT_LONG_MS - 1, WAIT_LONG_MS - 1);
+    expect_times(WAIT_LONG_MS, 2 * WAIT_LONG_MS, WAIT_LONG_MS);
+}
+
+/* The backend's open() takes long, or the server does not answer. */
+static void test_open_ends_at_open_timeout(void **state)
+{
+    hf_error err = {0};
+    struct left before = look();
+
+    (void)state;
+    memset(&server, 0, sizeof(server));
+    server.in_open = open_slowly;
+    __atomic_store_n(&may_return, 0, __ATOMIC_SEQ_CST);
+    assert_int_equal(open_it(HF__MS_MAX, 1, &err), HF_EBACKEND);
+    assert_non_null(strstr(err.text, "took longer than 1 ms"));
+    __atomic_store_n(&may_return, 1, __ATOMIC_SEQ_CST);
+    assert_true(WAIT_FOR(is_as_before(&before)));
+}
+
+static void test_open_timeout_that_is_wrong(void **state)
+{
+    static const int64_t wrong[] = {-1, HF__MS_MAX + 1LL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        hf_error err = {0};
+
+        assert_int_equal(open_it(0, wrong[i], &err), HF_EINVAL);
+        assert_non_null(strstr(err.text, "open_timeout_ms is "));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open_failure_of_any_code_leaves_nothing),
+        cmocka_unit_test(test_open_connecting_that_fails_leaves_nothing),
+        cmocka_unit_test(test_open_given_up_leaves_nothing),
+        cmocka_unit_test(test_open_timeout_is_for_open_alone),
+        cmocka_unit_test(test_open_ends_at_open_timeout),
+        cmocka_unit_test(test_open_timeout_that_is_wrong),
+    };
+
+    return cmocka_run_group_tests_name("open", tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* What backends share: the table of keys, the memory of an answer, who a
+ * client is, and findings. */
+#include "backends/common/about.h"
+#include "backends/common/arena.h"
+#include "backends/common/finding.h"
+#include "backends/common/table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static size_t blocks, allowed = SIZE_MAX; /* there are; may be taken */
+
+static void *test_take(hf_client *client, size_t size)
+{
+    (void)client;
+    if (!allowed)
+        return NULL;
+    allowed--;
+    blocks++;
+    return calloc(1, size);
+}
+
+static void test_give(hf_client *client, void *p)
+{
+    (void)client;
+    blocks -= p != NULL;
+    free(p);
+}
+
+static const struct hf__core core = {.alloc = test_take, .free = test_give};
+
+struct item {
+    struct hf__keyed key;
+    int seen;
+};
+
+static struct item *add(struct hf__table *t, uint16_t number, int i)
+{
+    char text[20];
+    int len = snprintf(text, sizeof(text), "key %d", i);
+
+    return hf__table_add(t, sizeof(struct item), number, text, (size_t)len);
+}
+
+static struct item *find(const struct hf__table *t, uint16_t number, int i)
+{
+    char text[20];
+    int len = snprintf(text, sizeof(text), "key %d", i);
+
+    return hf__table_find(t, number, text, (size_t)len);
+}
+
+static void test_table_finds_what_is_in_it(void **state)
+{
+    struct hf__table t = {.core = &core};
+
+    (void)state;
+    assert_null(find(&t, 1, 0));
+    for (int i = 0; i < 1000; i++) {
+        assert_non_null(add(&t, 1, i));
+        assert_non_null(add(&t, 2, i));
+    }
+    for (int i = 0; i < 1000; i += 2)
+        hf__table_remove(&t, find(&t, 1, i));
+    for (int i = 0; i < 1000; i++) {
+        assert_true(!find(&t, 1, i) == !(i % 2));
+        assert_int_equal(atoi(find(&t, 2, i)->key.text + 4), i);
+        assert_null(find(&t, 3, i));
+    }
+    assert_int_equal(t.len, 1500);
+    hf__table_fini(&t);
+    assert_int_equal(blocks, 0);
+}
+
+static void test_table_goes_through_all_once(void **state)
+{
+    struct hf__table t = {.core = &core};
+    struct item *item = NULL, *next;
+    int len = 0;
+
+    (void)state;
+    assert_null(hf__table_next(&t, NULL));
+    for (int i = 0; i < 300; i++)
+        assert_non_null(add(&t, 0, i));
+    while ((item = hf__table_next(&t, item))) {
+        assert_int_equal(item->seen++, 0);
+        len++;
+    }
+    assert_int_equal(len, 300);
+    for (item = hf__table_next(&t, NULL); item; item = next) {
+        next = hf__table_next(&t, item);
+        hf__table_remove(&t, item);
+    }
+    assert_int_equal(t.len, 0);
+    hf__table_fini(&t);
+    assert_int_equal(blocks, 0);
+}
+
+/* Where there is no memory for more buckets it is slower, that is all. */
+static void test_table_without_memory(void **state)
+{
+    struct hf__table t = {.core = &core};
+
+    (void)state;
+    allowed = 0;
+    assert_null(add(&t, 0, 0));
+    allowed = 1;
+    assert_null(add(&t, 0, 0));
+    for (int i = 0; i < 100; i++) {
+        struct item *item;
+
+        allowed = 1; /* the item, or the buckets */
+        item = add(&t, 0, i);
+        allowed = 1;
+        assert_non_null(item ? item : add(&t, 0, i));
+    }
+    allowed = SIZE_MAX;
+    for (int i = 0; i < 100; i++)
+        assert_non_null(find(&t, 0, i));
+    hf__table_fini(&t);
+    assert_int_equal(blocks, 0);
+}
+
+static void test_uuid_is_of_version_4(void **state)
+{
+    uint8_t random[16];
+    char uuid[HF__UUID_LEN + 1];
+
+    (void)state;
+    memset(random, 0xff, sizeof(random));
+    hf__uuid(random, uuid);
+    assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    for (int i = 0; i < 16; i++)
+        random[i] = (uint8_t)i;
+    hf__uuid(random, uuid);
+    assert_string_equal(uuid, "00010203-0405-4607-8809-0a0b0c0d0e0f");
+}
+
+static void read_about(hf_party *p, const char *text, size_t len)
+{
+    memset(p, 'x', sizeof(*p));
+    hf__about_read(p, text, text + len);
+}
+
+static void test_about_is_read_as_it_was_written(void **state)
+{
+    static const char strange[] = "a\0b\nlabel\n\0";
+    char text[128], longer[1000];
+    const char *end;
+    hf_party p;
+
+    (void)state;
+    end = text + hf__about(text, sizeof(text), "7k ");
+    assert_int_equal(strncmp(text, "7k ", 3), 0);
+    assert_int_equal(end[-1], '\n');
+    read_about(&p, "host\nmy label", 13);
+    assert_string_equal(p.host, "host");
+    assert_string_equal(p.label, "my label");
+    read_about(&p, "host", 4);
+    assert_string_equal(p.host, "host");
+    assert_string_equal(p.label, "");
+    read_about(&p, strange, sizeof(strange) - 1);
+    assert_string_equal(p.host, "a\\x00b");
+    assert_string_equal(p.label, "label\n\\x00");
+    memset(longer, 'h', sizeof(longer));
+    read_about(&p, longer, sizeof(longer));
+    assert_int_equal(strlen(p.host), sizeof(p.host) - 1);
+    assert_string_equal(p.label, "");
+}
+
+static void test_arena_keeps_one_block(void **state)
+{
+    struct hf__arena a;
+    char *piece[200];
+
+    (void)state;
+    hf__arena_init(&a, &core, NULL, 1u << 20);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 200; i++) {
+            piece[i] = hf__arena_take(&a, (size_t)i);
+            assert_non_null(piece[i]);
+            assert_int_equal((uintptr_t)piece[i] % sizeof(void *), 0);
+            memset(piece[i], i, (size_t)i);
+        }
+        for (int i = 1; i < 200; i++)
+            assert_int_equal(piece[i][i - 1], (char)i);
+        assert_true(blocks > 1);
+        hf__arena_reset(&a);
+        assert_int_equal(blocks, 1);
+    }
+    hf__arena_fini(&a);
+    assert_int_equal(blocks, 0);
+}
+
+static void test_arena_has_a_bound(void **state)
+{
+    struct hf__arena a;
+
+    (void)state;
+    hf__arena_init(&a, &core, NULL, 10000);
+    assert_null(hf__arena_take(&a, SIZE_MAX));
+    assert_null(hf__arena_take(&a, 10001));
+    assert_non_null(hf__arena_take(&a, 6000));
+    assert_null(hf__arena_take(&a, 6000));
+    assert_true(hf__arena_is_full(&a));
+    hf__arena_reset(&a);
+    assert_non_null(hf__arena_take(&a, 4000));
+    allowed = 0;
+    assert_null(hf__arena_take(&a, 4000));
+    assert_false(hf__arena_is_full(&a));
+    allowed = SIZE_MAX;
+    hf__arena_fini(&a);
+    assert_int_equal(blocks, 0);
+}
+
+/* What was found: "1 ensemble: ..." lines. */
+static char found[1024];
+
+static void test_find(hf_client *client, struct hf__query *q,
+                      enum hf_level level, const char *subject, const char *fmt,
+                      ...)
+{
+    size_t len = strlen(found);
+    va_list ap;
+
+    (void)client;
+    (void)q;
+    len += (size_t)snprintf(found + len, sizeof(found) - len,
+                            "%d %s: ", (int)level, subject);
+    va_start(ap, fmt);
+    len += (size_t)vsnprintf(found + len, sizeof(found) - len, fmt, ap);
+    va_end(ap);
+    snprintf(found + len, sizeof(found) - len, "\n");
+}
+
+static void finds(unsigned voters, const char *hosts, const char *first,
+                  const char *second)
+{
+    static const struct hf__core finder = {.find = test_find};
+    const struct hf__quorum of = {"ensemble", "server", voters, hosts};
+    const char *line;
+
+    found[0] = '\0';
+    hf__find_quorum(&finder, NULL, NULL, &of);
+    line = strchr(found, '\n') + 1;
+    if (strncmp(found, first, strlen(first)) != 0 ||
+        strncmp(line, second, strlen(second)) != 0 || !*second != !*line)
+        fail_msg("%u, %s: %s", voters, hosts, found);
+}
+
+static void test_quorum_says_how_many_may_be_down(void **state)
+{
+    (void)state;
+    finds(0, "a:1", "1 ensemble: one server alone", "");
+    finds(1, "a:1", "1 ensemble: one server alone", "");
+    finds(2, "a:1,b:1", "1 ensemble: 2 servers: no locks unless both", "0 ");
+    finds(3, "a:1,b:1,c:1", "0 ensemble: 3 servers, of which 1 may",
+          "0 hosts: the URL names 3 of 3");
+    finds(4, "a:1,b:1,c:1,d:1", "1 ensemble: 4 servers, of which 1 may", "0 ");
+    finds(5, "10.0.0.1:7,10.0.0.2:7", "0 ensemble: 5 servers, of which 2 may",
+          "1 hosts: the URL names 2 of 5 servers: when these are down");
+    finds(3, "[fe80::1]:7", "0 ", "1 hosts: the URL names 1 of 3 servers");
+    finds(3, "zoo.example:7", "0 ", "0 hosts: the URL names 1 host, and");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_finds_what_is_in_it),
+        cmocka_unit_test(test_table_goes_through_all_once),
+        cmocka_unit_test(test_table_without_memory),
+        cmocka_unit_test(test_arena_keeps_one_block),
+        cmocka_unit_test(test_arena_has_a_bound),
+        cmocka_unit_test(test_uuid_is_of_version_4),
+        cmocka_unit_test(test_about_is_read_as_it_was_written),
+        cmocka_unit_test(test_quorum_says_how_many_may_be_down),
+    };
+
+    return cmocka_run_group_tests_name("common", tests, NULL, NULL);
+}

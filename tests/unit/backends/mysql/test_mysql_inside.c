@@ -1,0 +1,243 @@
+/* Parts of the backend by themselves: the meaning of the server's errors, the
+ * report that a new connection is due, the pause of a try, and the list of
+ * waiters. */
+#include "backends/mysql/mysql.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../../lib/bare_core.h"
+
+static const struct meaning {
+    uint16_t error;
+    bool in_the_way, again;
+    int code;
+} meanings[] = {
+    {1213, true, true, HF_EBACKEND},  /* a deadlock */
+    {1205, true, true, HF_EBACKEND},  /* a lock that was waited for */
+    {1020, true, true, HF_EBACKEND},  /* a record that has changed */
+    {3058, true, true, HF_EBACKEND},  /* a deadlock of user locks */
+    {3100, true, true, HF_EBACKEND},  /* Group Replication refuses it, */
+    {3101, true, true, HF_EBACKEND},  /* or rolls it back */
+    {1317, false, true, HF_EBACKEND}, /* KILL QUERY */
+    {1969, false, true, HF_EBACKEND}, /* it took too long, MariaDB */
+    {3024, false, true, HF_EBACKEND}, /* the same, MySQL */
+    {1064, false, false, HF_EBACKEND},
+    {1290, false, false, HF_EBACKEND}, /* read-only */
+    {MY_NO_TABLE, false, false, HF_EBACKEND},
+    {MY_FORBIDDEN, false, false, HF_EAUTH},
+};
+
+static void test_meanings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
+        const struct meaning *is = &meanings[i];
+
+        if (hf__my_in_the_way(is->error) != is->in_the_way ||
+            hf__my_again(is->error) != is->again ||
+            hf__my_code(is->error) != is->code)
+            fail_msg("error %u means something else", is->error);
+    }
+}
+
+static hf__time due_at = HF__NEVER;
+
+static void note_due(hf_client *client, hf__time at)
+{
+    (void)client;
+    due_at = hf__min_time(due_at, at);
+}
+
+/* A slot may be what makes it, and advance() only comes when it is due. */
+static void test_new_connection_is_due(void **state)
+{
+    struct hf__core heeds = core;
+    struct hf__remote remote = {.kind = HF_MUTEX, .label = ""};
+    struct my_line line = {.remote = &remote};
+    struct mysql m = {.core = &heeds, .waits_most = 1};
+
+    (void)state;
+    heeds.due = note_due;
+    assert_true(hf__my_wait(&m, &line, true, 1));
+    assert_non_null(line.wait);
+    assert_true(due_at <= now());
+    assert_true(hf__my_waits_timeout(&m) <= now());
+    hf__my_waits_fini(&m);
+}
+
+/* ---- a try that looks again after a pause -------------------------------- */
+
+static char database[] = "d";
+
+struct asker {
+    struct hf__remote remote;
+    struct hf__req req;
+};
+
+/* Its line pauses: nobody has the lock, and others are to go first. */
+static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
+{
+    struct my_place place = {.free = true};
+
+    *a = (struct asker){
+        .remote = {.name = "n",
+                   .name_len = 1,
+                   .kind = HF_MUTEX,
+                   .label = "",
+                   .ask = &a->req},
+        .req = {.op = HF__ATTEMPT, .hold_id = hold_id, .remote = &a->remote}};
+    assert_int_equal(hf__my_attach(m, &a->remote), 0);
+    ((struct my_line *)a->remote.impl)->asked_id = hold_id;
+    hf__my_refused(m, &a->req, &place, now());
+}
+
+static bool naps(const struct mysql *m, const struct asker *a)
+{
+    const struct my_line *line = m->naps;
+
+    while (line && line != a->remote.impl)
+        line = line->next_nap;
+    return line;
+}
+
+/* Nothing refers to a request that was given up, or to a line that has gone. */
+static void test_nap_is_given_up(void **state)
+{
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds, .login = {.database = database}};
+    struct asker a, b, c;
+    struct hf__req abandon = {.op = HF__ABANDON, .hold_id = 1};
+
+    (void)state;
+    heeds.due = note_due;
+    begin_nap(&m, &a, 1);
+    begin_nap(&m, &b, 2);
+    begin_nap(&m, &c, 3);
+    abandon.remote = &a.remote;
+    assert_int_equal(hf__my_abandon(&m, &abandon), HF__DONE);
+    assert_false(naps(&m, &a));
+    hf__my_detach(&m, &b.remote);
+    assert_true(m.naps == c.remote.impl && !m.naps->next_nap);
+    hf__my_detach(&m, &c.remote);
+    hf__my_detach(&m, &a.remote);
+    assert_null(m.naps);
+    assert_true(hf__my_naps_timeout(&m) == HF__NEVER);
+}
+
+static const struct hf__req *unsent;
+
+static void note_unsent(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    unsent = req;
+}
+
+/* The connection is lost meanwhile: the core keeps the request. */
+static void test_nap_ends_without_a_connection(void **state)
+{
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds, .login = {.database = database}};
+    struct asker a;
+    hf__time at;
+
+    (void)state;
+    heeds.due = note_due;
+    heeds.unsent = note_unsent;
+    due_at = HF__NEVER;
+    begin_nap(&m, &a, 1);
+    at = hf__my_naps_timeout(&m);
+    assert_true(at < HF__NEVER && due_at == at);
+    hf__my_naps_advance(&m, at - 1);
+    assert_true(naps(&m, &a) && !unsent);
+    hf__my_naps_advance(&m, at);
+    assert_true(!m.naps && unsent == &a.req && m.put_off);
+    hf__my_detach(&m, &a.remote);
+}
+
+/* ---- who waits ----------------------------------------------------------- */
+
+static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
+{
+    (void)client;
+    assert_false(holds);
+    assert_true(q->info->waiters_len < 4);
+    return &q->info->waiters[q->info->waiters_len++];
+}
+
+static void ignore_done(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    (void)req;
+}
+
+#define ALICE "a11cea11cea11cea11cea11cea11ce00"
+#define BOB "b0bb0bb0bb0bb0bb0bb0bb0bb0bb0b00"
+
+struct one { /* a row */
+    struct my_row row;
+    struct my_value value[4];
+};
+
+static size_t waiters_of(const char *kind, hf_party *waiters)
+{
+    /* The hash, the owner, the hold, pid, mode, permits, since when; host and
+     * label. */
+    static const char *const said[] = {
+        "/*hf:00 " ALICE " 7 1 1 1 10000 61. 62.*/ ",
+        "/*hf:00 " ALICE " 6 1 1 1 20000 61. 62.*/ ",
+        "/*hf:00 " ALICE " 7 1 1 1 40000 61. 62.*/ ",
+        "/*hf:00 " BOB " 9 1 1 1 30000 61. 62.*/ "};
+    struct one about = {.value = {{kind, 1}, {"3", 1}, {"5", 1}, {"1", 1}}};
+    struct one row[4] = {0};
+    struct my_result says[4] = {
+        {.next = &says[1], .columns = 4, .rows = &about.row},
+        {.next = &says[2], .columns = 10},
+        {.next = &says[3], .columns = 10},
+        {.columns = 1, .rows = &row[0].row}};
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds};
+    hf_info info = {.waiters = waiters};
+    struct hf__query q = {.req = {.op = HF__INSPECT}, .info = &info};
+    struct my_flight f = {.op = HF__INSPECT, .req = &q.req};
+
+    for (int i = 0; i < 4; i++) {
+        row[i].value[0].text = said[i];
+        row[i].row.next = i < 3 ? &row[i + 1].row : NULL;
+    }
+    heeds.add_party = add_waiter;
+    heeds.done = ignore_done;
+    assert_int_equal(hf__my_query_answer(&m, &f, says), 0);
+    assert_int_equal(q.req.result, HF__DONE);
+    return info.waiters_len;
+}
+
+/* The server's list may show a statement that has just been ended. */
+static void test_waiters_are_seen_once(void **state)
+{
+    hf_party waiters[4] = {0};
+
+    (void)state;
+    assert_int_equal(waiters_of("1", waiters), 2); /* a mutex */
+    assert_string_equal(waiters[0].owner, BOB ":9");
+    assert_string_equal(waiters[1].owner, ALICE ":7");
+    assert_int_equal(waiters[1].since_unix_ms, 40);
+    assert_int_equal(waiters_of("3", waiters), 3); /* a semaphore */
+    assert_string_equal(waiters[0].owner, ALICE ":6");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meanings),
+        cmocka_unit_test(test_new_connection_is_due),
+        cmocka_unit_test(test_nap_is_given_up),
+        cmocka_unit_test(test_nap_ends_without_a_connection),
+        cmocka_unit_test(test_waiters_are_seen_once)};
+
+    return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
+}

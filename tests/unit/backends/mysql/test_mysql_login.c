@@ -1,0 +1,644 @@
+/* The greeting and the login, with each way to prove a password, with TLS that
+ * begins behind the greeting, and with servers that cannot be trusted. */
+#include "mysql_fixture.h"
+
+#include "../../../lib/certs.h"
+
+#include <openssl/ssl.h>
+
+#define NATIVE "mysql_native_password"
+#define SHA2 "caching_sha2_password"
+
+/* Of "secret" and SALT_TEXT; computed by Python's hashlib. */
+#define NATIVE_HEX "b32bb3a583e1340c0a1108d58b1be49781ad8c2f"
+#define SHA2_HEX                                                               \
+    "746ebe205d56a0707acb3e796e834e0dd7b1d61743b26bd5202c7a623230c7c9"
+
+static void is_hex(const void *bytes, size_t len, const char *wanted)
+{
+    char hex[65];
+
+    assert_true(len <= 32);
+    for (size_t i = 0; i < len; i++)
+        snprintf(hex + 2 * i, 3, "%02x", ((const unsigned char *)bytes)[i]);
+    hex[2 * len] = '\0';
+    assert_string_equal(hex, wanted);
+}
+
+/* The login's packet, as it should be. */
+static void hears_login(struct scene *t, const char *plugin, const char *hex)
+{
+    char got[512];
+    size_t at = 32, len = hears(t, 1, got, sizeof(got));
+    uint32_t caps;
+
+    memcpy(&caps, got, 4);
+    assert_int_equal(caps, CAPS_OURS);
+    assert_int_equal(got[8], 45);
+    assert_string_equal(got + at, "me");
+    at += 3;
+    assert_int_equal(got[at], strlen(hex) / 2);
+    is_hex(got + at + 1, strlen(hex) / 2, hex);
+    at += 1 + strlen(hex) / 2;
+    assert_string_equal(got + at, "locks");
+    assert_string_equal(got + at + 6, plugin);
+    assert_int_equal(len, at + 6 + strlen(plugin) + 1);
+}
+
+static void failed_with(struct scene *t, int code, const char *part)
+{
+    assert_int_equal(t->ups, 0);
+    assert_int_equal(t->downs, 1);
+    if (t->down_code != code || !strstr(t->c.link.text, part))
+        fail_msg("%d %s, not %d %s", t->down_code, t->c.link.text, code, part);
+    assert_null(strstr(t->c.link.text, "secret"));
+    assert_null(strstr(t->c.link.text, "lost"));
+}
+
+/* Nothing of it is left in the buffer once it is sent. */
+static void is_wiped(const struct scene *t)
+{
+    const struct net_out *o = &t->c.link.stream.out;
+
+    assert_int_equal(o->len, 0);
+    assert_false(o->secret);
+    for (size_t i = 0; i < o->cap; i++)
+        assert_int_equal(o->data[i], 0);
+}
+
+static void test_scrambles(void **state)
+{
+    const unsigned char *salt = (const unsigned char *)SALT_TEXT;
+    unsigned char to[32];
+    size_t len;
+
+    (void)state;
+    assert_true(hf__my_scramble_native("secret", salt, to, &len));
+    is_hex(to, len, NATIVE_HEX);
+    assert_true(hf__my_scramble_sha2("secret", salt, to, &len));
+    is_hex(to, len, SHA2_HEX);
+    assert_true(hf__my_scramble_native("", salt, to, &len));
+    assert_int_equal(len, 0);
+    assert_true(hf__my_scramble_sha2("", salt, to, &len));
+    assert_int_equal(len, 0);
+}
+
+/* ---- who the server is --------------------------------------------------- */
+
+static void test_native_login(void **state)
+{
+    struct scene *t = *state;
+
+    connect_it(t);
+    assert_true(hears_nothing(t)); /* the server speaks first */
+    greets(t, CAPS_ALL, NATIVE);
+    hears_login(t, NATIVE, NATIVE_HEX);
+    is_wiped(t);
+    assert_int_equal(t->ups, 0);
+    SAYS(t, 2, OK_PACKET);
+    assert_int_equal(t->ups, 1);
+    assert_true(hf__link_wanted(&t->c.link));
+    assert_int_equal(t->c.thread, 298);
+    assert_string_equal(t->c.version, "8.0.46");
+    assert_false(t->c.is_mariadb);
+}
+
+static void test_mariadb_is_known(void **state)
+{
+    struct scene *t = *state;
+    unsigned char buf[512];
+
+    connect_it(t);
+    says_raw(t, buf, greeting(buf, CAPS_ALL, "5.5.5-10.11.19-MariaDB", NATIVE));
+    assert_true(t->c.is_mariadb);
+    assert_string_equal(t->c.version, "10.11.19-MariaDB");
+}
+
+static void test_greeting_is_cut_anywhere(void **state)
+{
+    struct scene *t = *state;
+    unsigned char buf[512];
+    size_t len = greeting(buf, CAPS_ALL, "8.0.46", NATIVE);
+
+    for (size_t cut = 1; cut < len; cut++) {
+        connect_it(t);
+        says_raw(t, buf, cut);
+        assert_true(hears_nothing(t));
+        says_raw(t, buf + cut, len - cut);
+        hears_login(t, NATIVE, NATIVE_HEX);
+        assert_int_equal(t->downs, 0);
+        hf__my_conn_stop(&t->c);
+    }
+}
+
+/* One that ends too early is no greeting. */
+static void test_greeting_is_too_short(void **state)
+{
+    struct scene *t = *state;
+    unsigned char buf[512];
+    size_t len = greeting(buf, CAPS_ALL, "8.0.46", "");
+
+    for (size_t n = 1; n < len - 4 - 1; n++) {
+        t->downs = 0;
+        connect_it(t);
+        buf[0] = (unsigned char)n;
+        says_raw(t, buf, 4 + n);
+        failed_with(t, HF_EPROTO, "; is it MySQL or MariaDB?");
+        assert_true(hears_nothing(t));
+    }
+}
+
+static void test_something_else_answers(void **state)
+{
+    static const char *const others[] = {
+        "HTTP/1.1 400 Bad Request\r\n\r\n", "-ERR unknown command\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n", "220 mail.example ESMTP\r\n"};
+    struct scene *t = *state;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        t->downs = 0;
+        connect_it(t);
+        says_raw(t, others[i], strlen(others[i]));
+        failed_with(t, HF_EPROTO, "; is it MySQL or MariaDB?");
+        assert_true(hears_nothing(t));
+    }
+}
+
+/* It waits for us to speak, as most servers do. */
+static void test_nobody_greets(void **state)
+{
+    struct scene *t = *state;
+
+    connect_it(t);
+    clock_ns += 1000 * HF__MS;
+    hf__link_advance(&t->c.link, clock_ns);
+    failed_with(t, HF_EBACKEND,
+                "no answer within 1000 ms; is it MySQL or MariaDB?");
+}
+
+static void test_old_server(void **state)
+{
+    struct scene *t = *state;
+
+    connect_it(t);
+    greets(t, CAPS_ALL & ~0x8000u, NATIVE);
+    failed_with(t, HF_EBACKEND, "MySQL 8.0.46 is too old");
+    assert_true(t->c.link.lasts);
+    assert_true(hears_nothing(t));
+}
+
+static void greets_as(struct scene *t, const char *version)
+{
+    unsigned char buf[512];
+
+    t->downs = 0;
+    connect_it(t);
+    says_raw(t, buf, greeting(buf, CAPS_ALL, version, NATIVE));
+}
+
+/* In MySQL before 5.7 a session that takes a second user lock frees the
+ * first; MariaDB before 10.1 has no max_statement_time. A proxy may greet with
+ * any version, so the connection logs in, and its owner decides. */
+static void test_old_versions(void **state)
+{
+    static const char *const old[][2] = {
+        {"5.6.51-log", "MySQL 5.6.51-log is too old"},
+        {"5.5.30", "MySQL 5.5.30 is too old"},
+        {"4.1.22", "MySQL 4.1.22 is too old"},
+        {"5.5.68-MariaDB", "MariaDB 5.5.68-MariaDB is too old"},
+        {"5.5.5-10.0.38-MariaDB", "MariaDB 10.0.38-MariaDB is too old"},
+        {"5.5.5-10.0.38-cloud", "MariaDB 10.0.38-cloud is too old"},
+        {"5.5.5-m2", "MySQL 5.5.5-m2 is too old"},
+    };
+    static const char *const fit[] = {"5.7.9",
+                                      "5.7.22-log",
+                                      "8.0.15",
+                                      "9.1.0",
+                                      "5.7.25-TiDB-v7.5.0",
+                                      "5.5.5-10.1.8-MariaDB",
+                                      "11.4.5-MariaDB",
+                                      "5.5.5-10.11.6-log",
+                                      "11.4.5-log",
+                                      "of our own",
+                                      ""};
+    struct scene *t = *state;
+
+    for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {
+        greets_as(t, old[i][0]);
+        hears_login(t, NATIVE, NATIVE_HEX);
+        assert_int_equal(t->downs, 0);
+        assert_true(t->c.is_too_old);
+        assert_int_equal(hf__my_too_old(&t->c, clock_ns), HF_EBACKEND);
+        assert_non_null(strstr(t->c.link.text, old[i][1]));
+        assert_non_null(
+            strstr(t->c.link.text, "use MySQL 5.7 or MariaDB 10.1, or later"));
+        assert_true(t->c.link.lasts);
+        hf__my_conn_stop(&t->c);
+    }
+    for (size_t i = 0; i < sizeof(fit) / sizeof(*fit); i++) {
+        greets_as(t, fit[i]);
+        hears_login(t, NATIVE, NATIVE_HEX);
+        assert_int_equal(t->downs, 0);
+        assert_false(t->c.is_too_old);
+        hf__my_conn_stop(&t->c);
+    }
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+static const struct {
+    unsigned error;
+    int code;
+    bool lasts;
+    const char *part;
+} refusals[] = {
+    {1040, HF_EBACKEND, false, "words of it"},
+    {1053, HF_EBACKEND, false, "words of it"},
+    {1129, HF_EBACKEND, false, "words of it"},
+    {1203, HF_EBACKEND, false, "words of it"},
+    {1226, HF_EBACKEND, false, "words of it"},
+    {1130, HF_EAUTH, true, "words of it"},
+    {1045, HF_EAUTH, true, "the server refused the user name or password"},
+    {1698, HF_EAUTH, true, "the server refused the user name or password"},
+    {1044, HF_EAUTH, true, "may not use the database shop: grant it"},
+    {1049, HF_EBACKEND, true, "no database shop: correct the name"},
+    {3159, HF_EAUTH, true, "the server demands TLS"},
+    {1105, HF_EBACKEND, true, "words of it"},
+};
+
+static void refuses(struct scene *t, unsigned seq, size_t i)
+{
+    unsigned error = refusals[i].error;
+    char body[64] = "\xff..#HY000words of it";
+
+    body[1] = (char)error;
+    body[2] = (char)(error >> 8);
+    says(t, seq, body, strlen(body + 3) + 3);
+    failed_with(t, refusals[i].code, refusals[i].part);
+    assert_int_equal(t->c.link.lasts, refusals[i].lasts);
+    assert_true(t->c.link.refused_at == clock_ns);
+    assert_null(strstr(t->c.link.text, "is it MySQL"));
+}
+
+static void test_refusals_are_explained(void **state)
+{
+    struct scene *t = *state;
+
+    t->login.database = "shop";
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+        t->downs = 0;
+        connect_it(t);
+        greets(t, CAPS_ALL, NATIVE);
+        refuses(t, 2, i);
+    }
+}
+
+/* There is no SQLSTATE then, but it is borne. */
+static void test_refusal_instead_of_a_greeting(void **state)
+{
+    struct scene *t = *state;
+
+    for (size_t i = 0; i < 6; i++) {
+        t->downs = 0;
+        connect_it(t);
+        refuses(t, 0, i);
+    }
+    t->downs = 0;
+    connect_it(t);
+    SAYS(t, 0, "\xff\x10\4Too many connections");
+    failed_with(t, HF_EBACKEND, ": Too many connections");
+}
+
+static void test_no_password_was_given(void **state)
+{
+    struct scene *t = *state;
+
+    t->login.password = "";
+    connect_it(t);
+    greets(t, CAPS_ALL, NATIVE);
+    hears_login(t, NATIVE, "");
+    SAYS(t, 2, "\xff\x15\4#28000Access denied");
+    failed_with(t, HF_EAUTH, "HOLDFAST_PASSWORD");
+}
+
+/* ---- plugins ------------------------------------------------------------- */
+
+static void test_switch_of_plugins(void **state)
+{
+    struct scene *t = *state;
+    char got[64];
+
+    connect_it(t);
+    greets(t, CAPS_ALL, "client_ed25519"); /* the default of others */
+    hears_login(t, NATIVE, NATIVE_HEX);
+    SAYS(t, 2, "\xfe" SHA2 "\0" SALT_TEXT "\0");
+    is_hex(got, hears(t, 3, got, sizeof(got)), SHA2_HEX);
+    SAYS(t, 4, "\xfe" NATIVE "\0" SALT_TEXT); /* and again */
+    is_hex(got, hears(t, 5, got, sizeof(got)), NATIVE_HEX);
+    SAYS(t, 6,
+         "\xfe"
+         "auth_socket\0");
+    assert_int_equal(hears(t, 7, got, sizeof(got)), 0);
+    SAYS(t, 8, OK_PACKET);
+    assert_int_equal(t->ups, 1);
+}
+
+static void test_unknown_plugins(void **state)
+{
+    struct scene *t = *state;
+
+    connect_it(t);
+    greets(t, CAPS_ALL, NATIVE);
+    SAYS(t, 2,
+         "\xfe"
+         "client_ed25519\0" SALT_TEXT SALT_TEXT);
+    failed_with(t, HF_EAUTH, "\"client_ed25519\"");
+    failed_with(t, HF_EAUTH, "use " NATIVE " or " SHA2);
+    assert_true(t->c.link.lasts);
+    t->downs = 0;
+    connect_it(t);
+    greets(t, CAPS_ALL, NATIVE);
+    SAYS(t, 2, "\xfe");
+    failed_with(t, HF_EAUTH, "\"mysql_old_password\"");
+    t->downs = 0;
+    connect_it(t);
+    greets(t, CAPS_ALL, NATIVE);
+    SAYS(t, 2,
+         "\xfe" NATIVE "\0"
+         "short");
+    failed_with(t, HF_EPROTO, "do not understand");
+}
+
+/* A server, or somebody in between, would like to read it. */
+static void test_clear_password_needs_tls(void **state)
+{
+    struct scene *t = *state;
+    char got[512];
+
+    connect_it(t);
+    greets(t, CAPS_ALL, NATIVE);
+    hears(t, 1, got, sizeof(got));
+    SAYS(t, 2,
+         "\xfe"
+         "mysql_clear_password\0");
+    failed_with(t, HF_EAUTH, "in clear text: use TLS");
+    assert_true(hears_nothing(t));
+}
+
+static void test_sha2_that_is_cached(void **state)
+{
+    struct scene *t = *state;
+
+    connect_it(t);
+    greets(t, CAPS_ALL, SHA2);
+    hears_login(t, SHA2, SHA2_HEX);
+    says_raw(t, "\2\0\0\2\1\3\7\0\0\3" OK_PACKET, 6 + 4 + 7);
+    assert_int_equal(t->ups, 1);
+}
+
+/* On a Unix socket nobody else listens. */
+static void test_sha2_in_private(void **state)
+{
+    struct scene *t = *state;
+    char got[512];
+
+    connect_it(t);
+    greets(t, CAPS_ALL, SHA2);
+    hears(t, 1, got, sizeof(got));
+    SAYS(t, 2, "\1\4");
+    assert_int_equal(hears(t, 3, got, sizeof(got)), 7);
+    assert_string_equal(got, "secret");
+    is_wiped(t);
+    SAYS(t, 4, OK_PACKET);
+    assert_int_equal(t->ups, 1);
+}
+
+/* Whoever is in between could ask for it as well. */
+static void test_sha2_in_full_wants_a_safe_way(void **state)
+{
+    struct scene *t = *state;
+    char got[512];
+
+    connect_it(t);
+    t->peer.hosts = "far away"; /* no Unix socket */
+    greets(t, CAPS_ALL, SHA2);
+    hears(t, 1, got, sizeof(got));
+    SAYS(t, 2, "\1\4");
+    t->peer.hosts = NULL; /* nothing is looked up */
+    failed_with(t, HF_EAUTH, "use TLS");
+}
+
+/* ---- the hello ----------------------------------------------------------- */
+
+static void test_hello_is_answered_before_it_is_up(void **state)
+{
+    struct scene *t = *state;
+    char got[64];
+
+    t->hello_asks = 2;
+    log_in(t);
+    hears(t, 0, got, sizeof(got));
+    assert_string_equal(got, "\3do 101");
+    hears(t, 0, got, sizeof(got));
+    SAYS(t, 1, OK_PACKET);
+    assert_int_equal(t->ups, 0);
+    SAYS(t, 1, "\xff\x28\4#42000no"); /* its owner decides */
+    assert_string_equal(t->told, "101:done 0 0\n102:error 1064 no\n");
+    assert_int_equal(t->ups, 1);
+}
+
+static void test_hello_is_refused_by_its_owner(void **state)
+{
+    struct scene *t = *state;
+
+    t->hello_asks = 1;
+    log_in(t);
+    t->code = HF_ENOTSUP;
+    SAYS(t, 1, OK_PACKET);
+    failed_with(t, HF_ENOTSUP, ": as told");
+}
+
+/* ---- TLS ----------------------------------------------------------------- */
+
+static void with_tls(struct scene *t, const char *name, SSL_CTX **ctx)
+{
+    char ca[96], pem[96], key[96];
+    struct net_tls_files files = {.cacert = ca};
+
+    assert_int_equal(certs_make(t->dir), 0);
+    snprintf(ca, sizeof(ca), "%s/ca.pem", t->dir);
+    snprintf(pem, sizeof(pem), "%s/%s.pem", t->dir, name);
+    snprintf(key, sizeof(key), "%s/%s.key", t->dir, name);
+    assert_int_equal(hf__tls_new(&core, NULL, &files, &t->login.tls), 0);
+    strcpy(t->peer.addr[0].host, "localhost");
+    *ctx = SSL_CTX_new(TLS_server_method());
+    assert_int_equal(SSL_CTX_use_certificate_file(*ctx, pem, 1), 1);
+    assert_int_equal(SSL_CTX_use_PrivateKey_file(*ctx, key, 1), 1);
+}
+
+static void hears_request(struct scene *t)
+{
+    char got[512];
+    uint32_t caps;
+
+    assert_int_equal(hears(t, 1, got, sizeof(got)), 32);
+    memcpy(&caps, got, 4);
+    assert_int_equal(caps & CAPS_SSL, CAPS_SSL);
+}
+
+static SSL *shakes_hands(struct scene *t, SSL_CTX *ctx)
+{
+    SSL *ssl = SSL_new(ctx);
+    struct timeval soon = {0, 1000};
+
+    setsockopt(t->server, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+    SSL_set_fd(ssl, t->server);
+    SSL_set_accept_state(ssl);
+    for (int i = 0; i < 20 && !t->downs; i++) {
+        if (SSL_do_handshake(ssl) == 1 && !t->c.link.securing)
+            break;
+        turn(t);
+    }
+    return ssl;
+}
+
+static void test_tls_begins_behind_the_greeting(void **state)
+{
+    struct scene *t = *state;
+    SSL_CTX *ctx;
+    SSL *ssl;
+    char got[512];
+    int len;
+
+    with_tls(t, "server", &ctx);
+    connect_it(t);
+    greets(t, CAPS_ALL | CAPS_SSL, SHA2);
+    hears_request(t);
+    assert_true(t->c.link.securing);
+    assert_int_equal(t->c.link.state, NET_GREETING);
+    ssl = shakes_hands(t, ctx);
+    assert_int_equal(t->downs, 0);
+    len = SSL_read(ssl, got, sizeof(got));
+    assert_true(len > 70);
+    assert_int_equal(got[3], 2); /* the number goes on */
+    assert_string_equal(got + 4 + 32, "me");
+    SSL_write(ssl, "\2\0\0\3\1\4", 6); /* now it may have the password */
+    turn(t);
+    assert_int_equal(SSL_read(ssl, got, sizeof(got)), 11);
+    assert_memory_equal(got, "\7\0\0\4secret\0", 11);
+    is_wiped(t);
+    SSL_write(ssl, "\7\0\0\5" OK_PACKET, 11);
+    turn(t);
+    assert_int_equal(t->ups, 1);
+    assert_non_null(ask(t, 1));
+    hf__net_flush(&t->c.link.stream);
+    SSL_write(ssl, "\7\0\0\1" OK_PACKET, 11);
+    turn(t);
+    assert_string_equal(t->told, "1:done 0 0\n");
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+}
+
+static void test_server_is_verified(void **state)
+{
+    struct scene *t = *state;
+    SSL_CTX *ctx;
+
+    with_tls(t, "elsewhere", &ctx);
+    connect_it(t);
+    greets(t, CAPS_ALL | CAPS_SSL, NATIVE);
+    hears_request(t);
+    SSL_free(shakes_hands(t, ctx));
+    failed_with(t, HF_EAUTH, "certificate is for other hosts than localhost");
+    assert_true(t->c.link.refused_at == clock_ns);
+    SSL_CTX_free(ctx);
+}
+
+static void test_server_without_tls(void **state)
+{
+    struct scene *t = *state;
+    SSL_CTX *ctx;
+
+    with_tls(t, "server", &ctx);
+    connect_it(t);
+    greets(t, CAPS_ALL, NATIVE);
+    failed_with(t, HF_EPROTO, "the server has no TLS");
+    assert_true(t->c.link.lasts);
+    assert_true(hears_nothing(t));
+    SSL_CTX_free(ctx);
+}
+
+/* Somebody in between may have written them: they would be taken for what the
+ * server says inside of TLS. */
+static void test_plain_bytes_behind_the_greeting(void **state)
+{
+    struct scene *t = *state;
+    SSL_CTX *ctx;
+    unsigned char buf[512];
+    size_t len = greeting(buf, CAPS_ALL | CAPS_SSL, "8.0.46", NATIVE);
+
+    with_tls(t, "server", &ctx);
+    connect_it(t);
+    memcpy(buf + len, "\7\0\0\2" OK_PACKET, 11);
+    says_raw(t, buf, len + 11);
+    failed_with(t, HF_EPROTO, "11 bytes behind the server's greeting");
+    assert_true(hears_nothing(t));
+    t->downs = 0;
+    connect_it(t); /* the same a little later */
+    says_raw(t, buf, len);
+    hears_request(t);
+    says_raw(t, buf + len, 11);
+    failed_with(t, HF_EPROTO, "does not speak TLS");
+    SSL_CTX_free(ctx);
+}
+
+static void test_handshake_has_its_time(void **state)
+{
+    struct scene *t = *state;
+    SSL_CTX *ctx;
+
+    with_tls(t, "server", &ctx);
+    connect_it(t);
+    greets(t, CAPS_ALL | CAPS_SSL, NATIVE);
+    clock_ns += 1000 * HF__MS;
+    hf__link_advance(&t->c.link, clock_ns);
+    failed_with(t, HF_EBACKEND, "no answer within 1000 ms");
+    assert_null(strstr(t->c.link.text, "is it MySQL")); /* it has said so */
+    assert_false(t->c.link.securing);
+    SSL_CTX_free(ctx);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scrambles),
+        CASE(test_native_login),
+        CASE(test_mariadb_is_known),
+        CASE(test_greeting_is_cut_anywhere),
+        CASE(test_greeting_is_too_short),
+        CASE(test_something_else_answers),
+        CASE(test_nobody_greets),
+        CASE(test_old_server),
+        CASE(test_old_versions),
+        CASE(test_refusals_are_explained),
+        CASE(test_refusal_instead_of_a_greeting),
+        CASE(test_no_password_was_given),
+        CASE(test_switch_of_plugins),
+        CASE(test_unknown_plugins),
+        CASE(test_clear_password_needs_tls),
+        CASE(test_sha2_that_is_cached),
+        CASE(test_sha2_in_private),
+        CASE(test_sha2_in_full_wants_a_safe_way),
+        CASE(test_hello_is_answered_before_it_is_up),
+        CASE(test_hello_is_refused_by_its_owner),
+        CASE(test_tls_begins_behind_the_greeting),
+        CASE(test_server_is_verified),
+        CASE(test_server_without_tls),
+        CASE(test_plain_bytes_behind_the_greeting),
+        CASE(test_handshake_has_its_time),
+    };
+
+    return cmocka_run_group_tests_name("login", tests, NULL, NULL);
+}

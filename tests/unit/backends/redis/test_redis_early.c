@@ -1,0 +1,456 @@
+/*
+ * The Redis module, without a server: messages that come before the answer to
+ * the question that they are about, by a connection of their own.
+ */
+#include "backends/redis/redis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NAME "n"
+#define TOKEN 77
+/* The server's clock at a first look, in ms, and at the one after it. */
+#define LOOK 1700000000000
+#define NEXT_LOOK (LOOK + 40000)
+
+static hf__time clock_ns;
+static unsigned bells;
+
+static hf__time test_now(void)
+{
+    return ++clock_ns;
+}
+
+static void *test_take(hf_client *client, size_t size)
+{
+    (void)client;
+    return calloc(1, size);
+}
+
+static void test_give(hf_client *client, void *p)
+{
+    (void)client;
+    free(p);
+}
+
+static void test_done(hf_client *client, struct hf__req *req)
+{
+    (void)client;
+    (void)req;
+}
+
+static void test_bell(hf_client *client, struct hf__remote *remote)
+{
+    (void)client;
+    (void)remote;
+    bells++;
+}
+
+static const struct hf__core core = {.now = test_now,
+                                     .alloc = test_take,
+                                     .free = test_give,
+                                     .done = test_done,
+                                     .bell = test_bell};
+
+/* A line to the semaphore, and its question, which is sent. */
+struct line {
+    struct hf__remote remote;
+    struct hf__req ask;
+    struct rd_flight flight;
+};
+
+static void ask(struct redis *r, struct line *l, uint64_t hold_id)
+{
+    struct rd_link *link;
+
+    *l = (struct line){.remote = {.name = NAME,
+                                  .name_len = strlen(NAME),
+                                  .kind = HF_SEMAPHORE,
+                                  .permits = 1,
+                                  .label = ""}};
+    assert_int_equal(hf__rd_attach(r, &l->remote), 0);
+    l->ask = (struct hf__req){.remote = &l->remote,
+                              .op = HF__ATTEMPT,
+                              .hold_id = hold_id,
+                              .sent_at = test_now(),
+                              .lease_ms = 30000,
+                              .may_queue = true,
+                              .permits = 1};
+    l->flight = (struct rd_flight){.req = &l->ask,
+                                   .remote = &l->remote,
+                                   .hold_id = hold_id,
+                                   .sent.net.at = l->ask.sent_at,
+                                   .op = HF__ATTEMPT};
+    link = l->remote.impl;
+    link->asked_id = hold_id;
+    link->asking = link->sent = true;
+    link->lease_ms = l->ask.lease_ms & RD_LEASE_MOST;
+}
+
+/* The same once more. */
+static void ask_again(struct line *l)
+{
+    struct rd_link *link = l->remote.impl;
+
+    l->ask.sent_at = l->flight.sent.net.at = test_now();
+    l->ask.result = HF__PENDING;
+    link->asking = true;
+}
+
+static void say(struct redis *r, const char *text)
+{
+    struct rd_node payload = {
+        .type = REDIS_REPLY_STRING, .text = text, .len = strlen(text)};
+    struct rd_node channel = {.next = &payload,
+                              .type = REDIS_REPLY_STRING,
+                              .text = r->wake,
+                              .len = r->wake_len};
+    struct rd_node what = {.next = &channel,
+                           .type = REDIS_REPLY_STRING,
+                           .text = "message",
+                           .len = strlen("message")};
+    struct rd_node message = {.first = &what,
+                              .last = &payload,
+                              .type = REDIS_REPLY_ARRAY,
+                              .number = 3};
+
+    assert_int_equal(hf__rd_pipe_reply(&r->sub, &message, test_now()), 0);
+}
+
+/* "It is yours", to that one, by its look of that time. */
+static void call(struct redis *r, uint64_t hold_id, int64_t look)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "s%llu %d %lld " NAME,
+             (unsigned long long)hold_id, TOKEN, (long long)look);
+    say(r, text);
+}
+
+/* "Not yet", said at that time, and whether it is near: what it came to. */
+static int answer_place(struct redis *r, struct line *l, int64_t look,
+                        int64_t near)
+{
+    int64_t numbers[] = {RD_QUEUED, look * 1000 + 999, 30000, 0, 500, near};
+    enum { N = sizeof(numbers) / sizeof(*numbers) };
+    struct rd_node at[N] = {0};
+    struct rd_node reply = {.first = &at[0],
+                            .last = &at[N - 1],
+                            .type = REDIS_REPLY_ARRAY,
+                            .number = N};
+
+    for (int i = 0; i < N; i++) {
+        at[i].type = REDIS_REPLY_INTEGER;
+        at[i].number = numbers[i];
+        at[i].next = i + 1 < N ? &at[i + 1] : NULL;
+    }
+    bells = 0;
+    assert_int_equal(hf__rd_verb_reply(r, &l->flight, &reply, test_now()), 0);
+    return l->ask.result;
+}
+
+static int answer_queued(struct redis *r, struct line *l, int64_t look)
+{
+    return answer_place(r, l, look, 0);
+}
+
+static struct redis *make(void)
+{
+    struct redis *r = calloc(1, sizeof(*r));
+
+    assert_non_null(r);
+    r->core = r->chans.table.core = &core;
+    r->op_timeout_ms = 5000;
+    strcpy(r->wake, "holdfast:wake:test");
+    r->wake_len = strlen(r->wake);
+    hf__rd_pipe_init(&r->sub, &core, NULL, &hf__rd_sub, r,
+                     sizeof(struct rd_sent));
+    r->sub.link.state = NET_PAUSING; /* nothing is sent */
+    r->chance = 1;
+    r->chans.live = true;
+    return r;
+}
+
+static void end(struct redis *r, struct line *lines, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        hf__rd_forget(r, &lines[i].ask);
+        hf__rd_detach(r, &lines[i].remote);
+    }
+    hf__rd_sub_fini(r);
+    free(r);
+}
+
+static void test_early_message_is_the_answer(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    ask(r, &line, 1);
+    call(r, 1, LOOK);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__GRANTED);
+    assert_int_equal(line.ask.token, TOKEN);
+    end(r, &line, 1);
+}
+
+/* The connection for commands is another one when the answer comes: who knows
+ * which server's. It is asked again. */
+static void test_early_message_of_an_earlier_pair(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    ask(r, &line, 1);
+    call(r, 1, LOOK);
+    hf__rd_pair_end(r);
+    r->chans.live = true;
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    assert_int_equal(bells, 1);
+    end(r, &line, 1);
+}
+
+/* More than are kept: whoever asks may have missed one, and looks again. */
+static void test_early_messages_of_many(void **state)
+{
+    enum { MANY = RD_EARLY + 8 };
+    static struct line line[MANY];
+    struct redis *r = make();
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++)
+        ask(r, &line[i], i + 1);
+    for (uint64_t i = 0; i < MANY; i++)
+        call(r, i + 1, LOOK);
+    for (int i = 0; i < MANY; i++) {
+        bool is_forgotten = i < MANY - RD_EARLY;
+
+        assert_int_equal(answer_queued(r, &line[i], LOOK),
+                         is_forgotten ? HF__QUEUED : HF__GRANTED);
+        assert_int_equal(bells, is_forgotten);
+    }
+    end(r, line, MANY);
+}
+
+/* Who asks after that has missed nothing. */
+static void test_early_messages_are_nothing_to_later_questions(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
+        call(r, 100 + i, LOOK);
+    ask(r, &line, 1);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    assert_int_equal(bells, 0);
+    end(r, &line, 1);
+}
+
+/* Nor is it lost that those had to make room whose questions were answered. */
+static void test_early_messages_go_with_their_answers(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    for (uint64_t i = 0; i < RD_EARLY; i++)
+        call(r, 100 + i, LOOK);
+    r->cmd.sents.head += 2; /* answers have come since */
+    ask(r, &line, 1);
+    call(r, 99, LOOK);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    assert_int_equal(bells, 0);
+    end(r, &line, 1);
+}
+
+/* Not a byte behind the end is read, whatever is said. */
+static void test_message_ends_where_it_ends(void **state)
+{
+    static const char *const texts[] = {
+        "", "s", "s1", "s1 ", "s1 7", "s1 7 8", "s1 7 8 ", "p", "00"};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    assert_ptr_not_equal(at, MAP_FAILED);
+    assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
+    ask(r, &line, 1);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        char *text = at + page - strlen(texts[i]) - 1;
+
+        say(r, strcpy(text, texts[i]));
+    }
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
+    munmap(at, 2 * page);
+    end(r, &line, 1);
+}
+
+/* ---- which look a message belongs to ------------------------------------ */
+
+static void first_look(struct redis *r, struct line *line)
+{
+    ask(r, line, 1);
+    assert_int_equal(answer_queued(r, line, LOOK), HF__QUEUED);
+    bells = 0;
+}
+
+static void test_message_completes_the_look(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    call(r, 1, LOOK);
+    assert_int_equal(bells, 1);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__GRANTED);
+    assert_int_equal(line.ask.token, TOKEN);
+    end(r, &line, 1);
+}
+
+/* It was handed over, and is over: a later look says that another one has it.
+ * The message of then comes when that look is answered. */
+static void test_message_of_an_earlier_look_is_none(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
+    call(r, 1, LOOK);
+    assert_int_equal(bells, 1);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__LATER);
+    end(r, &line, 1);
+}
+
+/* The same, and the message comes before the answer. */
+static void test_earlier_message_before_the_answer(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    call(r, 1, LOOK);
+    assert_int_equal(bells, 0);
+    assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
+    assert_int_equal(bells, 1);
+    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__LATER);
+    end(r, &line, 1);
+}
+
+/* The message before the answer of its own look, that is not the first. */
+static void test_message_before_the_answer_of_its_look(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    call(r, 1, NEXT_LOOK);
+    assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__GRANTED);
+    assert_int_equal(line.ask.token, TOKEN);
+    end(r, &line, 1);
+}
+
+/* The look was answered by a grant. */
+static void test_message_that_was_not_needed_takes_no_room(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    first_look(r, &line);
+    ask_again(&line);
+    call(r, 1, NEXT_LOOK);
+    hf__rd_wait_end(r, &line.remote, test_now());
+    for (int i = 0; i < RD_EARLY; i++)
+        assert_int_equal(r->chans.early[i].hold_id, 0);
+    end(r, &line, 1);
+}
+
+/* ---- when to look again ---------------------------------------------------
+ */
+
+/* The longest of many, in ms. */
+static int64_t looks_within(int64_t near)
+{
+    struct redis *r = make();
+    struct line line;
+    hf__time most = 0;
+
+    first_look(r, &line);
+    for (int i = 0; i < 50; i++) {
+        ask_again(&line);
+        assert_int_equal(answer_place(r, &line, LOOK + i, near), HF__QUEUED);
+        if (line.ask.look_at - clock_ns > most)
+            most = line.ask.look_at - clock_ns;
+    }
+    end(r, &line, 1);
+    return most / HF__MS;
+}
+
+static void test_first_and_last_look_often(void **state)
+{
+    (void)state;
+    assert_in_range(looks_within(1), 1500, 1900);
+    assert_in_range(looks_within(2), 1500, 1900);
+    assert_in_range(looks_within(0), 10000, 50000);
+}
+
+/* ---- who hears nothing ----------------------------------------------------
+ */
+
+/* As long as the connection for messages is not there, whatever keeps it. */
+static void test_deaf_one_looks_often(void **state)
+{
+    struct redis *r = make();
+    struct line line;
+
+    (void)state;
+    r->chans.live = false;
+    first_look(r, &line);
+    for (int i = 0; i < 20; i++) {
+        assert_in_range(line.ask.look_at - clock_ns, 1, 1500 * HF__MS);
+        ask_again(&line);
+        assert_int_equal(answer_queued(r, &line, LOOK + i), HF__QUEUED);
+    }
+    end(r, &line, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_early_message_is_the_answer),
+        cmocka_unit_test(test_early_message_of_an_earlier_pair),
+        cmocka_unit_test(test_early_messages_of_many),
+        cmocka_unit_test(test_early_messages_are_nothing_to_later_questions),
+        cmocka_unit_test(test_early_messages_go_with_their_answers),
+        cmocka_unit_test(test_message_ends_where_it_ends),
+        cmocka_unit_test(test_message_completes_the_look),
+        cmocka_unit_test(test_message_of_an_earlier_look_is_none),
+        cmocka_unit_test(test_earlier_message_before_the_answer),
+        cmocka_unit_test(test_message_before_the_answer_of_its_look),
+        cmocka_unit_test(test_message_that_was_not_needed_takes_no_room),
+        cmocka_unit_test(test_first_and_last_look_often),
+        cmocka_unit_test(test_deaf_one_looks_often),
+    };
+
+    return cmocka_run_group_tests_name("early", tests, NULL, NULL);
+}

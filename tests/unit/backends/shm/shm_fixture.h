@@ -1,0 +1,317 @@
+/*
+ * What the tests of shared memory stand on: a file of their own, clients and
+ * locks there, processes that hold one, threads that wait for one; and time, of
+ * which what was waited for a processor is not counted.
+ */
+#ifndef SHM_FIXTURE_H
+#define SHM_FIXTURE_H
+
+#include "../../../lib/cpu_wait.h"
+#include "../../../lib/sanitized.h"
+#include "../../../lib/shm_dir.h"
+#include "../../../lib/wait.h"
+#include "backends/shm/layout.h"
+
+#include <fcntl.h>
+#include <holdfast.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define OK(call) assert_int_equal(call, 0)
+
+/* Within which a death is noticed; instrumented code is not held to the bound
+ * of the contract. */
+#define DEATH_MS (SANITIZED ? 2000 : 100)
+
+struct place {
+    char dir[64], file[80], url[128];
+};
+
+static inline int place_make(void **state)
+{
+    struct place *p = calloc(1, sizeof(*p));
+
+    if (!p || !shm_dir_make(p->dir, sizeof(p->dir), "test_shm")) {
+        free(p);
+        return -1;
+    }
+    snprintf(p->file, sizeof(p->file), "%s/locks", p->dir);
+    snprintf(p->url, sizeof(p->url), "shm://%s", p->dir);
+    *state = p;
+    return 0;
+}
+
+static inline int place_remove(void **state)
+{
+    struct place *p = *state;
+
+    unlink(p->file);
+    if (rmdir(p->dir))
+        unlink(p->dir);
+    free(p);
+    return 0;
+}
+
+static inline struct shm_file *map(const struct place *p)
+{
+    int fd = open(p->file, O_RDWR | O_CLOEXEC);
+    struct shm_file *f =
+        mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    close(fd);
+    assert_true(f != MAP_FAILED);
+    return f;
+}
+
+static inline int64_t now_ms(void)
+{
+    return wait_now() / 1000000;
+}
+
+static inline void nap_ms(long ms)
+{
+    poll(NULL, 0, (int)ms);
+}
+
+static inline hf_client *open_client(const char *url)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client;
+
+    if (hf_open(url, NULL, &client, &err))
+        fail_msg("%s: %s", url, err.text);
+    return client;
+}
+
+static inline hf_lock *make_lock_of(hf_client *client, const char *name,
+                                    const hf_lock_options *opt)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock;
+
+    if (hf_lock_new(client, name, HF_CSTRING, opt, &lock, &err))
+        fail_msg("%s: %s", name, err.text);
+    return lock;
+}
+
+/* A mutex. */
+static inline hf_lock *make_lock(hf_client *client, const char *name, bool fair)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+
+    opt.fairness = fair ? HF_FAIR : HF_UNFAIR;
+    return make_lock_of(client, name, &opt);
+}
+
+static inline uint64_t token_once(const char *url, const char *name)
+{
+    hf_client *client = open_client(url);
+    hf_lock *lock = make_lock(client, name, true);
+    uint64_t token = 0;
+
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    assert_int_equal(hf_lock_token(lock, &token), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_lock_free(lock), 0);
+    assert_int_equal(hf_close(client), 0);
+    return token;
+}
+
+static inline void assert_refused(const char *url, int code, const char *text)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf_client *client;
+
+    assert_int_equal(hf_open(url, NULL, &client, &err), code);
+    assert_null(client);
+    if (!strstr(err.text, text))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+}
+
+/* Opens it once, so that there is a good file. */
+static inline void make_file(const struct place *p)
+{
+    hf_close(open_client(p->url));
+}
+
+static inline void wait_for_ever(void)
+{
+    for (;;)
+        pause();
+}
+
+/* A process that takes the mutex x and does as it is told. */
+static inline pid_t child_with_lock(const char *url, bool fair,
+                                    int64_t lease_ms, void (*then)(void))
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    int fds[2];
+    char byte;
+    pid_t pid;
+
+    OK(pipe(fds));
+    pid = fork();
+    if (!pid) {
+        hf_client *client = open_client(url);
+
+        opt.lease_ms = lease_ms;
+        if (hf_lock_acquire(make_lock(client, "x", fair), &opt, NULL) ||
+            write(fds[1], "", 1) != 1)
+            _exit(1);
+        then();
+        _exit(0);
+    }
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    close(fds[0]);
+    close(fds[1]);
+    return pid;
+}
+
+/* What is no fault of ours: waiting for a processor, of a thread or a process
+ * and of anybody on the machine. */
+struct lateness {
+    int64_t own, all;
+};
+
+static inline struct lateness lateness_of_thread(void)
+{
+    return (struct lateness){cpu_wait_of_thread(), wait_stalled()};
+}
+
+static inline struct lateness lateness_since(struct lateness then,
+                                             struct lateness now)
+{
+    return (struct lateness){now.own - then.own, now.all - then.all};
+}
+
+static inline int64_t late_ms(struct lateness l)
+{
+    return (l.own > l.all ? l.own : l.all) / 1000000;
+}
+
+/* A thread that takes a lock once. */
+struct waiter {
+    pthread_t thread;
+    hf_lock *lock;
+    int64_t granted_at;   /* atomic, ms; 0: not yet */
+    struct lateness late; /* of the call */
+    int rc;
+};
+
+static inline void *waiter_main(void *arg)
+{
+    struct waiter *w = arg;
+    struct lateness before = lateness_of_thread();
+
+    w->rc = hf_lock_timed(w->lock, 20000, NULL);
+    __atomic_store_n(&w->granted_at, now_ms(), __ATOMIC_RELEASE);
+    w->late = lateness_since(before, lateness_of_thread());
+    if (!w->rc)
+        w->rc = hf_lock_release(w->lock, NULL);
+    return NULL;
+}
+
+static inline void waiter_start(struct waiter *w, hf_lock *lock)
+{
+    *w = (struct waiter){.lock = lock};
+    OK(pthread_create(&w->thread, NULL, waiter_main, w));
+}
+
+static inline bool waiter_has_it(struct waiter *w)
+{
+    return __atomic_load_n(&w->granted_at, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* They have had it, so long after that time. One may have been waiting for
+ * another to tell it, so that none counts what any waited for a processor. */
+static inline void waiters_end(struct waiter *w, int len, int64_t since,
+                               int64_t least, int64_t most)
+{
+    struct lateness late = {0, 0};
+
+    for (int i = 0; i < len; i++) {
+        pthread_join(w[i].thread, NULL);
+        late.own += w[i].late.own;
+        late.all = w[i].late.all > late.all ? w[i].late.all : late.all;
+    }
+    most += late_ms(late);
+    for (int i = 0; i < len; i++) {
+        OK(w[i].rc);
+        assert_in_range(w[i].granted_at - since, least, most);
+        OK(hf_lock_free(w[i].lock));
+    }
+}
+
+static inline void waiter_end(struct waiter *w, int64_t since, int64_t least,
+                              int64_t most)
+{
+    waiters_end(w, 1, since, least, most);
+}
+
+/* This thread has it soon. */
+static inline void takes_it_soon(hf_lock *lock, const hf_acquire_options *opt)
+{
+    struct lateness before = lateness_of_thread();
+    int64_t since = now_ms();
+
+    OK(hf_lock_acquire(lock, opt, NULL));
+    assert_in_range(now_ms() - since, 0,
+                    DEATH_MS +
+                        late_ms(lateness_since(before, lateness_of_thread())));
+}
+
+/* How many wait for x. */
+static inline size_t waiters(hf_client *client)
+{
+    hf_info *info;
+    size_t n;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    n = info->waiters_len;
+    hf_info_free(info);
+    return n;
+}
+
+struct async {
+    int calls, result;
+};
+
+static inline void on_done(void *arg, hf_lock *lock, int result)
+{
+    struct async *a = arg;
+
+    (void)lock;
+    a->calls++;
+    a->result = result;
+}
+
+/* How long it took, but for waiting for a processor. */
+static inline int64_t dispatch_until(hf_client *client, struct async *a,
+                                     int calls)
+{
+    struct pollfd poll_fd = {hf_client_fd(client), POLLIN, 0};
+    struct lateness before = {cpu_wait_of(getpid()), wait_stalled()}, after;
+    int64_t start = now_ms(), took;
+
+    while (a->calls < calls && now_ms() - start < 5000) {
+        poll(&poll_fd, 1, 100);
+        hf_client_dispatch(client);
+    }
+    after = (struct lateness){cpu_wait_of(getpid()), wait_stalled()};
+    took = now_ms() - start - late_ms(lateness_since(before, after));
+    return took > 0 ? took : 0;
+}
+
+#endif

@@ -1,0 +1,455 @@
+/*
+ * What is asked about the children beside an entry: the whole backend, above a
+ * fake of the library whose answers the test gives. There is a stranger of
+ * ZooKeeper's own recipe, which counts if it is ephemeral: what becomes of a
+ * lock if that is not told, is refused, was told before a new entry was made,
+ * or if there is no memory for it.
+ */
+#include "backends/zookeeper/zookeeper.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NODE "/n"
+#define STRANGER "x-5-0000000000"
+
+enum what { CREATE, MULTI, EXISTS, LIST };
+enum { CALLS_MAX = 32, GOES_ON = 99 };
+
+struct call {
+    enum what what;
+    char path[200];
+    void (*done)(void);
+    const void *data;
+    zoo_op_result_t *results; /* MULTI */
+};
+
+static struct {
+    struct zk z;
+    struct hf__remote remote;
+    struct hf__req req;
+    struct call calls[CALLS_MAX]; /* in the order of sending */
+    size_t len;
+    char mine[100]; /* our own entry */
+    long blocks;    /* of memory */
+    bool no_memory;
+    int result; /* of the attempt */
+} fake;
+
+/* ---- the core --------------------------------------------------------------
+ */
+
+static void *take(hf_client *c, size_t size)
+{
+    (void)c;
+    if (fake.no_memory)
+        return NULL;
+    fake.blocks++;
+    return calloc(1, size);
+}
+
+static void give(hf_client *c, void *p)
+{
+    (void)c;
+    fake.blocks -= p != NULL;
+    free(p);
+}
+
+static hf__time now(void)
+{
+    return 1;
+}
+
+static void over(hf_client *c, struct hf__req *req)
+{
+    (void)c;
+    fake.result = req->result;
+}
+
+static int why(hf_client *c, int code, const char *fmt, ...)
+{
+    (void)c;
+    (void)fmt;
+    return code;
+}
+
+static void say(hf_client *c, const char *fmt, ...)
+{
+    (void)c;
+    (void)fmt;
+}
+
+static void due(hf_client *c, hf__time at)
+{
+    (void)c;
+    (void)at;
+}
+
+static const struct hf__core core = {.alloc = take,
+                                     .free = give,
+                                     .now = now,
+                                     .done = over,
+                                     .why = why,
+                                     .lasts = why,
+                                     .log = say,
+                                     .due = due};
+
+/* ---- the library -----------------------------------------------------------
+ */
+
+#define FAKE __attribute__((visibility("default"))) int
+
+static int sent(enum what what, const char *path, void (*done)(void),
+                const void *data)
+{
+    struct call *call = &fake.calls[fake.len];
+
+    assert_true(fake.len++ < CALLS_MAX);
+    *call = (struct call){.what = what, .done = done, .data = data};
+    snprintf(call->path, sizeof(call->path), "%s", path);
+    return ZOK;
+}
+
+FAKE zoo_state(zhandle_t *zh)
+{
+    (void)zh;
+    return ZOO_CONNECTED_STATE;
+}
+
+FAKE zoo_acreate2(zhandle_t *zh, const char *path, const char *value, int len,
+                  const struct ACL_vector *acl, int mode,
+                  string_stat_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)value;
+    (void)len;
+    (void)acl;
+    (void)mode;
+    return sent(CREATE, path, (void (*)(void))done, data);
+}
+
+FAKE zoo_aexists(zhandle_t *zh, const char *path, int watch,
+                 stat_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)watch;
+    return sent(EXISTS, path, (void (*)(void))done, data);
+}
+
+FAKE zoo_aget_children(zhandle_t *zh, const char *path, int watch,
+                       strings_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)watch;
+    return sent(LIST, path, (void (*)(void))done, data);
+}
+
+FAKE zoo_amulti(zhandle_t *zh, int len, const zoo_op_t *ops,
+                zoo_op_result_t *results, void_completion_t done,
+                const void *data)
+{
+    const char *path =
+        ops[len - 1].type == ZOO_CREATE_OP ? ops[len - 1].create_op.path : "";
+
+    (void)zh;
+    sent(MULTI, path, (void (*)(void))done, data);
+    fake.calls[fake.len - 1].results = results;
+    return ZOK;
+}
+
+/* Those below are not answered. */
+FAKE zoo_adelete(zhandle_t *zh, const char *path, int version,
+                 void_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)path;
+    (void)version;
+    (void)done;
+    (void)data;
+    return ZOK;
+}
+
+FAKE zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *arg,
+               data_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)path;
+    (void)watcher;
+    (void)arg;
+    (void)done;
+    (void)data;
+    return ZOK;
+}
+
+FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
+                        void *arg, strings_completion_t done, const void *data)
+{
+    (void)zh;
+    (void)path;
+    (void)watcher;
+    (void)arg;
+    (void)done;
+    (void)data;
+    return ZOK;
+}
+
+/* ---- its answers -----------------------------------------------------------
+ */
+
+static struct call next_call(enum what what)
+{
+    struct call call = fake.calls[0];
+
+    assert_true(fake.len > 0);
+    assert_int_equal(call.what, what);
+    memmove(fake.calls, fake.calls + 1, --fake.len * sizeof(call));
+    return call;
+}
+
+static void answer_create(void)
+{
+    struct call call = next_call(CREATE);
+    struct Stat stat = {.czxid = 9};
+    char path[220];
+
+    snprintf(path, sizeof(path), "%s0000000003", call.path);
+    snprintf(fake.mine, sizeof(fake.mine), "%s", strrchr(path, '/') + 1);
+    ((string_stat_completion_t)call.done)(ZOK, path, &stat, call.data);
+}
+
+static void answer_pair(void)
+{
+    struct call call = next_call(MULTI);
+
+    snprintf(fake.mine, sizeof(fake.mine), "%s", strrchr(call.path, '/') + 1);
+    ((void_completion_t)call.done)(ZOK, call.data);
+}
+
+static void answer_exists(int rc, const char *name, int64_t czxid,
+                          int64_t owner)
+{
+    struct call call = next_call(EXISTS);
+    struct Stat stat = {.czxid = czxid, .ephemeralOwner = owner};
+
+    assert_string_equal(strrchr(call.path, '/') + 1, name);
+    ((stat_completion_t)call.done)(rc, &stat, call.data);
+}
+
+static void answer_list(const char *first, const char *second)
+{
+    char *names[2] = {(char *)first, (char *)second};
+    struct String_vector children = {.count = second ? 2 : 1, .data = names};
+    struct call call = next_call(LIST);
+
+    ((strings_completion_t)call.done)(ZOK, &children, call.data);
+}
+
+static void both_are_listed(void)
+{
+    answer_list(STRANGER, fake.mine);
+}
+
+/* ---- cases -----------------------------------------------------------------
+ */
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&fake, 0, sizeof(fake));
+    fake.z.core = fake.z.watches.core = &core;
+    fake.z.zh = (zhandle_t *)&fake; /* the fake does not look at it */
+    fake.z.up = true;
+    fake.z.session_id = 8;
+    fake.z.timeout_ms = 30000;
+    fake.z.root = "";
+    fake.remote = (struct hf__remote){.name = "n",
+                                      .name_len = 1,
+                                      .kind = HF_MUTEX,
+                                      .mode = HF_WRITE,
+                                      .fair = true,
+                                      .label = ""};
+    return hf__zk_attach(&fake.z, &fake.remote);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    hf__zk_detach(&fake.z, &fake.remote);
+    fake.z.closing = true;
+    hf__table_fini(&fake.z.watches);
+    hf__zk_ears_fini(&fake.z);
+    hf__zk_nodes_fini(&fake.z);
+    hf__zk_calls_fini(&fake.z);
+    return fake.blocks ? -1 : 0;
+}
+
+static void ask(void)
+{
+    fake.result = GOES_ON;
+    fake.req = (struct hf__req){.remote = &fake.remote,
+                                .hold_id = 1,
+                                .op = HF__ATTEMPT,
+                                .lease_ms = 30000};
+    fake.remote.ask = &fake.req;
+    assert_int_equal(hf__zk_attempt(&fake.z, &fake.req), HF__PENDING);
+}
+
+/* Up to the question about the stranger. */
+static void enter(void)
+{
+    ask();
+    answer_create();
+    both_are_listed();
+    assert_int_equal(fake.result, GOES_ON);
+}
+
+static void test_ephemeral_one_has_the_lock(void **state)
+{
+    (void)state;
+    enter();
+    answer_exists(ZOK, STRANGER, 7, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
+}
+
+static void test_one_that_lasts_does_not_count(void **state)
+{
+    (void)state;
+    enter();
+    answer_exists(ZOK, STRANGER, 7, 0);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__GRANTED);
+}
+
+static void test_without_memory_nothing_is_granted(void **state)
+{
+    (void)state;
+    enter();
+    answer_exists(ZOK, STRANGER, 7, 5);
+    fake.no_memory = true;
+    both_are_listed();
+    assert_int_equal(fake.result, HF_ENOMEM);
+}
+
+static void test_without_memory_no_unfair_one_is_granted(void **state)
+{
+    (void)state;
+    fake.remote.fair = false;
+    hf__zk_detach(&fake.z, &fake.remote);
+    assert_int_equal(hf__zk_attach(&fake.z, &fake.remote), 0);
+    ask();
+    answer_pair();
+    answer_exists(ZOK, fake.mine, 9, 8);
+    both_are_listed();
+    answer_exists(ZOK, STRANGER, 7, 5);
+    fake.no_memory = true;
+    both_are_listed();
+    assert_int_equal(fake.result, HF_ENOMEM);
+}
+
+/* The list was answered all the same. */
+static void test_question_that_is_lost_is_asked_again(void **state)
+{
+    long blocks;
+
+    (void)state;
+    enter();
+    blocks = fake.blocks;
+    for (int i = 0; i < 10; i++) {
+        answer_exists(ZCONNECTIONLOSS, STRANGER, 0, 0);
+        both_are_listed();
+        assert_int_equal(fake.result, GOES_ON);
+        assert_int_equal(fake.blocks, blocks);
+    }
+    answer_exists(ZOK, STRANGER, 7, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
+}
+
+/* Asked again, the server would refuse again, at once and for ever. */
+static void test_question_that_is_refused_ends_the_attempt(void **state)
+{
+    (void)state;
+    enter();
+    answer_exists(ZNOAUTH, STRANGER, 0, 0);
+    both_are_listed();
+    assert_int_equal(fake.result, HF_EAUTH);
+    assert_int_equal(fake.len, 0);
+}
+
+/* Our entry has gone with all the others, and the sequence began anew. */
+static void test_new_entry_asks_anew(void **state)
+{
+    (void)state;
+    enter();
+    answer_exists(ZNONODE, STRANGER, 0, 0);
+    answer_list(STRANGER, NULL);
+    answer_create();
+    both_are_listed();
+    assert_int_equal(fake.result, GOES_ON);
+    answer_exists(ZOK, STRANGER, 17, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
+}
+
+/* As above, but the answer comes when the new entry is made already. */
+static void test_answer_of_the_time_before_is_not_used(void **state)
+{
+    struct call early;
+
+    (void)state;
+    enter();
+    early = next_call(EXISTS);
+    answer_list(STRANGER, NULL);
+    ((stat_completion_t)early.done)(ZNONODE, NULL, early.data);
+    answer_create();
+    both_are_listed();
+    assert_int_equal(fake.result, GOES_ON);
+    answer_exists(ZOK, STRANGER, 17, 5);
+    both_are_listed();
+    assert_int_equal(fake.result, HF__BUSY);
+}
+
+/* A name that was free may be an ephemeral child's the next time. */
+static void test_one_that_had_gone_is_not_remembered(void **state)
+{
+    const struct zk_line *line = fake.remote.impl;
+    char other[] = "x-6-0000000001";
+
+    (void)state;
+    enter();
+    answer_exists(ZNONODE, STRANGER, 0, 0);
+    {
+        char *names[] = {(char[]){STRANGER}, other, fake.mine};
+        struct String_vector children = {.count = 3, .data = names};
+        struct call call = next_call(LIST);
+
+        ((strings_completion_t)call.done)(ZOK, &children, call.data);
+    }
+    assert_int_equal(fake.result, HF__GRANTED);
+    assert_true(line->strangers == 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        T(test_ephemeral_one_has_the_lock),
+        T(test_one_that_lasts_does_not_count),
+        T(test_without_memory_nothing_is_granted),
+        T(test_without_memory_no_unfair_one_is_granted),
+        T(test_question_that_is_lost_is_asked_again),
+        T(test_question_that_is_refused_ends_the_attempt),
+        T(test_new_entry_asks_anew),
+        T(test_answer_of_the_time_before_is_not_used),
+        T(test_one_that_had_gone_is_not_remembered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/*
+ * For how long a session of ZooKeeper's is taken to live, against a model of
+ * the servers: a follower hears of us, and tells the leader twice a tick. The
+ * leader ends the session a timeout after it was told last. Whenever a write is
+ * acknowledged the two may be cut off from each other: what we rely on then
+ * must not outlast what the leader knows.
+ */
+#include "backends/zookeeper/zookeeper.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TURNS = 2000, REQUESTS = 60 };
+
+static struct {
+    uint64_t seed;
+    hf__time now;
+    int timeout_ms;
+} model;
+
+static hf__time now(void)
+{
+    return model.now;
+}
+
+static void due(hf_client *c, hf__time at)
+{
+    (void)c;
+    (void)at;
+}
+
+static const struct hf__core core = {.now = now, .due = due};
+
+/* ---- what session_proof.c calls
+ * --------------------------------------------------- */
+
+int zoo_recv_timeout(zhandle_t *zh)
+{
+    (void)zh;
+    return model.timeout_ms;
+}
+
+void zoo_check_op_init(zoo_op_t *op, const char *path, int version)
+{
+    (void)op;
+    (void)path;
+    (void)version;
+}
+
+int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+{
+    (void)z;
+    (void)path;
+    (void)done;
+    (void)owner;
+    return 0;
+}
+
+int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
+                 void *owner)
+{
+    (void)z;
+    (void)len;
+    (void)op;
+    (void)done;
+    (void)owner;
+    return 0;
+}
+
+/* ---- the servers --------------------------------------------------------- */
+
+static hf__time chance(hf__time below)
+{
+    model.seed = model.seed * 6364136223846793005u + 1442695040888963407u;
+    return (hf__time)((model.seed >> 16) % (uint64_t)below);
+}
+
+/* When the leader was told last, if the follower heard of us at those times;
+ * its pings come at `phase' and every half tick from then on. */
+static hf__time told(const hf__time *heard, int len, hf__time phase,
+                     hf__time half_tick)
+{
+    hf__time sent = heard[len - 1], last = heard[0]; /* it opened the session */
+
+    for (int i = 0; i < len; i++) {
+        hf__time pings = (heard[i] - phase + half_tick - 1) / half_tick;
+        hf__time at = phase + pings * half_tick;
+
+        if (at <= sent && at > last)
+            last = at;
+    }
+    return last;
+}
+
+/* How often we rely on the session for longer than it lives. */
+static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
+{
+    hf__time heard[REQUESTS], half = tick_ms * HF__MS / 2;
+    struct zk z = {.core = &core, .tick_ms = said_ms};
+    hf__time phase;
+    int wrong = 0;
+
+    model.timeout_ms = (int)timeout_ms;
+    model.now += 1000000 * HF__MS;
+    z.connect_at = heard[0] = model.now;
+    phase = model.now - chance(half);
+    hf__zk_life_begin(&z);
+    for (int i = 1; i < REQUESTS; i++) {
+        bool is_write = chance(2) == 0;
+
+        model.now += 1 + chance(timeout_ms * HF__MS / 4);
+        heard[i] = model.now;
+        hf__zk_session_heard(&z, model.now, is_write);
+        wrong += is_write && z.good_until > told(heard, i + 1, phase, half) +
+                                                timeout_ms * HF__MS;
+    }
+    return wrong;
+}
+
+/* A server grants no less, unless it was told to. */
+static void test_life_of_two_ticks_or_more(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TURNS; i++) {
+        uint32_t tick = 2 + (uint32_t)chance(3000);
+
+        assert_int_equal(mistakes(2 * tick + (uint32_t)chance(60000), tick, 0),
+                         0);
+        assert_int_equal(mistakes(2 * tick, tick, 0), 0);
+        assert_int_equal(mistakes(2 * tick, tick, tick), 0);
+    }
+}
+
+/* minSessionTimeout was lowered: the tick has to be said. */
+static void test_life_of_less_than_two_ticks(void **state)
+{
+    int without = 0;
+
+    (void)state;
+    for (int i = 0; i < TURNS; i++) {
+        uint32_t tick = 10 + (uint32_t)chance(3000);
+        uint32_t timeout = tick + (uint32_t)chance(tick);
+
+        assert_int_equal(mistakes(timeout, tick, tick), 0);
+        without += mistakes(timeout, tick, 0);
+    }
+    assert_true(without > 0); /* the model sees what is wrong */
+}
+
+/* One that is said too small changes nothing. */
+static void test_life_with_a_tick_that_is_too_small(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TURNS; i++)
+        assert_int_equal(mistakes(4000, 2000, 1), 0);
+}
+
+/* Longer than a session there is no tick for which anything could be held. */
+static void test_life_needs_a_tick(void **state)
+{
+    struct zk z = {.core = &core, .tick_ms = 2000};
+
+    (void)state;
+    model.timeout_ms = 2000;
+    hf__zk_life_begin(&z);
+    assert_true(hf__zk_life_fits(&z));
+    model.timeout_ms = 1999;
+    hf__zk_life_begin(&z);
+    assert_false(hf__zk_life_fits(&z));
+    z.tick_ms = 0;
+    assert_true(hf__zk_life_fits(&z));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_life_of_two_ticks_or_more),
+        cmocka_unit_test(test_life_of_less_than_two_ticks),
+        cmocka_unit_test(test_life_with_a_tick_that_is_too_small),
+        cmocka_unit_test(test_life_needs_a_tick),
+    };
+
+    return cmocka_run_group_tests_name("zk-life", tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* Reasons of a loss that a backend of our own brings about: what is said of an
+ * earlier one stays the same, whatever happens later. */
+#include "../server_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TTL_MS = 200 };
+
+static void trouble(hf_client *c, const char *text)
+{
+    hf__mutex_lock(&c->mu);
+    server.core->trouble(c, text);
+    hf__mutex_unlock(&c->mu);
+}
+
+/* A lock of its own name that is held: granted at once, and no renewal is
+ * answered. */
+static hf_lock *held(hf_client *c, const char *name, int64_t ttl_ms)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.ttl_ms = ttl_ms;
+    assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
+    server.at_once = true;
+    server.answer = HF__GRANTED;
+    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    return lock;
+}
+
+static void loses(hf_lock *lock, hf_error *err)
+{
+    assert_true(WAIT_FOR(hf_lock_check(lock) == HF_ELOST));
+    assert_int_equal(hf_lock_explain(lock, err), HF_ELOST);
+}
+
+static void free_lost(hf_lock *lock, const char *text)
+{
+    hf_error err = HF_ERROR_INIT;
+
+    assert_int_equal(hf_lock_release(lock, &err), HF_ELOST);
+    assert_string_equal(err.text, text);
+    assert_int_equal(hf_lock_free(lock), 0);
+}
+
+static void end(hf_client *c)
+{
+    let_answer(c, 1000, HF_EUNKNOWN); /* to renewals */
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void says(const hf_error *err, const char *words)
+{
+    if (!strstr(err->text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err->text, words);
+}
+
+/* Those who lost theirs in one outage, and in another; the error may change
+ * meanwhile. */
+static void test_reason_of_each_outage(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error one = HF_ERROR_INIT, two = HF_ERROR_INIT, three = HF_ERROR_INIT;
+    hf_lock *a, *b, *d;
+
+    (void)state;
+    trouble(c, "here: broken pipe");
+    trouble(c, "here: refused");
+    a = held(c, "a", TTL_MS);
+    loses(a, &one);
+    says(&one, "the server could not be used since ");
+    says(&one, "here: refused");
+    trouble(c, "here: timed out");
+    b = held(c, "b", TTL_MS);
+    loses(b, &two);
+    says(&two, "here: timed out");
+    trouble(c, NULL);
+    trouble(c, "there: gone");
+    d = held(c, "d", TTL_MS);
+    loses(d, &three);
+    says(&three, "there: gone");
+    trouble(c, NULL);
+    free_lost(a, one.text);
+    free_lost(b, two.text);
+    free_lost(d, three.text);
+    end(c);
+}
+
+/* There is room for a few: it is known that the server was not there, but the
+ * error may be another one of the same outage. */
+static void test_reason_after_many_outages(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;
+    hf_lock *a, *b;
+    char text[32];
+
+    (void)state;
+    trouble(c, "here: refused");
+    a = held(c, "a", TTL_MS);
+    loses(a, &first);
+    for (int i = 0; i < 3 * HF__NOTES; i++) {
+        snprintf(text, sizeof(text), "there: error %d", i);
+        trouble(c, NULL);
+        trouble(c, text);
+    }
+    b = held(c, "b", TTL_MS);
+    loses(b, &last);
+    says(&last, text);
+    assert_int_equal(hf_lock_release(a, &first), HF_ELOST);
+    says(&first, "the hold of \"a\" was lost: ");
+    assert_null(strstr(first.text, "there"));
+    assert_int_equal(hf_lock_free(a), 0);
+    free_lost(b, last.text);
+    end(c);
+}
+
+/* As long as a trouble is not over, no error that nobody was told of takes the
+ * place of others. */
+static void test_reason_of_a_long_outage(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *a;
+    char text[32];
+
+    (void)state;
+    trouble(c, "here: refused");
+    a = held(c, "a", TTL_MS);
+    loses(a, &err);
+    says(&err, "here: refused");
+    for (int i = 0; i < 3 * HF__NOTES; i++) {
+        snprintf(text, sizeof(text), "here: error %d", i);
+        trouble(c, text);
+    }
+    free_lost(a, err.text);
+    end(c);
+}
+
+/* Renewals are answered, with a no. */
+static void test_reason_refused(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *a = held(c, "a", 4000);
+
+    (void)state;
+    hf__mutex_lock(&c->mu);
+    server.core->why(c, HF_EAUTH, "NOPERM this user");
+    hf__mutex_unlock(&c->mu);
+    let_answer(c, 1000, HF_EAUTH);
+    assert_true(WAIT_FOR(hf_lock_explain(a, &err) != 0 || err.text[0]));
+    says(&err, "the server refused to renew it: NOPERM this user");
+    loses(a, &err);
+    says(&err, "the server refused to renew it: NOPERM this user");
+    free_lost(a, err.text);
+    end(c);
+}
+
+/* What has explained a loss is kept, however often renewals are refused, and in
+ * whatever words. */
+static void test_reason_is_not_evicted_by_refusals(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
+    hf_lock *a;
+
+    (void)state;
+    trouble(c, "here: refused");
+    a = held(c, "a", TTL_MS);
+    loses(a, &err);
+    says(&err, "here: refused");
+    trouble(c, NULL);
+    for (int i = 0; i < 3 * HF__NOTES; i++) {
+        memset(word.text, 'x', sizeof(word.text) - 1);
+        hf__note_refusal(c, HF_EAUTH, &word);
+        snprintf(word.text, sizeof(word.text), "test: refusal %d", i);
+        hf__note_refusal(c, HF_EAUTH, &word);
+    }
+    free_lost(a, err.text);
+    end(c);
+}
+
+/* No answer, and the backend does not know why. */
+static void test_reason_unknown(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error err = HF_ERROR_INIT;
+    hf_lock *a = held(c, "a", 1000);
+
+    (void)state;
+    loses(a, &err);
+    if (!strstr(err.text, "answered no renewal before its deadline"))
+        says(&err, "stopped or suspended"); /* a machine that stood still */
+    free_lost(a, err.text);
+    end(c);
+}
+
+static hf__time first_granted; /* client->mu */
+
+/* The first at once, the second when the first is lost. */
+static void grant_in_turn(hf__time now)
+{
+    if (!server.asked || server.asked->op != HF__ATTEMPT ||
+        (first_granted && now < first_granted + TTL_MS * HF__MS))
+        return;
+    first_granted = now;
+    server.answer = HF__GRANTED;
+    answer_one();
+}
+
+/* One is lost while the other is waited for. */
+static void test_reason_is_told_by_acquire_all(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_error err = HF_ERROR_INIT;
+    hf_part part[2] = {{0}, {0}};
+
+    (void)state;
+    opt.max_hold_ms = TTL_MS;
+    assert_int_equal(hf_lock_new(c, "a", 1, &opt, &part[0].lock, NULL), 0);
+    assert_int_equal(hf_lock_new(c, "b", 1, NULL, &part[1].lock, NULL), 0);
+    hf__mutex_lock(&c->mu);
+    first_granted = 0;
+    server.in_advance = grant_in_turn;
+    hf__mutex_unlock(&c->mu);
+    assert_int_equal(hf_lock_acquire_all(part, 2, NULL, &err), HF_ELOST);
+    assert_string_equal(err.text,
+                        "the hold of \"a\" was lost: it had been held for "
+                        "max_hold_ms, and no hold lasts longer");
+    assert_int_equal(server.released, 2);
+    assert_int_equal(hf_lock_free(part[0].lock), 0);
+    assert_int_equal(hf_lock_free(part[1].lock), 0);
+    end(c);
+}
+
+struct renewer {
+    hf_lock *lock;
+    hf_error err;
+    int rc;
+};
+
+static void *renew(void *arg)
+{
+    struct renewer *r = arg;
+
+    r->rc = hf_lock_renew(r->lock, 0, &r->err);
+    return NULL;
+}
+
+static bool is_asked(hf_client *c)
+{
+    bool asked;
+
+    hf__mutex_lock(&c->mu);
+    asked = server.asked != NULL;
+    hf__mutex_unlock(&c->mu);
+    return asked;
+}
+
+/* The server answers a renewal after another thread has released the hold. That
+ * an earlier hold was lost, and why, is no part of it. */
+static void test_reason_is_not_that_of_an_earlier_hold(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct renewer r = {.err = HF_ERROR_INIT};
+    pthread_t t;
+
+    (void)state;
+    opt.flags = HF_OWNER_HANDLE;
+    fixed.lease_ms = TTL_MS;
+    assert_int_equal(hf_lock_new(c, "a", 1, &opt, &r.lock, NULL), 0);
+    server.at_once = true;
+    server.answer = HF__GRANTED;
+    assert_int_equal(hf_lock_acquire(r.lock, &fixed, NULL), 0);
+    loses(r.lock, &r.err);
+    says(&r.err, "its fixed lease of 200 ms ended");
+    assert_int_equal(hf_lock_release(r.lock, NULL), HF_ELOST);
+    assert_int_equal(hf_lock_acquire(r.lock, NULL, NULL), 0);
+    assert_int_equal(pthread_create(&t, NULL, renew, &r), 0);
+    assert_true(WAIT_FOR(is_asked(c)));
+    assert_int_equal(hf_lock_release(r.lock, NULL), 0);
+    let_answer(c, 1, HF_ENOTOWNER);
+    pthread_join(t, NULL);
+    assert_int_equal(r.rc, HF_ELOST);
+    says(&r.err, "the server does not have it any more");
+    assert_int_equal(hf_lock_free(r.lock), 0);
+    end(c);
+}
+
+/* Long names and long errors: the text is cut, and says the most important
+ * first. */
+static void test_reason_of_any_length(void **state)
+{
+    hf_client *c = open_with(NULL);
+    hf_error err = HF_ERROR_INIT;
+    char name[HF_NAME_MAX + 1], text[300];
+    hf_lock *a;
+
+    (void)state;
+    memset(name, 'n', HF_NAME_MAX);
+    name[HF_NAME_MAX] = '\0';
+    memset(text, 't', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    trouble(c, text);
+    a = held(c, name, TTL_MS);
+    loses(a, &err);
+    says(&err, "nnn...\" was lost: ");
+    assert_true(strlen(err.text) < sizeof(err.text));
+    free_lost(a, err.text);
+    end(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reason_of_each_outage),
+        cmocka_unit_test(test_reason_after_many_outages),
+        cmocka_unit_test(test_reason_of_a_long_outage),
+        cmocka_unit_test(test_reason_refused),
+        cmocka_unit_test(test_reason_is_not_evicted_by_refusals),
+        cmocka_unit_test(test_reason_unknown),
+        cmocka_unit_test(test_reason_is_told_by_acquire_all),
+        cmocka_unit_test(test_reason_is_not_that_of_an_earlier_hold),
+        cmocka_unit_test(test_reason_of_any_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

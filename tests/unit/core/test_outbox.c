@@ -1,0 +1,529 @@
+/*
+ * Requests that a backend cannot send now are parked by the core: they go in
+ * the order of asking, none after its time, and who gives up takes his out.
+ */
+#include "../server_fixture.h"
+
+/* ---- a backend that is down, or has little room -------------------------- */
+
+enum { MANY = 8 };
+
+/* client->mu: */
+static unsigned room;   /* requests that are taken; else LATER */
+static bool goes_on;    /* advance() is to say so, */
+static bool gives_back; /* or that nothing of those taken was sent, */
+static int refuses_all; /* or that the server refuses */
+static bool keeps;      /* what is taken is not answered at once */
+static struct hf__req *taken[MANY];
+static struct hf__req was[MANY]; /* then: an answered one may be gone */
+static size_t taken_len;
+static unsigned put_off, abandoned;
+static bool gives_back_late; /* while it is being abandoned */
+
+static int take(struct hf__req *req, int answer)
+{
+    if (!room) {
+        put_off++;
+        return HF__LATER;
+    }
+    room--;
+    assert_in_range(taken_len, 0, MANY - 1);
+    req->sent_at = hf__now();
+    was[taken_len] = *req;
+    taken[taken_len++] = req;
+    return keeps ? HF__PENDING : answer;
+}
+
+static int parked_attempt(void *self, struct hf__req *req)
+{
+    (void)self;
+    return take(req, HF__GRANTED);
+}
+
+static int parked_release(void *self, struct hf__req *req)
+{
+    (void)self;
+    return take(req, HF__DONE);
+}
+
+static int parked_abandon(void *self, struct hf__req *req)
+{
+    (void)self;
+    if (gives_back_late)
+        server.core->unsent(server.client, req->remote->ask);
+    abandoned++;
+    return HF__DONE;
+}
+
+static int parked_query(void *self, struct hf__query *query)
+{
+    (void)self;
+    return take(&query->req, HF__DONE);
+}
+
+static void parked_advance(hf__time now)
+{
+    (void)now;
+    if (gives_back) {
+        while (taken_len)
+            server.core->unsent(server.client, taken[--taken_len]);
+        gives_back = keeps = false;
+    }
+    if (!put_off)
+        return;
+    if (refuses_all) {
+        server.core->why(server.client, refuses_all, "go away");
+        server.core->refuse(server.client, refuses_all);
+    }
+    if (goes_on)
+        server.core->go_on(server.client);
+    goes_on = false;
+    refuses_all = 0;
+}
+
+static hf__time parked_timeout(void)
+{
+    return refuses_all ? 0 : HF__NEVER;
+}
+
+/* ---- the program ----------------------------------------------------------
+ */
+
+struct scene {
+    hf_client *client;
+    hf_lock *locks[3];
+    hf_latch *latch;
+    struct call calls[3], set;
+};
+
+static struct scene *begin(void)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    char name[] = "a";
+
+    assert_non_null(s);
+    backend.attempt = parked_attempt;
+    backend.release = parked_release;
+    backend.abandon = parked_abandon;
+    backend.query = parked_query;
+    goes_on = gives_back = keeps = gives_back_late = false;
+    refuses_all = 0;
+    room = put_off = abandoned = 0;
+    taken_len = 0;
+    s->client = open_with(NULL);
+    hf__mutex_lock(&s->client->mu); /* the keeper looks already */
+    server.in_advance = parked_advance;
+    server.in_timeout = parked_timeout;
+    hf__mutex_unlock(&s->client->mu);
+    opt.flags = HF_OWNER_HANDLE;
+    for (int i = 0; i < 3; i++, name[0]++)
+        assert_int_equal(
+            hf_lock_new(s->client, name, 1, &opt, &s->locks[i], NULL), 0);
+    assert_int_equal(hf_latch_new(s->client, "l", 1, &s->latch, NULL), 0);
+    return s;
+}
+
+static void end(struct scene *s)
+{
+    hf__mutex_lock(&s->client->mu);
+    room = MANY; /* for what is let go */
+    taken_len = 0;
+    hf__mutex_unlock(&s->client->mu);
+    hf_close(s->client);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lock_free(s->locks[i]), 0);
+    assert_int_equal(hf_latch_free(s->latch), 0);
+    free(s);
+}
+
+static void acquire(struct scene *s, int i)
+{
+    assert_int_equal(
+        hf_lock_acquire_async(s->locks[i], NULL, note_lock, &s->calls[i], NULL),
+        0);
+}
+
+static void set_latch(struct scene *s)
+{
+    assert_int_equal(hf_latch_set_async(s->latch, 3, note_latch, &s->set, NULL),
+                     0);
+}
+
+/* a, the latch, b, c */
+static void ask_four(struct scene *s)
+{
+    acquire(s, 0);
+    set_latch(s);
+    acquire(s, 1);
+    acquire(s, 2);
+}
+
+static void lock(struct scene *s)
+{
+    hf__mutex_lock(&s->client->mu);
+}
+
+/* With what the test has told the backend. */
+static void unlock(struct scene *s)
+{
+    server.core->due(s->client, server.core->now());
+    hf__mutex_unlock(&s->client->mu);
+}
+
+static bool are_taken(struct scene *s, size_t len)
+{
+    bool are;
+
+    lock(s);
+    are = taken_len == len;
+    hf__mutex_unlock(&s->client->mu);
+    return are;
+}
+
+static bool is_of(const struct hf__req *req, const hf_lock *lock)
+{
+    return req->remote == &lock->name->remote;
+}
+
+static void are_in_order(struct scene *s)
+{
+    lock(s);
+    assert_int_equal(taken_len, 4);
+    assert_true(is_of(&was[0], s->locks[0]));
+    assert_int_equal(was[1].op, HF__LATCH_SET);
+    assert_true(is_of(&was[2], s->locks[1]));
+    assert_true(is_of(&was[3], s->locks[2]));
+    assert_null(s->client->parked);
+    assert_null(s->client->parked_tail);
+    hf__mutex_unlock(&s->client->mu);
+}
+
+static void all_are_done(struct scene *s)
+{
+    for (int i = 0; i < 3; i++) {
+        assert_true(WAIT_FOR(is_called(s->client, &s->calls[i])));
+        assert_int_equal(s->calls[i].result, 0);
+    }
+    assert_true(WAIT_FOR(is_called(s->client, &s->set)));
+    assert_int_equal(s->set.result, 0);
+}
+
+/* ---- tests -----------------------------------------------------------------
+ */
+
+static void test_parked_go_in_the_order_of_asking(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    ask_four(s);
+    assert_int_equal(put_off, 4);
+    lock(s);
+    room = MANY;
+    goes_on = true;
+    unlock(s);
+    all_are_done(s);
+    are_in_order(s);
+    end(s);
+}
+
+/* Each time there is room for one: the others keep their places. */
+static void test_parked_again_keep_their_places(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    ask_four(s);
+    for (size_t i = 1; i <= 4; i++) {
+        lock(s);
+        room = 1;
+        goes_on = true;
+        unlock(s);
+        assert_true(WAIT_FOR(are_taken(s, i)));
+    }
+    all_are_done(s);
+    are_in_order(s);
+    end(s);
+}
+
+/* Two were taken, and two are parked, when the connection breaks before
+ * anything was written. */
+static void test_unsent_go_before_those_parked(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    keeps = true;
+    room = 2;
+    ask_four(s);
+    assert_int_equal(taken_len, 2);
+    lock(s);
+    gives_back = goes_on = true;
+    room = MANY;
+    unlock(s);
+    all_are_done(s);
+    are_in_order(s);
+    end(s);
+}
+
+/* Nothing is sent for it, then or later. */
+static void test_who_gives_up_is_not_parked_any_more(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    ask_four(s);
+    assert_int_equal(hf_lock_cancel(s->locks[0]), 0);
+    assert_int_equal(hf_latch_cancel(s->latch), 0);
+    assert_int_equal(hf_lock_cancel(s->locks[2]), 0);
+    assert_true(WAIT_FOR(is_called(s->client, &s->set)));
+    assert_int_equal(s->set.result, HF_EUNKNOWN);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[0])));
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
+    assert_int_equal(s->calls[0].result, HF_ECANCELED);
+    lock(s);
+    assert_int_equal(abandoned, 2);
+    assert_true(is_of(s->client->parked, s->locks[1]));
+    assert_ptr_equal(s->client->parked, s->client->parked_tail);
+    room = MANY;
+    goes_on = true;
+    unlock(s);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[1])));
+    assert_int_equal(s->calls[1].result, 0);
+    assert_int_equal(taken_len, 1);
+    end(s);
+}
+
+/* Nobody waits for it any more when it turns out that it was not sent. */
+static void test_unsent_after_its_caller_has_left(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    keeps = true;
+    room = 2;
+    ask_four(s);
+    assert_int_equal(was[1].op, HF__LATCH_SET);
+    assert_int_equal(hf_latch_cancel(s->latch), 0);
+    assert_true(WAIT_FOR(is_called(s->client, &s->set)));
+    assert_int_equal(s->set.result, HF_EUNKNOWN);
+    lock(s);
+    gives_back = goes_on = true;
+    room = MANY;
+    unlock(s);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
+    assert_int_equal(taken_len, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(is_of(&was[i], s->locks[i]));
+    end(s);
+}
+
+/* What the program was told is true at once; the server hears of it when it can
+ * be reached. */
+static void test_parked_downgrade_is_sent_after_all(void **state)
+{
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    struct scene *s = begin();
+    hf_lock *rw = NULL;
+
+    (void)state;
+    opt.kind = HF_RWLOCK;
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(s->client, "rw", 2, &opt, &rw, NULL), 0);
+    lock(s);
+    room = 1;
+    unlock(s);
+    assert_int_equal(hf_lock_try(rw, NULL), 0);
+    s->client->op_timeout_ms = 20;
+    assert_int_equal(hf_lock_downgrade(rw, NULL), HF_EUNKNOWN);
+    lock(s);
+    assert_int_equal(taken_len, 1);
+    room = MANY;
+    goes_on = true;
+    unlock(s);
+    assert_true(WAIT_FOR(are_taken(s, 2)));
+    assert_int_equal(was[1].op, HF__DOWNGRADE);
+    assert_int_equal(hf_lock_release(rw, NULL), 0);
+    assert_int_equal(hf_lock_free(rw), 0);
+    end(s);
+}
+
+/* As if whoever drives had found the connection broken after the core had made
+ * up its mind and before the backend heard of that. */
+static void test_unsent_while_it_is_abandoned(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    keeps = gives_back_late = true;
+    room = 1;
+    acquire(s, 0);
+    assert_true(are_taken(s, 1));
+    assert_int_equal(hf_lock_cancel(s->locks[0]), 0);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[0])));
+    lock(s);
+    assert_int_equal(abandoned, 1);
+    assert_null(s->client->parked);
+    gives_back_late = keeps = false;
+    hf__mutex_unlock(&s->client->mu);
+    end(s);
+}
+
+/* By the clock its caller has left, who has not noticed it yet. */
+static void test_parked_is_not_sent_after_its_time(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    ask_four(s);
+    lock(s);
+    assert_int_equal(s->client->parked->next->op, HF__LATCH_SET);
+    assert_true(s->client->parked->next->meant_until != HF__NEVER);
+    s->client->parked->next->meant_until = hf__now();
+    room = 3;
+    goes_on = true;
+    unlock(s);
+    assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
+    assert_true(are_taken(s, 3));
+    assert_true(is_of(&was[1], s->locks[1])); /* and not the latch's */
+    assert_true(is_of(&was[2], s->locks[2]));
+    assert_int_equal(hf_latch_cancel(s->latch), 0);
+    assert_true(WAIT_FOR(is_called(s->client, &s->set)));
+    end(s);
+}
+
+static void test_refusal_is_for_all_that_are_parked(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    ask_four(s);
+    lock(s);
+    refuses_all = HF_EAUTH;
+    unlock(s);
+    for (int i = 0; i < 3; i++) {
+        assert_true(WAIT_FOR(is_called(s->client, &s->calls[i])));
+        assert_int_equal(s->calls[i].result, HF_EAUTH);
+    }
+    assert_true(WAIT_FOR(is_called(s->client, &s->set)));
+    assert_int_equal(s->set.result, HF_EAUTH);
+    assert_int_equal(taken_len, 0);
+    assert_int_equal(abandoned, 0); /* they have left nothing anywhere */
+    end(s);
+}
+
+static void test_refusal_is_told_in_the_servers_words(void **state)
+{
+    struct scene *s = begin();
+    hf_error err;
+
+    (void)state;
+    refuses_all = HF_EAUTH;
+    assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_EAUTH);
+    assert_string_equal(err.text, "test: go away");
+    end(s);
+}
+
+/* A slot that is NULL is ENOTSUP, whatever the capabilities say. */
+static void test_slots_that_are_missing(void **state)
+{
+    struct scene *s = begin();
+    hf_error err = HF_ERROR_INIT;
+
+    (void)state;
+    hf__mutex_lock(&s->client->mu);
+    room = MANY;
+    backend.query = NULL;
+    backend.renew = NULL;
+    hf__mutex_unlock(&s->client->mu);
+    assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_ENOTSUP);
+    assert_string_equal(err.text, "test: it has no such question");
+    assert_int_equal(hf_lock_try(s->locks[0], &err), 0);
+    assert_int_equal(hf_lock_renew(s->locks[0], 0, &err), HF_ENOTSUP);
+    assert_string_equal(err.text, "test: it has no renewals");
+    assert_int_equal(hf_lock_release(s->locks[0], &err), 0);
+    end(s);
+}
+
+static void count_call(void *arg, hf_watch *watch, const char *name, size_t len)
+{
+    (void)watch;
+    (void)name;
+    (void)len;
+    ++*(int *)arg;
+}
+
+static void parked_unlisten(void *self, struct hf__listener *on)
+{
+    (void)self;
+    (void)on;
+}
+
+/* It was begun, and its caller has left: the server may tell of it still. */
+static void test_watch_that_nobody_got_is_not_called(void **state)
+{
+    struct scene *s = begin();
+    hf_watch *w = NULL;
+    int calls = 0;
+
+    (void)state;
+    lock(s);
+    backend.unlisten = parked_unlisten;
+    keeps = true;
+    room = 1;
+    unlock(s);
+    s->client->op_timeout_ms = 20;
+    assert_int_equal(
+        hf_watch_new(s->client, "w", 1, 0, count_call, &calls, &w, NULL),
+        HF_EUNKNOWN);
+    assert_null(w);
+    lock(s);
+    assert_int_equal(was[0].op, HF__LISTEN);
+    server.core->changed(server.client,
+                         ((struct hf__query *)taken[0])->listener, NULL, 0);
+    unlock(s);
+    assert_int_equal(hf_client_dispatch(s->client), 0);
+    assert_int_equal(calls, 0);
+    end(s);
+}
+
+/* Whatever is parked then is not answered, and nobody refers to it later. */
+static void test_close_ends_what_is_parked(void **state)
+{
+    struct scene *s = begin();
+
+    (void)state;
+    ask_four(s);
+    s->client->op_timeout_ms = 100; /* for so long it waits */
+    assert_int_equal(hf_close(s->client), HF_EUNKNOWN);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(s->calls[i].called, 1);
+    assert_int_equal(s->set.called, 1);
+    assert_int_equal(s->set.result, HF_EUNKNOWN);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lock_free(s->locks[i]), 0);
+    assert_int_equal(hf_latch_free(s->latch), 0);
+    free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parked_go_in_the_order_of_asking),
+        cmocka_unit_test(test_parked_again_keep_their_places),
+        cmocka_unit_test(test_unsent_go_before_those_parked),
+        cmocka_unit_test(test_who_gives_up_is_not_parked_any_more),
+        cmocka_unit_test(test_unsent_while_it_is_abandoned),
+        cmocka_unit_test(test_unsent_after_its_caller_has_left),
+        cmocka_unit_test(test_parked_downgrade_is_sent_after_all),
+        cmocka_unit_test(test_parked_is_not_sent_after_its_time),
+        cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
+        cmocka_unit_test(test_refusal_is_told_in_the_servers_words),
+        cmocka_unit_test(test_close_ends_what_is_parked),
+        cmocka_unit_test(test_watch_that_nobody_got_is_not_called),
+        cmocka_unit_test(test_slots_that_are_missing),
+    };
+
+    return cmocka_run_group_tests_name("parked", tests, NULL, NULL);
+}

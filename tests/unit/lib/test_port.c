@@ -1,0 +1,100 @@
+/* A reserved port: nobody but its server gets it, and it is silent until
+ * then. */
+#include "../../../lab/servers/port.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct sockaddr_in at(int port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+/* 0, or errno. */
+static int try_connect(int port)
+{
+    struct sockaddr_in in = at(port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc = connect(fd, (struct sockaddr *)&in, sizeof(in)) ? errno : 0;
+
+    close(fd);
+    return rc;
+}
+
+/* A descriptor, or -1. */
+static int try_listen(int port, int reuses)
+{
+    struct sockaddr_in in = at(port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuses, sizeof(reuses)) &&
+        !bind(fd, (struct sockaddr *)&in, sizeof(in)) && !listen(fd, 1))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void test_port_is_silent_and_kept(void **state)
+{
+    int port = 0, fd = port_reserve(&port);
+
+    (void)state;
+    assert_true(fd > 0);
+    assert_true(port > 0);
+    assert_int_equal(try_connect(port), ECONNREFUSED);
+    assert_int_equal(try_listen(port, 0), -1);
+    port_give_back(&fd);
+    assert_int_equal(fd, 0);
+}
+
+/* However often: killed, and started again. */
+static void test_port_is_its_servers(void **state)
+{
+    int port = 0, fd = port_reserve(&port), server;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        server = try_listen(port, 1);
+        assert_true(server >= 0);
+        assert_int_equal(try_connect(port), 0);
+        close(server);
+        assert_int_equal(try_connect(port), ECONNREFUSED);
+        assert_int_equal(try_listen(port, 0), -1);
+    }
+    port_give_back(&fd);
+}
+
+/* A second one never gets the same, though it reuses, too. */
+static void test_ports_differ(void **state)
+{
+    enum { MANY = 200 };
+    int fd[MANY], port[MANY] = {0};
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        fd[i] = port_reserve(&port[i]);
+        assert_true(fd[i] > 0);
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(port[i], port[j]);
+    }
+    for (int i = 0; i < MANY; i++)
+        port_give_back(&fd[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_port_is_silent_and_kept),
+        cmocka_unit_test(test_port_is_its_servers),
+        cmocka_unit_test(test_ports_differ),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,42 @@
+/* The history that real processes write, as the checker is to see it. */
+#include "../../lib/record.h"
+#include "../backends/shm/shm_fixture.h"
+
+/* Killed before it wrote its last words, as far as the killer's clock says, and
+ * it held the lock as it did: the death ends that. */
+static void test_death_is_after_last_words(void **state)
+{
+    struct place *p = *state;
+    hf_client *c = open_client(p->url);
+    char path[sizeof(p->dir) + 16];
+    struct record_owner o = {.lock = make_lock(c, "x", true), .process = 1};
+    hf_acquire_options forever = HF_ACQUIRE_OPTIONS_INIT;
+    struct history h;
+
+    snprintf(path, sizeof(path), "%s/record", p->dir);
+    o.record = record_map(path);
+    assert_non_null(o.record);
+    history_init(&h);
+    OK(record_round(&o, &forever));
+    record_killed(o.record, &h, o.process, 0);
+    record_gather(o.record, &h);
+    assert_true(h.len > 4);
+    assert_int_equal(h.event[h.len - 1].kind, HISTORY_END);
+    assert_int_equal(h.event[h.len - 2].kind, HISTORY_KILLED);
+    assert_int_equal(h.event[h.len - 3].kind, HISTORY_RELEASED);
+    history_fini(&h);
+    record_unmap(o.record);
+    unlink(path);
+    OK(hf_lock_free(o.lock));
+    OK(hf_close(c));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_death_is_after_last_words,
+                                        place_make, place_remove),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/*
+ * A contended wait on a direct backend sleeps once, and asks no more often than
+ * it has to: when it comes, when it queues, and when its bell has rung.
+ */
+#include "../server_fixture.h"
+
+/* ---- a direct backend that counts -----------------------------------------
+ */
+
+/* atomic: */
+static uint32_t is_free, bell;
+static uint32_t attempts, parks; /* of threads that wait, not of the keeper */
+static uint32_t parked;          /* sleep at the backend now */
+
+static uint32_t get(uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void set(uint32_t *word, uint32_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+static int count_attempt(void *self, struct hf__req *req)
+{
+    uint32_t yes = 1;
+
+    (void)self;
+    __atomic_add_fetch(&attempts, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_compare_exchange_n(&is_free, &yes, 0, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST))
+        return HF__GRANTED;
+    req->look_at = HF__NEVER;
+    return req->may_queue ? HF__QUEUED : HF__BUSY;
+}
+
+static int release(void *self, struct hf__req *req)
+{
+    (void)self;
+    (void)req;
+    set(&is_free, 1);
+    set(&bell, 1);
+    return HF__DONE;
+}
+
+static int abandon(void *self, struct hf__req *req)
+{
+    (void)self;
+    (void)req;
+    return HF__DONE;
+}
+
+static void park(void *self, struct hf__remote *remote, uint32_t *word,
+                 uint32_t expect, hf__time until)
+{
+    (void)self;
+    if (!remote) {
+        hf__futex_wait(word, expect, until);
+        return;
+    }
+    __atomic_add_fetch(&parks, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&parked, 1, __ATOMIC_SEQ_CST);
+    while (get(word) == expect && !get(&bell) && hf__now() < until)
+        wait_tick();
+    __atomic_sub_fetch(&parked, 1, __ATOMIC_SEQ_CST);
+}
+
+static hf_client *open_direct(void)
+{
+    backend.flags = HF__DIRECT | HF__ENDLESS;
+    backend.attempt = count_attempt;
+    backend.release = release;
+    backend.abandon = abandon;
+    backend.park = park;
+    set(&is_free, 0);
+    set(&bell, 0);
+    set(&attempts, 0);
+    set(&parks, 0);
+    return open_with(NULL);
+}
+
+/* ---- a thread that waits ---------------------------------------------------
+ */
+
+struct wish {
+    hf_client *client;
+    hf_lock *lock;
+    hf_cancel *cancel;
+    int64_t wait_ms;
+    bool stops; /* between its look for news and its sleep */
+    pthread_t thread;
+    int rc;
+};
+
+hf__time __real_hf__now(void);
+hf__time __wrap_hf__now(void);
+
+static __thread int stops_at; /* the call of hf__now() */
+static uint32_t stopped;      /* atomic */
+
+hf__time __wrap_hf__now(void)
+{
+    if (stops_at && !--stops_at) {
+        set(&stopped, 1);
+        WAIT_FOR(!get(&stopped));
+    }
+    return __real_hf__now();
+}
+
+static void *wait_for_wish(void *arg)
+{
+    struct wish *w = arg;
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.wait_ms = w->wait_ms;
+    opt.cancel = w->cancel;
+    stops_at = w->stops ? 2 : 0; /* the first sets the end of its wait */
+    w->rc = hf_lock_acquire(w->lock, &opt, NULL);
+    return NULL;
+}
+
+static void begin(struct wish *w)
+{
+    if (!w->lock)
+        assert_int_equal(
+            hf_lock_new(w->client, "n", HF_CSTRING, NULL, &w->lock, NULL), 0);
+    assert_int_equal(pthread_create(&w->thread, NULL, wait_for_wish, w), 0);
+}
+
+static void ring(void)
+{
+    set(&is_free, 1);
+    set(&bell, 1);
+}
+
+static void wait_once(struct wish w)
+{
+    w.client = open_direct();
+    begin(&w);
+    assert_true(WAIT_FOR(get(&attempts) >= 2 && get(&parked)));
+    ring();
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_int_equal(get(&attempts), 3);
+    assert_int_equal(get(&parks), 1);
+    assert_int_equal(hf_lock_free(w.lock), HF_EBUSY);
+    assert_int_equal(hf_close(w.client), 0);
+    assert_int_equal(hf_lock_free(w.lock), 0);
+}
+
+static void test_parks_contended_wait_sleeps_once(void **state)
+{
+    hf_cancel cancel = HF_CANCEL_INIT;
+
+    (void)state;
+    wait_once((struct wish){.wait_ms = HF_FOREVER});
+    wait_once((struct wish){.wait_ms = WAIT_LONG_MS * 10});
+    wait_once((struct wish){.wait_ms = HF_FOREVER, .cancel = &cancel});
+    wait_once((struct wish){.wait_ms = WAIT_LONG_MS * 10, .cancel = &cancel});
+}
+
+static void ignore(void *arg, hf_lock *lock, int result)
+{
+    (void)arg;
+    (void)lock;
+    (void)result;
+}
+
+/* The thread that is about to sleep is asked once more to do so, by one that
+ * comes after it. */
+static void test_parks_asked_to_while_about_to(void **state)
+{
+    struct wish w = {
+        .client = open_direct(), .wait_ms = WAIT_LONG_MS * 10, .stops = true};
+    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock *other;
+
+    (void)state;
+    begin(&w);
+    assert_true(WAIT_FOR(get(&stopped)));
+    opt.flags = HF_OWNER_HANDLE;
+    assert_int_equal(hf_lock_new(w.client, "n", HF_CSTRING, &opt, &other, NULL),
+                     0);
+    assert_int_equal(hf_lock_acquire_async(other, NULL, ignore, NULL, NULL), 0);
+    set(&stopped, 0);
+    assert_true(WAIT_FOR(get(&parked)));
+    assert_true(NEVER_MS(get(&attempts) > 2, 50));
+    ring();
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.rc, 0);
+    assert_int_equal(get(&attempts), 3);
+    assert_int_equal(get(&parks), 1);
+    assert_int_equal(hf_close(w.client), 0);
+    assert_int_equal(hf_lock_free(w.lock), 0);
+    assert_int_equal(hf_lock_free(other), 0);
+}
+
+/* A cancel that comes in that moment is heard. */
+static void test_parks_cancelled_while_about_to(void **state)
+{
+    hf_cancel cancel = HF_CANCEL_INIT;
+    struct wish w = {.client = open_direct(),
+                     .wait_ms = WAIT_LONG_MS * 10,
+                     .cancel = &cancel,
+                     .stops = true};
+
+    (void)state;
+    begin(&w);
+    assert_true(WAIT_FOR(get(&stopped)));
+    hf_cancel_fire(&cancel);
+    set(&stopped, 0);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.rc, HF_ECANCELED);
+    assert_int_equal(get(&parks), 0);
+    assert_int_equal(hf_lock_free(w.lock), 0);
+    assert_int_equal(hf_close(w.client), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parks_contended_wait_sleeps_once),
+        cmocka_unit_test(test_parks_asked_to_while_about_to),
+        cmocka_unit_test(test_parks_cancelled_while_about_to),
+    };
+
+    return cmocka_run_group_tests_name("parks", tests, NULL, NULL);
+}

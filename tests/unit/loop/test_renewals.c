@@ -1,0 +1,472 @@
+/*
+ * Renewals go together: each hold that is due is looked at once, and is in one
+ * batch, once. The clock is the test's: with such a TTL nothing is due by the
+ * real one.
+ */
+#include "../server_fixture.h"
+
+#define HOUR (3600 * 1000 * HF__MS)
+#define TTL_MS (24 * 3600 * 1000)
+#define TERM (8 * HOUR) /* renewed after a third of it */
+#define FULL 256        /* the most that go in one batch */
+#define NAMES (2 * FULL + 100)
+
+/* ---- counting ------------------------------------------------------------ */
+
+static hf_lock *locks[NAMES];
+static unsigned replaces_at; /* after that many the first lock is taken anew */
+
+static void replace_first(void)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+
+    opt.lease_ms = TTL_MS; /* fixed: never renewed */
+    assert_int_equal(hf_lock_release(locks[0], NULL), 0);
+    assert_int_equal(hf_lock_acquire(locks[0], &opt, NULL), 0);
+}
+
+uint64_t __real_hf__name_timer(struct hf__name *, hf__time now);
+uint64_t __wrap_hf__name_timer(struct hf__name *, hf__time now);
+
+static unsigned looks; /* at names, because of their timers */
+
+uint64_t __wrap_hf__name_timer(struct hf__name *n, hf__time now)
+{
+    uint64_t renew = __real_hf__name_timer(n, now);
+
+    if (++looks == replaces_at)
+        replace_first();
+    return renew;
+}
+
+static unsigned renewed[NAMES]; /* how often each was in a batch */
+static size_t sizes[16], batches;
+
+static size_t index_of(const struct hf__remote *remote)
+{
+    size_t i = 0;
+
+    while (i < NAMES && (!locks[i] || &locks[i]->name->remote != remote))
+        i++;
+    assert_in_range(i, 0, NAMES - 1);
+    return i;
+}
+
+static void note_batch(const struct hf__batch *batch)
+{
+    assert_in_range(batches, 0, sizeof(sizes) / sizeof(*sizes) - 1);
+    sizes[batches++] = batch->len;
+    for (size_t i = 0; i < batch->len; i++)
+        renewed[index_of(batch->item[i].remote)]++;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static bool no_memory; /* the test's thread is the only one that allocates */
+
+static void *take(void *ctx, size_t size)
+{
+    (void)ctx;
+    return no_memory ? NULL : malloc(size);
+}
+
+static void give(void *ctx, void *p)
+{
+    (void)ctx;
+    free(p);
+}
+
+/* Holds of that many names, as they were granted at that time. */
+static hf_client *hold(size_t len)
+{
+    static const hf_hooks hooks = {.alloc = take, .free = give};
+    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c;
+
+    memset(&server, 0, sizeof(server));
+    server.at_once = true;
+    server.answer = HF__GRANTED;
+    server.in_renew = note_batch;
+    opt.hooks = &hooks;
+    opt.ttl_ms = TTL_MS;
+    assert_int_equal(hf_open("test://", &opt, &c, NULL), 0);
+    for (size_t i = 0; i < len; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "%zu", i);
+        assert_int_equal(
+            hf_lock_new(c, name, HF_CSTRING, NULL, &locks[i], NULL), 0);
+        assert_int_equal(hf_lock_acquire(locks[i], NULL, NULL), 0);
+    }
+    return c;
+}
+
+/* From that one on they are due so much later. */
+static void delay(hf_client *c, size_t from, size_t len, hf__time by)
+{
+    for (size_t i = from; i < len; i++) {
+        struct hf__name *n = locks[i]->name;
+
+        hf__name_lock(n);
+        n->gate.lease.renew_at += by;
+        hf__mutex_lock(&c->mu);
+        hf__timers_set(&c->timers, &n->timer, n->gate.lease.renew_at);
+        hf__mutex_unlock(&c->mu);
+        hf__name_unlock(n);
+    }
+}
+
+static void deliver(hf_client *c, hf__time now)
+{
+    memset(renewed, 0, sizeof(renewed));
+    batches = looks = 0;
+    hf__engine_deliver(c, now);
+}
+
+static bool nothing_flies(hf_client *c)
+{
+    bool none;
+
+    hf__mutex_lock(&c->mu);
+    none = !c->flights;
+    hf__mutex_unlock(&c->mu);
+    return none;
+}
+
+/* Answers all batches; this thread or the keeper takes the answers to the
+ * names. */
+static void answer(hf_client *c, int16_t result)
+{
+    hf__mutex_lock(&c->mu);
+    server.answer = result;
+    while (server.asked)
+        answer_one();
+    server.answer = HF__GRANTED;
+    hf__mutex_unlock(&c->mu);
+    hf__engine_deliver(c, hf__now());
+    assert_true(WAIT_FOR(nothing_flies(c)));
+}
+
+static void each_once(size_t from, size_t to)
+{
+    for (size_t i = 0; i < NAMES; i++)
+        assert_int_equal(renewed[i], i >= from && i < to);
+}
+
+static void end(hf_client *c, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        assert_int_equal(hf_lock_release(locks[i], NULL), 0);
+        assert_int_equal(hf_lock_free(locks[i]), 0);
+        locks[i] = NULL;
+    }
+    assert_int_equal(hf_close(c), 0);
+}
+
+static void test_renewals_each_is_in_one_batch(void **state)
+{
+    hf_client *c = hold(NAMES);
+
+    (void)state;
+    deliver(c, hf__now() + TERM);
+    each_once(0, NAMES);
+    assert_int_equal(batches, 3);
+    assert_int_equal(sizes[0], FULL);
+    assert_int_equal(sizes[1], FULL);
+    assert_int_equal(sizes[2], NAMES - 2 * FULL);
+    assert_int_equal(looks, NAMES);
+    deliver(c, hf__now() + TERM); /* under way */
+    assert_int_equal(batches, 0);
+    assert_int_equal(looks, 0);
+    answer(c, HF__DONE);
+    assert_int_equal(looks, 0);
+    deliver(c, hf__now() + TERM); /* due again */
+    each_once(0, NAMES);
+    assert_int_equal(looks, NAMES);
+    answer(c, HF__DONE);
+    end(c, NAMES);
+}
+
+/* A thread has found that they are due, and stops before it renews them. */
+static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
+{
+    hf_client *c = hold(2);
+    hf__time due = hf__now() + TERM;
+
+    (void)state;
+    assert_int_not_equal(__real_hf__name_timer(locks[0]->name, due), 0);
+    deliver(c, due);
+    each_once(1, 2);
+    deliver(c, due + TERM / 2);
+    each_once(0, 1);
+    answer(c, HF__DONE);
+    end(c, 2);
+}
+
+/* The round began before the machine stood still. */
+static void test_renewals_are_due_by_the_present_clock(void **state)
+{
+    hf_client *c = hold(1);
+    struct hf__name *n = locks[0]->name;
+    hf__time now = hf__now();
+
+    (void)state;
+    hf__name_lock(n);
+    n->gate.lease.renew_at = now;
+    hf__name_unlock(n);
+    assert_int_not_equal(__real_hf__name_timer(n, now - TERM), 0);
+    hf__name_lock(n);
+    assert_true(n->gate.lease.renew_at > now); /* by another, if we stop */
+    hf__name_unlock(n);
+    end(c, 1);
+}
+
+/* Those that are due soon get the rest of the batch, and not those that are in
+ * it already. */
+static void test_renewals_due_soon_come_along(void **state)
+{
+    enum { DUE = 100, SOON = FULL - DUE, LATER = 20 };
+    hf_client *c = hold(DUE + SOON + LATER);
+
+    (void)state;
+    delay(c, DUE, DUE + SOON + LATER, HOUR);
+    delay(c, DUE + SOON, DUE + SOON + LATER, 2 * HOUR);
+    deliver(c, hf__now() + TERM);
+    assert_int_equal(batches, 1);
+    assert_int_equal(sizes[0], FULL);
+    each_once(0, FULL);
+    assert_int_equal(looks, FULL);
+    answer(c, HF__DONE);
+    end(c, DUE + SOON + LATER);
+}
+
+/* A batch that was not answered, or could not be sent for lack of memory, is
+ * sent again soon, and not at once. */
+static void test_renewals_are_sent_again_after_a_pause(void **state)
+{
+    enum { LEN = 10 };
+    hf_client *c = hold(LEN);
+    hf__time now = hf__now() + TERM;
+
+    (void)state;
+    no_memory = true;
+    deliver(c, now);
+    no_memory = false;
+    assert_int_equal(batches, 0);
+    assert_int_equal(looks, LEN);
+    deliver(c, now);
+    assert_int_equal(looks, 0);
+    deliver(c, now + TERM / 3); /* after a tenth of the lease */
+    each_once(0, LEN);
+    assert_int_equal(looks, LEN);
+    answer(c, HF_EUNKNOWN);
+    deliver(c, now + 2 * HOUR);
+    each_once(0, LEN);
+    answer(c, HF__DONE);
+    for (int i = 0; i < LEN; i++)
+        assert_int_equal(hf_lock_check(locks[i]), 0);
+    end(c, LEN);
+}
+
+/* The same where holds need no renewal, and are asked for because they may have
+ * been broken: the keeper sets their timers. */
+static void test_renewals_without_need_are_sent_again(void **state)
+{
+    enum { LEN = 10 };
+    hf__time now = hf__now();
+    hf_client *c;
+
+    (void)state;
+    backend.flags = HF__ENDLESS;
+    c = hold(LEN);
+    for (int i = 0; i < LEN; i++) {
+        hf__mutex_lock(&c->mu);
+        hf__timers_set(&c->timers, &locks[i]->name->timer, now + TERM);
+        hf__mutex_unlock(&c->mu);
+    }
+    no_memory = true;
+    deliver(c, now + TERM);
+    no_memory = false;
+    assert_int_equal(batches, 0);
+    deliver(c, now + TERM + 100 * HF__MS);
+    each_once(0, LEN);
+    assert_int_equal(batches, 1);
+    answer(c, HF__DONE);
+    end(c, LEN);
+    backend.flags = 0;
+}
+
+/* A hold that is let go between the look at it and the batch is not in it, nor
+ * is the next hold of the same name. */
+static void test_renewals_released_ones_stay_out(void **state)
+{
+    enum { LEN = 10 };
+    hf_client *c = hold(LEN);
+
+    (void)state;
+    replaces_at = LEN;
+    deliver(c, hf__now() + TERM);
+    replaces_at = 0;
+    assert_int_equal(batches, 1);
+    each_once(1, LEN);
+    answer(c, HF__DONE);
+    end(c, LEN);
+}
+
+static int renew(hf_lock *lock)
+{
+    return hf_lock_renew(lock, 0, NULL);
+}
+
+static int downgrade(hf_lock *lock)
+{
+    return hf_lock_downgrade(lock, NULL);
+}
+
+struct asking {
+    pthread_t thread;
+    hf_lock *lock;
+    int (*verb)(hf_lock *);
+    int rc;
+};
+
+static void *ask_it(void *arg)
+{
+    struct asking *a = arg;
+
+    a->rc = a->verb(a->lock);
+    return NULL;
+}
+
+/* A hold of a handle, which any thread may release. */
+static hf_client *hold_by_handle(enum hf_kind kind, int64_t lease_ms)
+{
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_client *c = hold(0);
+
+    server.in_renew = NULL; /* a downgraded hold is renewed at once */
+    opt.lease_ms = lease_ms;
+    locks[0] = make_lock(c, "h", kind, HF_OWNER_HANDLE, 0);
+    assert_int_equal(hf_lock_acquire(locks[0], &opt, NULL), 0);
+    return c;
+}
+
+static void end_by_handle(hf_client *c)
+{
+    assert_int_equal(hf_lock_free(locks[0]), 0);
+    locks[0] = NULL;
+    assert_int_equal(hf_close(c), 0);
+}
+
+/* Another thread lets the handle's hold go while the server is asked about it;
+ * and may take the lock again, of which the answer says nothing. */
+static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
+                            bool again)
+{
+    hf_client *c = hold_by_handle(kind, 0);
+    struct asking a = {.lock = locks[0], .verb = verb};
+
+    assert_int_equal(pthread_create(&a.thread, NULL, ask_it, &a), 0);
+    assert_true(WAIT_FOR(!nothing_flies(c)));
+    assert_int_equal(hf_lock_release(a.lock, NULL), 0);
+    if (again)
+        assert_int_equal(hf_lock_acquire(a.lock, NULL, NULL), 0);
+    answer(c, HF__DONE);
+    pthread_join(a.thread, NULL);
+    assert_int_equal(a.rc, HF_ENOTOWNER);
+    assert_int_equal(hf_lock_check(a.lock), again ? 0 : HF_ENOTOWNER);
+    assert_int_equal(hf_lock_release(a.lock, NULL), again ? 0 : HF_ENOTOWNER);
+    end_by_handle(c);
+}
+
+static void test_renewal_of_what_was_released(void **state)
+{
+    (void)state;
+    ask_of_released(HF_MUTEX, renew, false);
+}
+
+static void test_renewal_of_what_was_released_and_taken_again(void **state)
+{
+    (void)state;
+    ask_of_released(HF_MUTEX, renew, true);
+}
+
+static void test_downgrade_of_what_was_released(void **state)
+{
+    (void)state;
+    ask_of_released(HF_RWLOCK, downgrade, false);
+}
+
+static void test_downgrade_of_what_was_released_and_taken_again(void **state)
+{
+    (void)state;
+    ask_of_released(HF_RWLOCK, downgrade, true);
+}
+
+#define SHORT_MS 1000 /* of a fixed lease */
+
+static bool lease_is_over(const hf_lock *lock)
+{
+    struct hf__name *n = lock->name;
+    bool over;
+
+    hf__name_lock(n);
+    n = hf__line_held(n, hf__owner_of(lock, NULL));
+    over = hf__now() >= n->gate.lease.until;
+    hf__name_unlock(lock->name);
+    return over;
+}
+
+/* The server has done it in time, and the client hears of it too late. */
+static void test_downgrade_that_is_answered_after_the_deadline(void **state)
+{
+    hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);
+    struct asking a = {.lock = locks[0], .verb = downgrade};
+
+    (void)state;
+    assert_int_equal(pthread_create(&a.thread, NULL, ask_it, &a), 0);
+    assert_true(WAIT_FOR(!nothing_flies(c)));
+    assert_true(WAIT_FOR(lease_is_over(a.lock)));
+    answer(c, HF__DONE);
+    pthread_join(a.thread, NULL);
+    assert_int_equal(a.rc, HF_ELOST);
+    assert_int_equal(hf_lock_release(a.lock, NULL), HF_ELOST);
+    end_by_handle(c);
+}
+
+static void test_downgrade_async_that_is_answered_too_late(void **state)
+{
+    hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);
+    struct call call = {0};
+
+    (void)state;
+    assert_int_equal(hf_lock_downgrade_async(locks[0], note_lock, &call, NULL),
+                     0);
+    assert_true(WAIT_FOR(lease_is_over(locks[0])));
+    let_answer(c, 1, HF__DONE);
+    assert_true(WAIT_FOR(is_called(c, &call)));
+    assert_int_equal(call.result, HF_ELOST);
+    assert_int_equal(hf_lock_release(locks[0], NULL), HF_ELOST);
+    end_by_handle(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_renewals_each_is_in_one_batch),
+        cmocka_unit_test(test_renewals_of_a_stopped_thread_are_made_by_another),
+        cmocka_unit_test(test_renewals_are_due_by_the_present_clock),
+        cmocka_unit_test(test_renewals_due_soon_come_along),
+        cmocka_unit_test(test_renewals_are_sent_again_after_a_pause),
+        cmocka_unit_test(test_renewals_without_need_are_sent_again),
+        cmocka_unit_test(test_renewals_released_ones_stay_out),
+        cmocka_unit_test(test_renewal_of_what_was_released),
+        cmocka_unit_test(test_renewal_of_what_was_released_and_taken_again),
+        cmocka_unit_test(test_downgrade_of_what_was_released),
+        cmocka_unit_test(test_downgrade_of_what_was_released_and_taken_again),
+        cmocka_unit_test(test_downgrade_that_is_answered_after_the_deadline),
+        cmocka_unit_test(test_downgrade_async_that_is_answered_too_late),
+    };
+
+    return cmocka_run_group_tests_name("renewals", tests, NULL, NULL);
+}

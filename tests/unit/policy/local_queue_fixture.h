@@ -1,0 +1,141 @@
+/*
+ * A gate, some who want the lock, and a server that says what the test says.
+ * Times are milliseconds after T0; the first hold id is 101. run() is what
+ * hf__gate_next() wants sent, as letters: A ask, R release, B abandon.
+ */
+#ifndef GATE_FIXTURE_H
+#define GATE_FIXTURE_H
+
+#include "policy/local_queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TTL 10000u /* ms */
+#define T0 (1000 * HF__MS)
+#define OP_TIMEOUT 500 /* ms */
+
+static struct hf__waiter *woken[16]; /* in order */
+static size_t woken_len;
+static bool may_queue; /* of the last question */
+static uint64_t tokens;
+
+static inline hf__time at(int64_t ms)
+{
+    return T0 + ms * HF__MS;
+}
+
+static inline void wake(struct hf__gate *g, struct hf__waiter *w)
+{
+    (void)g;
+    woken[woken_len++] = w;
+}
+
+static inline struct hf__gate gate(bool fair)
+{
+    struct hf__gate g;
+
+    hf__gate_init(&g, fair, false, 100);
+    woken_len = 0;
+    tokens = 0;
+    return g;
+}
+
+static inline struct hf__waiter want(uint64_t owner)
+{
+    return (struct hf__waiter){
+        .owner = owner, .lease_ms = TTL, .reentrant = true};
+}
+
+static inline struct hf__waiter want_turns(uint64_t owner, uint32_t turns)
+{
+    struct hf__waiter w = want(owner);
+
+    w.handoff = turns ? turns + 1 : 0; /* its own is the first */
+    return w;
+}
+
+static inline const char *run(struct hf__gate *g, int64_t ms)
+{
+    static char sent[8];
+    struct hf__waiter *first = NULL;
+    size_t n = 0;
+
+    for (;;) {
+        enum hf__todo todo = hf__gate_next(g, at(ms), &first, &may_queue);
+
+        if (todo == HF__TODO_NOTHING || n == sizeof(sent) - 1)
+            break;
+        if (todo == HF__TODO_ATTEMPT) {
+            assert_non_null(first);
+            hf__lease_asked(&g->lease, at(ms), OP_TIMEOUT);
+            sent[n++] = 'A';
+        } else {
+            sent[n++] = g->lease.let_go_op == HF__RELEASE ? 'R' : 'B';
+        }
+    }
+    sent[n] = '\0';
+    return sent;
+}
+
+/* The answer to the last question, sent when it came. */
+static inline void answer(struct hf__gate *g, int result, int64_t ms)
+{
+    struct hf__req req = {.hold_id = g->lease.hold_id,
+                          .sent_at = at(ms),
+                          .result = (int16_t)result};
+
+    if (result == HF__GRANTED)
+        req.token = ++tokens;
+    else
+        req.look_at = at(ms + 2000);
+    hf__gate_answered(g, &req, at(ms), wake);
+}
+
+/* w comes, and the server is asked. */
+static inline void ask(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+{
+    assert_int_equal(hf__gate_enter(g, w, at(ms)), HF__PENDING);
+    assert_string_equal(run(g, ms), "A");
+}
+
+/* w asks at ms and is granted at once. */
+static inline void grant(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+{
+    ask(g, w, ms);
+    answer(g, HF__GRANTED, ms);
+    assert_int_equal(w->state, HF__W_FINISHED);
+    assert_int_equal(w->result, HF__GRANTED);
+    assert_string_equal(run(g, ms), "");
+    woken_len = 0;
+}
+
+/* w comes behind others. */
+static inline void line_up(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+{
+    assert_int_equal(hf__gate_enter(g, w, at(ms)), HF__PENDING);
+    assert_string_equal(run(g, ms), "");
+}
+
+static inline int release(struct hf__gate *g, uint64_t owner, int64_t ms)
+{
+    return hf__gate_release(g, owner, at(ms), wake);
+}
+
+/* The last release of its owner: the server is told. */
+static inline void give_up(struct hf__gate *g, uint64_t owner, int64_t ms)
+{
+    assert_int_equal(release(g, owner, ms), HF__DONE);
+    assert_string_equal(run(g, ms), "R");
+}
+
+/* The answer to what was let go. */
+static inline bool let_go(struct hf__gate *g, int result, int64_t ms)
+{
+    return hf__gate_let_go(g, result, at(ms), wake);
+}
+
+#endif

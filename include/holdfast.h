@@ -35,7 +35,7 @@
  * - Times are milliseconds unless the name says otherwise; deadlines are
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
- * - A client has one helper thread, named "hf-keeper", which renews leases.
+ * - A client has one helper thread, named "hf-helper", which renews leases.
  *   It never runs code of yours. It is joined by hf_close(). (A second one,
  *   "hf-lookup", is there while the name of a server that cannot be reached is
  *   looked up again.)

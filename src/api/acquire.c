@@ -19,9 +19,9 @@ int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 
 /* Reading the clock costs as much as the rest of an acquire in shared memory:
  * only where the hold, this caller or the next one has an end. */
-static hf__time clock_for(const struct hf__name *n, bool timed)
+static hf__time clock_for(const struct hf__line *n, bool timed)
 {
-    const struct hf__gate *g = &n->gate;
+    const struct hf__queue *g = &n->queue;
 
     return timed || !n->client->endless || g->lease.deadline != HF__NEVER ||
                    (g->head && g->head->max_hold_ms)
@@ -35,7 +35,7 @@ struct acquire {
     struct hf__waiter w;
     struct hf__sleeper s;
     hf_lock *lock;
-    struct hf__name *line;
+    struct hf__line *line;
     hf_cancel *cancel;
     hf__time until; /* the caller's */
     hf__time grace; /* for the first answer */
@@ -88,20 +88,20 @@ int hf__acquire_check_options(const hf_lock *lock,
     return check_times(opt, err);
 }
 
-int hf__enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
+int hf__enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
 {
     const struct hf__reader *entry = w->reader;
-    int rc = hf__gate_enter(&n->gate, w, now);
+    int rc = hf__queue_enter(&n->queue, w, now);
 
     if (rc == HF__GRANTED) {
-        if (entry ? n->gate.readers == entry
-                  : hf__gate_count(&n->gate, w->owner) == 1)
-            hf__name_own(n, w);
+        if (entry ? n->queue.readers == entry
+                  : hf__queue_count(&n->queue, w->owner) == 1)
+            hf__line_own(n, w);
         hf__tally_hold(n);
         return rc;
     }
     if (rc == HF__PENDING || rc == HF_ELOST) /* that may be news */
-        hf__name_run(n, now);
+        hf__line_run(n, now);
     if (rc != HF__PENDING)
         return rc;
     if (w->state == HF__W_FINISHED)
@@ -112,52 +112,52 @@ int hf__enter(struct hf__name *n, struct hf__waiter *w, hf__time now)
     return HF__PENDING;
 }
 
-/* See hf__gate_quiet(); name->mu is held. */
-static inline bool acquire_quickly(struct hf__name *n, struct hf__waiter *w,
+/* See hf__queue_quiet(); name->mu is held. */
+static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
                                    bool shared)
 {
-    uint64_t id = n->gate.ids + 1;
+    uint64_t id = n->queue.ids + 1;
     struct hf__req req = {.remote = &n->remote,
                           .op = HF__ATTEMPT,
                           .hold_id = id,
                           .lease_ms = w->lease_ms,
                           .permits = w->permits};
 
-    if (!hf__gate_quiet(&n->gate, w))
+    if (!hf__queue_quiet(&n->queue, w))
         return false;
-    n->gate.ids = id;
+    n->queue.ids = id;
     if (n->client->be->attempt(n->client->self, &req) != HF__GRANTED)
         return false;
     if (shared)
-        hf__gate_quick_share(&n->gate, w, id, req.token);
+        hf__queue_quick_share(&n->queue, w, id, req.token);
     else
-        hf__gate_quick_grant(&n->gate, w, id, req.token);
+        hf__queue_quick_grant(&n->queue, w, id, req.token);
     hf__tally_add(n, HF__TALLY_GRANT);
     hf__tally_limit(n);
     if (shared || n->kin || n->owner_thread != w->thread || n->watchers)
-        hf__name_own(n, w);
+        hf__line_own(n, w);
     else
         n->orphaned = false; /* the same thread again */
     return true;
 }
 
 /* One of several lines to the name. */
-static bool acquire_line_quickly(struct hf__name *first, struct hf__waiter *w,
+static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
                                  enum hf_mode mode)
 {
-    struct hf__name *n = hf__line_quiet(first, w, mode);
-    bool had = n && acquire_quickly(n, w, n->gate.shared);
+    struct hf__line *n = hf__pick_quiet(first, w, mode);
+    bool had = n && acquire_quickly(n, w, n->queue.shared);
 
     if (n)
-        hf__line_went(n, w, had);
+        hf__pick_went(n, w, had);
     return had;
 }
 
 /* Its owner has let it go, and the backend has not: as any other release that
  * was refused it is repeated until it succeeds. */
-static __attribute__((noinline)) int release_refused(struct hf__name *n, int rc)
+static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__lease *l = &n->queue.lease;
 
     if (rc == HF_ENOTOWNER) {
         hf__count(&n->client->counts.lost, 1);
@@ -165,22 +165,22 @@ static __attribute__((noinline)) int release_refused(struct hf__name *n, int rc)
     }
     l->state = HF__HELD;
     hf__lease_drop(l);
-    hf__name_run(n, hf__now());
+    hf__line_run(n, hf__now());
     return l->letting_go ? rc : 0;
 }
 
-static inline bool release_quickly(struct hf__name *n, uint64_t owner,
+static inline bool release_quickly(struct hf__line *n, uint64_t owner,
                                    bool has_kin, int *rc)
 {
     struct hf__req req = {.remote = &n->remote, .op = HF__RELEASE};
 
-    if (!n->client->direct || !hf__gate_quick_release(&n->gate, owner))
+    if (!n->client->direct || !hf__queue_quick_release(&n->queue, owner))
         return false;
-    req.hold_id = n->gate.lease.hold_id;
+    req.hold_id = n->queue.lease.hold_id;
     if (has_kin)
-        hf__line_rest(n);
+        hf__pick_rest(n);
     if ((has_kin ? n->kin->first : n)->watchers)
-        hf__name_arm_of(n, owner);
+        hf__loss_fd_arm_of(n, owner);
     *rc = n->client->be->release(n->client->self, &req);
     hf__tally_add(n, HF__TALLY_RELEASE);
     if (__builtin_expect(*rc != HF__DONE, 0))
@@ -189,10 +189,10 @@ static inline bool release_quickly(struct hf__name *n, uint64_t owner,
 }
 
 /* Of the line that the owner holds; name->mu is held. */
-static bool release_line_quickly(struct hf__name *first, uint64_t owner,
-                                 struct hf__name **line, int *rc)
+static bool release_line_quickly(struct hf__line *first, uint64_t owner,
+                                 struct hf__line **line, int *rc)
 {
-    *line = hf__line_held(first, owner);
+    *line = hf__pick_held(first, owner);
     return release_quickly(*line, owner, true, rc);
 }
 
@@ -204,24 +204,24 @@ void hf__wait_begin(hf_lock *lock)
     hf__mutex_lock(&c->mu);
     c->inside++;
     hf__mutex_unlock(&c->mu);
-    hf__name_unlock(lock->name);
+    hf__line_unlock(lock->name);
 }
 
 /* The first half of its end, for who has name->mu: once that is free the handle
  * may go, and the name with it. The other half is hf__client_leave(). */
-static void wait_leave(hf_lock *lock, struct hf__name *line)
+static void wait_leave(hf_lock *lock, struct hf__line *line)
 {
     lock->waits--;
-    hf__line_rest(line);
+    hf__pick_rest(line);
 }
 
-void hf__wait_end(hf_lock *lock, struct hf__name *line)
+void hf__wait_end(hf_lock *lock, struct hf__line *line)
 {
     hf_client *c = lock->name->client;
 
-    hf__name_lock(line);
+    hf__line_lock(line);
     wait_leave(lock, line);
-    hf__name_unlock(line);
+    hf__line_unlock(line);
     hf__client_leave(c);
 }
 
@@ -246,81 +246,81 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
 }
 
 /* Direct: somebody has to sleep at the backend. */
-static bool is_parkable(const struct hf__name *n)
+static bool is_parkable(const struct hf__line *n)
 {
-    return !n->parker && n->gate.lease.state == HF__WAITING;
+    return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
 /* Somebody here has it, through whatever line; name->mu is held. */
-static bool is_held_here(struct hf__name *first)
+static bool is_held_here(struct hf__line *first)
 {
-    struct hf__name *n = hf__line_newest(first);
+    struct hf__line *n = hf__pick_newest(first);
 
-    while (n && !n->gate.owner)
-        n = hf__line_after(n);
+    while (n && !n->queue.owner)
+        n = hf__pick_after(n);
     return n != NULL;
 }
 
 static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 {
     struct acquire *a = arg;
-    struct hf__name *n = a->line;
+    struct hf__line *n = a->line;
     int rc = HF__PENDING;
     bool claimed;
 
-    hf__name_lock(n);
-    claimed = hf__gate_claim(&n->gate, &a->w, now);
+    hf__line_lock(n);
+    claimed = hf__queue_claim(&n->queue, &a->w, now);
     if (claimed) {
-        hf__name_own(n, &a->w);
+        hf__line_own(n, &a->w);
         hf__tally_hold(n);
     }
     if (a->w.state != HF__W_FINISHED)
-        rc = wait_over(a, &n->gate.lease, now, until);
+        rc = wait_over(a, &n->queue.lease, now, until);
     if (rc != HF__PENDING)
-        hf__gate_leave(&n->gate, &a->w, rc, hf__name_wake);
+        hf__queue_leave(&n->queue, &a->w, rc, hf__line_wake);
     if (claimed || rc != HF__PENDING) /* else whoever ended it has said so */
         a->lock->acquiring = false;
-    if (rc != HF__PENDING || n->gate.was_lost || n->gate.lease.drop)
-        hf__name_run(n, now);
+    if (rc != HF__PENDING || n->queue.was_lost || n->queue.lease.drop)
+        hf__line_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
     a->held_here = rc && a->w.result == HF_EBUSY && is_held_here(a->lock->name);
     if (rc && a->w.result == HF__GRANTED)
         wait_leave(a->lock, a->line);
     a->parks = true;
     a->over = now;
-    hf__name_unlock(n);
+    hf__line_unlock(n);
     return rc;
 }
 
 /* Sleeps at the backend for everybody who waits for this name here. */
 static bool park(struct acquire *a, hf__time until)
 {
-    struct hf__name *n = a->line;
+    struct hf__line *n = a->line;
     hf_client *c = n->client;
     hf__time look_at;
     uint32_t seen;
 
-    hf__name_lock(n);
+    hf__line_lock(n);
     /* Up to here it may have been told to park (find_parker), as it does now:
      * with an older word it would not sleep, and ask again for nothing. All
      * else that it may have been told is looked at here. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
     if (!is_parkable(n) || a->w.state == HF__W_FINISHED || a->w.roused ||
         (seen & HF__CANCELLED)) {
-        hf__name_unlock(n);
+        hf__line_unlock(n);
         return false;
     }
     n->parker = true;
-    look_at = n->gate.lease.look_at;
-    hf__name_unlock(n);
+    look_at = n->queue.lease.look_at;
+    hf__line_unlock(n);
     c->be->park(c->self, &n->remote, a->s.word, seen,
                 until < look_at ? until : look_at);
     __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
-    hf__name_lock(n);
+    hf__line_lock(n);
     n->parker = false;
-    hf__lease_bell(&n->gate.lease, hf__now());
-    hf__name_run(n, hf__now());
-    hf__name_unlock(n);
+    hf__lease_bell(&n->queue.lease, hf__now());
+    hf__line_run(n, hf__now());
+    hf__line_unlock(n);
     return true;
 }
 
@@ -359,7 +359,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
                 hf_error *err)
 {
     hf_client *c = a->lock->name->client;
-    struct hf__shown shown = hf__name_shown(a->lock->name);
+    struct hf__shown shown = hf__line_shown(a->lock->name);
     const char *name = shown.text;
     int kind = a->lock->name->remote.kind;
 
@@ -459,22 +459,22 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     struct hf__waiter *w = &a->w;
     hf__time now =
         clock_for(lock->name, lock->name->kin || w->fixed || w->max_hold_ms);
-    int rc = hf__line_for(lock, w, opt->mode, now, &a->line, err);
+    int rc = hf__pick_for(lock, w, opt->mode, now, &a->line, err);
 
     if (rc) {
         hf__count_failed(lock);
-        hf__name_unlock(lock->name);
+        hf__line_unlock(lock->name);
         return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
     rc = hf__enter(a->line, w, now);
     if (rc != HF__PENDING) {
         hf__count_at_once(a->line, rc);
-        hf__line_rest(a->line);
+        hf__pick_rest(a->line);
         a->held_here = rc == HF_EBUSY && is_held_here(lock->name);
         /* Once unlocked, it may be gone. */
         rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
-        hf__name_unlock(lock->name);
+        hf__line_unlock(lock->name);
         return rc;
     }
     a->parks = is_parkable(a->line);
@@ -499,7 +499,7 @@ acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
         hf_error *err)
 {
     struct acquire a;
-    struct hf__name *n;
+    struct hf__line *n;
     int rc = hf__lock_check(lock, err);
 
     if (!opt)
@@ -523,7 +523,7 @@ acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
     n = lock->name;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
-        hf__first_unlock(n);
+        hf__line_unlock_first(n);
         return 0;
     }
     return acquire_slowly(&a, opt, latest, err);
@@ -593,14 +593,14 @@ static bool release_ready(void *arg, hf__time now, hf__time *until)
     const struct hf__releasing *r = arg;
     bool settled;
 
-    hf__name_lock(r->line);
+    hf__line_lock(r->line);
     settled = r->releaser.settled;
-    hf__name_unlock(r->line);
+    hf__line_unlock(r->line);
     *until = r->until;
     return settled || now >= r->until;
 }
 
-void hf__releaser_forget(struct hf__name *n, struct hf__releaser *r)
+void hf__releaser_forget(struct hf__line *n, struct hf__releaser *r)
 {
     struct hf__releaser **p = &n->releasers;
 
@@ -610,27 +610,28 @@ void hf__releaser_forget(struct hf__name *n, struct hf__releaser *r)
         *p = r->next;
 }
 
-/* Through the gate, with name->mu held. PENDING: r will be settled. */
-int hf__release(struct hf__name *n, uint64_t owner, struct hf__releaser *r)
+/* Through the queue, with name->mu held. PENDING: r will be settled. */
+int hf__release(struct hf__line *n, uint64_t owner, struct hf__releaser *r)
 {
     hf__time now = clock_for(n, false);
     int rc;
 
     if (r)
-        r->hold_id = n->gate.lease.hold_id;
-    rc = hf__gate_release(&n->gate, owner, now, hf__name_wake);
+        r->hold_id = n->queue.lease.hold_id;
+    rc = hf__queue_release(&n->queue, owner, now, hf__line_wake);
     hf__tally_release(n, rc);
-    hf__line_rest(n);
-    if ((rc == HF__DONE || (rc == HF__PENDING && n->gate.shared)) &&
-        hf__name_first(n)->watchers)
-        hf__name_arm_of(n, owner); /* who has left: others may have it still */
+    hf__pick_rest(n);
+    if ((rc == HF__DONE || (rc == HF__PENDING && n->queue.shared)) &&
+        hf__line_first(n)->watchers)
+        hf__loss_fd_arm_of(n,
+                           owner); /* who has left: others may have it still */
     if (rc == HF__PENDING)
         return 0; /* somebody local has it still, or again */
     if (rc == HF__DONE && r) {
         r->next = n->releasers;
         n->releasers = r;
     }
-    hf__name_run(n, now);
+    hf__line_run(n, now);
     if (rc == HF__DONE && r)
         return r->settled ? r->result : HF__PENDING;
     return rc;
@@ -643,7 +644,7 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "this %s does not hold \"%s\"",
                         lock->owner ? "handle" : "thread",
-                        hf__name_shown(lock->name).text);
+                        hf__line_shown(lock->name).text);
     if (rc == HF_ELOST)
         return hf__fail_loss(lock->name, loss, err);
     if (lock->name->client->direct)
@@ -657,11 +658,11 @@ static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
 /* A release said ELOST: here, or by its answer if it is settled. */
-static struct hf__loss why_lost(const struct hf__name *line, uint64_t owner,
+static struct hf__loss why_lost(const struct hf__line *line, uint64_t owner,
                                 const struct hf__releaser *r)
 {
     if (!r->settled)
-        return hf__gate_loss(&line->gate, owner);
+        return hf__queue_loss(&line->queue, owner);
     return line->client->direct ? broken : too_late;
 }
 
@@ -671,7 +672,7 @@ void hf__see_to_it(hf_client *c)
         return;
     hf__mutex_lock(&c->mu);
     if (c->under_way || c->landed)
-        hf__keeper_due_locked(c, hf__now() + HF__PATIENCE);
+        hf__helper_due_locked(c, hf__now() + HF__PATIENCE);
     hf__mutex_unlock(&c->mu);
 }
 
@@ -697,7 +698,7 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
                                &r->word, err);
         if (!waits)
             hf__see_to_it(lock->name->client);
-        hf__first_unlock(lock->name);
+        hf__line_unlock_first(lock->name);
         return rc;
     }
     r->until = hf__patience(lock->name->client);
@@ -726,7 +727,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__lock_released(lock, rc);
         rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
-        hf__first_unlock(lock->name); /* and it may be gone */
+        hf__line_unlock_first(lock->name); /* and it may be gone */
         return rc;
     }
     return release_slowly(r, owner, waits, err);
@@ -744,9 +745,9 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
     int rc;
 
     hf__engine_wait(c, &r->sleeper, release_ready, r);
-    hf__name_lock(r->line);
+    hf__line_lock(r->line);
     hf__releaser_forget(r->line, &r->releaser);
-    hf__name_unlock(r->line);
+    hf__line_unlock(r->line);
     rc = r->releaser.result;
     if (!r->releaser.settled)
         rc = hf__fail(err, HF_EUNKNOWN,

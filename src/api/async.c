@@ -78,12 +78,12 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
     rc = hf__enter(a->line, &a->waiter, now);
-    if (rc != HF__PENDING && a->acquires) { /* else hf__name_wake did it */
+    if (rc != HF__PENDING && a->acquires) { /* else hf__line_wake did it */
         a->waiter.state = HF__W_FINISHED;
         hf__async_finish(a, rc);
     }
     hf__mutex_lock(&c->mu);
-    hf__keeper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
+    hf__helper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
     hf__mutex_unlock(&c->mu);
 }
 
@@ -93,13 +93,13 @@ static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
 {
     hf__time now = hf__now();
     struct hf__waiter w = {.is_async = true};
-    struct hf__name *line;
+    struct hf__line *line;
     int rc = hf__async_begin(lock, done, arg, err);
 
     if (rc)
         return rc;
     hf__acquire_fill(lock, opt, &w);
-    rc = hf__line_for(lock, &w, opt->mode, now, &line, err);
+    rc = hf__pick_for(lock, &w, opt->mode, now, &line, err);
     if (rc) {
         hf__async_undo(lock);
         return rc;
@@ -107,7 +107,7 @@ static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
     lock->async->waiter = w;
     lock->async->line = line;
     enter_async(lock, lock->async, opt, now);
-    hf__line_rest(line);
+    hf__pick_rest(line);
     return 0;
 }
 
@@ -127,7 +127,7 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     rc = begin_acquire(lock, opt, done, arg, err);
     if (rc)
         hf__count_failed(lock);
-    hf__name_unlock(lock->name);
+    hf__line_unlock(lock->name);
     return rc;
 }
 
@@ -150,11 +150,11 @@ static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
         return rc;
     a->releaser = (struct hf__releaser){.async = a};
     a->waiter.state = HF__W_FINISHED;
-    a->line = hf__line_held(lock->name, lock->owner);
+    a->line = hf__pick_held(lock->name, lock->owner);
     released = hf__release(a->line, lock->owner, &a->releaser);
     hf__lock_released(lock, released);
     if (released == HF__PENDING) {
-        hf__keeper_timer(c, &a->timer, hf__patience(c));
+        hf__helper_timer(c, &a->timer, hf__patience(c));
     } else if (!a->releaser.settled) {
         /* Otherwise the callback is queued, and a->result is being read. */
         a->releaser.settled = true;
@@ -175,7 +175,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     rc = begin_release(lock, done, arg, err);
-    hf__name_unlock(lock->name); /* and it may be gone */
+    hf__line_unlock(lock->name); /* and it may be gone */
     return rc;
 }
 
@@ -202,9 +202,9 @@ void hf__async_give_up(struct hf__async *a)
 
 void hf__async_leave(struct hf__async *a, int code, hf__time now)
 {
-    hf__gate_leave(&a->line->gate, &a->waiter, code, hf__name_wake);
+    hf__queue_leave(&a->line->queue, &a->waiter, code, hf__line_wake);
     a->lock->acquiring = false;
-    hf__name_run(a->line, now);
+    hf__line_run(a->line, now);
     hf__async_finish(a, code);
 }
 
@@ -224,6 +224,6 @@ int hf_lock_cancel(hf_lock *lock)
     else if (a && a->busy)
         hf__async_give_up(a);
     hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
-    hf__name_unlock(lock->name);
+    hf__line_unlock(lock->name);
     return 0;
 }

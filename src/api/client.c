@@ -476,12 +476,12 @@ static int open_client(hf_client *c, const char *url,
     if (rc)
         return rc;
     until += (hf__time)c->config->open_timeout_ms * HF__MS;
-    rc = hf__keeper_start(c, until, err, given_up);
+    rc = hf__helper_start(c, until, err, given_up);
     if (rc)
         return rc;
     rc = connect_backend(c, until, err);
     if (rc)
-        hf__keeper_stop(c);
+        hf__helper_stop(c);
     return rc;
 }
 
@@ -532,12 +532,12 @@ int hf_client_caps(const hf_client *c, enum hf_kind kind)
 
 /* Calls fn for every name, with name->mu held; was it true of all? New ones
  * cannot come. */
-static bool each_name(hf_client *c, bool (*fn)(struct hf__name *))
+static bool each_name(hf_client *c, bool (*fn)(struct hf__line *))
 {
     bool all = true;
 
     for (size_t i = 0; i < c->buckets_len; i++) {
-        struct hf__name *n, *next;
+        struct hf__line *n, *next;
 
         hf__mutex_lock(&c->mu);
         n = c->buckets[i];
@@ -545,14 +545,14 @@ static bool each_name(hf_client *c, bool (*fn)(struct hf__name *))
             n->refs++;
         hf__mutex_unlock(&c->mu);
         for (; n; n = next) {
-            hf__name_lock(n);
+            hf__line_lock(n);
             all = fn(n) && all;
-            hf__name_unlock(n);
+            hf__line_unlock(n);
             hf__mutex_lock(&c->mu);
             next = n->next_in_bucket;
             if (next)
                 next->refs++;
-            hf__name_unref_locked(n);
+            hf__line_unref_locked(n);
             hf__mutex_unlock(&c->mu);
         }
     }
@@ -560,39 +560,39 @@ static bool each_name(hf_client *c, bool (*fn)(struct hf__name *))
 }
 
 /* Nothing is to be let go any more, now or after a pause. */
-static bool is_settled(struct hf__name *n)
+static bool is_settled(struct hf__line *n)
 {
-    return hf__gate_idle(&n->gate);
+    return hf__queue_idle(&n->queue);
 }
 
 /* The same, or the hold that is let go has ended by itself and the program does
  * not wait for the answer. */
-static bool is_over(struct hf__name *n)
+static bool is_over(struct hf__line *n)
 {
     return is_settled(n) ||
-           (hf__lease_over(&n->gate.lease, hf__now()) && !n->releasers);
+           (hf__lease_over(&n->queue.lease, hf__now()) && !n->releasers);
 }
 
-static bool end_name(struct hf__name *n)
+static bool end_name(struct hf__line *n)
 {
     hf__time now = hf__now();
 
-    hf__gate_fail(&n->gate, HF_ECLOSED, hf__name_wake);
-    n->gate.owner = 0;
-    n->gate.count = 0;
-    hf__lease_drop(&n->gate.lease);
-    hf__lease_hurry(&n->gate.lease, now); /* it may be allowed by now */
-    hf__name_run(n, now);
+    hf__queue_fail(&n->queue, HF_ECLOSED, hf__line_wake);
+    n->queue.owner = 0;
+    n->queue.count = 0;
+    hf__lease_drop(&n->queue.lease);
+    hf__lease_hurry(&n->queue.lease, now); /* it may be allowed by now */
+    hf__line_run(n, now);
     return is_settled(n);
 }
 
 /* What no answer will come for any more. */
-static bool forget_name(struct hf__name *n)
+static bool forget_name(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__name_talks(n);
+    struct hf__exchange *x = hf__line_talks(n);
 
-    hf__name_settle(n, 0, HF_EUNKNOWN);
+    hf__line_settle(n, 0, HF_EUNKNOWN);
     hf__mutex_lock(&c->mu);
     if (x) {
         n->refs -= x->ask.flying + x->let_go.flying;
@@ -691,8 +691,8 @@ static void drop_flight_locked(hf_client *c, struct hf__flight *f)
     }
     if (f->req.op == HF__RENEW)
         for (size_t i = 0; i < f->batch.len; i++)
-            hf__name_unref_locked(hf__container(f->batch.item[i].remote,
-                                                struct hf__name, remote));
+            hf__line_unref_locked(hf__container(f->batch.item[i].remote,
+                                                struct hf__line, remote));
     else
         hf__query_free(&f->query);
     hf__list_remove(c->flights, f);
@@ -715,10 +715,10 @@ static void tidy(hf_client *c)
     }
     hf__engine_drop_events_locked(c);
     while (c->news) {
-        struct hf__name *n = c->news;
+        struct hf__line *n = c->news;
 
         c->news = n->next_news;
-        hf__name_unref_locked(n);
+        hf__line_unref_locked(n);
     }
     hf__mutex_unlock(&c->mu);
     each_name(c, forget_name);
@@ -755,7 +755,7 @@ int hf_close(hf_client *c)
     hf__sleeper_init(&s, NULL);
     hf__engine_wait(c, &s, close_ready, &w);
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
-    hf__keeper_stop(c);
+    hf__helper_stop(c);
     tidy(c);
     while ((a = hf__engine_next_callback(c))) {
         hf__engine_call_back(a);

@@ -4,8 +4,8 @@
 /* Does the caller write? */
 static int check(const hf_lock *lock, hf_error *err)
 {
-    struct hf__name *held;
-    int rc = hf__line_check(lock, &held, err);
+    struct hf__line *held;
+    int rc = hf__pick_check(lock, &held, err);
 
     if (rc)
         return rc;
@@ -34,19 +34,19 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     f = hf__query_about(lock, HF__DOWNGRADE, err);
     if (!f)
         return HF_ENOMEM;
-    rc = hf__line_downgrade(lock->name, thread, now, &t->line, err);
+    rc = hf__pick_downgrade(lock->name, thread, now, &t->line, err);
     if (rc) {
         hf__flight_free(c, f);
         return rc;
     }
-    t->hold_id = t->line->gate.lease.hold_id;
+    t->hold_id = t->line->queue.lease.hold_id;
     f->req.hold_id = t->hold_id;
-    f->req.lease_ms = t->line->gate.lease.lease_ms;
+    f->req.lease_ms = t->line->queue.lease.lease_ms;
     f->query.line = &lock->name->remote;
     f->query.into = &t->line->remote;
     hf__talk_ask(c, t, f);
-    hf__name_run(lock->name, now); /* the next writer asks after it */
-    hf__name_run(t->line, now);
+    hf__line_run(lock->name, now); /* the next writer asks after it */
+    hf__line_run(t->line, now);
     return 0;
 }
 
@@ -61,7 +61,7 @@ static int64_t as_before_ms(const struct hf__lease *l, hf__time now)
 /* The answer was lost. A renewal tells the server the same. */
 static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    const struct hf__lease *l = &t->line->gate.lease;
+    const struct hf__lease *l = &t->line->queue.lease;
     hf__time now = hf__now();
     int64_t ms = as_before_ms(l, now);
     uint64_t owner = hf__owner_of(lock, NULL);
@@ -74,7 +74,7 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
         return hf__fail_loss(t->line, hf__loss(HF__LOSS_LEASE, l->lease_ms),
                              err);
     if (rc) {
-        hf__name_run(t->line, now);
+        hf__line_run(t->line, now);
         return hf__fail_hold(t->line, owner, rc, err);
     }
     if (hf__renew_ask(lock->name->client, t, (uint32_t)ms,

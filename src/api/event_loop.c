@@ -40,18 +40,18 @@ void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
     hf__fd_post(c->ready_fd);
 }
 
-static const char *name_of(const hf_client *c, const struct hf__name *n)
+static const char *name_of(const hf_client *c, const struct hf__line *n)
 {
     return n->text + strlen(c->prefix);
 }
 
-static size_t name_len(const hf_client *c, const struct hf__name *n)
+static size_t name_len(const hf_client *c, const struct hf__line *n)
 {
     return n ? n->remote.name_len - strlen(c->prefix) : 0;
 }
 
 static struct hf__event *allocate_locked(hf_client *c, int type,
-                                         const struct hf__name *n)
+                                         const struct hf__line *n)
 {
     size_t len = name_len(c, n);
     struct event_item *item = NULL;
@@ -84,15 +84,15 @@ static void unqueue_locked(hf_client *c, struct hf__event *e)
     c->events_len--;
 }
 
-void hf__engine_event_locked(hf_client *c, int type, struct hf__name *n,
+void hf__engine_event_locked(hf_client *c, int type, struct hf__line *n,
                              uint64_t token, struct hf__loss loss)
 {
     struct hf__event *e;
 
     if (!c->on_event || __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return;
-    if (type == HF_EVENT_LOST && n && !hf__name_lost(n)->type)
-        e = hf__name_lost(n);
+    if (type == HF_EVENT_LOST && n && !hf__line_lost(n)->type)
+        e = hf__line_lost(n);
     else
         e = allocate_locked(c, type, n);
     if (e) {
@@ -106,9 +106,9 @@ void hf__engine_event_locked(hf_client *c, int type, struct hf__name *n,
     }
 }
 
-void hf__engine_event_moves_locked(struct hf__name *n)
+void hf__engine_event_moves_locked(struct hf__line *n)
 {
-    struct hf__event *e = n->client->on_event ? hf__name_lost(n) : NULL;
+    struct hf__event *e = n->client->on_event ? hf__line_lost(n) : NULL;
     int type = e ? e->type : 0;
 
     if (!type)
@@ -151,7 +151,7 @@ int hf_client_fd(hf_client *c)
             fd = -1;
         }
         c->outer_fd = fd;
-        hf__keeper_due_locked(c, 0); /* it leaves the driving to the program */
+        hf__helper_due_locked(c, 0); /* it leaves the driving to the program */
     }
     hf__mutex_unlock(&c->mu);
     return fd < 0 ? HF_EBACKEND : fd;
@@ -197,7 +197,7 @@ static bool next_event(hf_client *c, struct told *t)
         memcpy(t->name,
                was.place == HF__ALLOCATED
                    ? ((struct event_item *)e)->name
-                   : name_of(c, (struct hf__name *)(e + 1)),
+                   : name_of(c, (struct hf__line *)(e + 1)),
                was.name_len);
     if (was.place == HF__ALLOCATED) {
         c->events_allocated--;
@@ -236,8 +236,8 @@ bool hf__engine_call_back(struct hf__async *a)
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
-    hf__line_rest(a->line);
-    hf__name_unlock(lock->name);
+    hf__pick_rest(a->line);
+    hf__line_unlock(lock->name);
     if (is_latch)
         done.latch(arg, (hf_latch *)lock, result);
     else

@@ -128,7 +128,7 @@ static int make_lock(hf_client *c, const void *name, size_t name_len,
     lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
     if (lock->flags & HF_OWNER_HANDLE || opt->kind == HF_SEMAPHORE)
         lock->owner = hf__owner_number() | HF__HANDLE_OWNS;
-    rc = hf__name_get(c, name, name_len, opt, &lock->name, err);
+    rc = hf__names_get(c, name, name_len, opt, &lock->name, err);
     if (rc)
         hf__free(c, lock);
     else
@@ -169,13 +169,13 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
 
 /* name->mu and client->mu are held. A hold of a thread may be released through
  * any handle on the name, so only the last one keeps it from being freed. */
-static bool keeps_locked(const hf_lock *lock, const struct hf__name *n)
+static bool keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
-    const struct hf__gate *g = &n->gate;
+    const struct hf__queue *g = &n->queue;
 
     if (!g->owner || g->lease.state != HF__HELD || g->lease.drop)
         return false;
-    if (lock->owner && hf__gate_knows(g, lock->owner))
+    if (lock->owner && hf__queue_knows(g, lock->owner))
         return true;
     return lock->name->timer.handles == 1 && (g->shared || n->owner_thread);
 }
@@ -184,30 +184,30 @@ static bool keeps_locked(const hf_lock *lock, const struct hf__name *n)
  * last one, what threads have. */
 static void forget_lost(const hf_lock *lock, bool is_last)
 {
-    struct hf__name *n, *next;
+    struct hf__line *n, *next;
 
-    for (n = hf__line_newest(lock->name); n; n = next) {
-        next = hf__line_after(n);
+    for (n = hf__pick_newest(lock->name); n; n = next) {
+        next = hf__pick_after(n);
         if (is_last)
-            hf__gate_forget_all(&n->gate);
-        else if (!lock->owner || !hf__gate_forget(&n->gate, lock->owner))
+            hf__queue_forget_all(&n->queue);
+        else if (!lock->owner || !hf__queue_forget(&n->queue, lock->owner))
             continue;
-        hf__line_rest(n);
+        hf__pick_rest(n);
     }
 }
 
 /* What the clock has ended is not held, even if nobody has looked yet. */
-static void notice_ends(struct hf__name *first)
+static void notice_ends(struct hf__line *first)
 {
     hf__time now = hf__now();
-    struct hf__name *n, *next;
+    struct hf__line *n, *next;
 
-    for (n = hf__line_newest(first); n; n = next) {
-        next = hf__line_after(n);
-        if (!n->gate.owner || !hf__lease_expired(&n->gate.lease, now))
+    for (n = hf__pick_newest(first); n; n = next) {
+        next = hf__pick_after(n);
+        if (!n->queue.owner || !hf__lease_expired(&n->queue.lease, now))
             continue;
-        hf__gate_tick(&n->gate, now, hf__name_wake);
-        hf__name_run(n, now);
+        hf__queue_tick(&n->queue, now, hf__line_wake);
+        hf__line_run(n, now);
     }
 }
 
@@ -215,8 +215,8 @@ static bool in_use_locked(const hf_lock *lock)
 {
     if (lock->waits)
         return true;
-    for (struct hf__name *n = hf__line_newest(lock->name); n;
-         n = hf__line_after(n))
+    for (struct hf__line *n = hf__pick_newest(lock->name); n;
+         n = hf__pick_after(n))
         if (keeps_locked(lock, n))
             return true;
     return false;
@@ -248,10 +248,10 @@ int hf_lock_free(hf_lock *lock)
         forget_lost(lock, is_last);
         hf__lock_unwatch(lock);
     }
-    hf__name_unlock(lock->name);
+    hf__line_unlock(lock->name);
     if (in_use)
         return HF_EBUSY;
-    hf__name_put(lock->name);
+    hf__names_put(lock->name);
     hf__free(c, lock->async);
     hf__free(c, lock);
     hf__client_put(c);
@@ -266,10 +266,10 @@ static unsigned permits_held(const hf_lock *lock)
     hf__time now = hf__now();
     unsigned sum = 0;
 
-    for (struct hf__name *n = hf__line_newest(lock->name); n;
-         n = hf__line_after(n))
-        if (n->gate.owner == lock->owner &&
-            !hf__lease_expired(&n->gate.lease, now))
+    for (struct hf__line *n = hf__pick_newest(lock->name); n;
+         n = hf__pick_after(n))
+        if (n->queue.owner == lock->owner &&
+            !hf__lease_expired(&n->queue.lease, now))
             sum += n->kin->permits;
     return sum;
 }
@@ -278,20 +278,20 @@ static unsigned permits_held(const hf_lock *lock)
 static int look(hf_lock *lock, struct hf__lease *lease, unsigned *count,
                 hf_error *err)
 {
-    struct hf__name *line;
+    struct hf__line *line;
     int rc = hf__lock_check(lock, err);
 
     if (!rc)
         rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    rc = hf__line_check(lock, &line, err);
-    *lease = line->gate.lease;
+    rc = hf__pick_check(lock, &line, err);
+    *lease = line->queue.lease;
     if (count && lock->name->remote.kind == HF_SEMAPHORE)
         *count = permits_held(lock);
     else if (count)
-        *count = hf__gate_count(&line->gate, hf__owner_of(lock, NULL));
-    hf__name_unlock(lock->name);
+        *count = hf__queue_count(&line->queue, hf__owner_of(lock, NULL));
+    hf__line_unlock(lock->name);
     return rc;
 }
 

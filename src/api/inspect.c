@@ -29,7 +29,7 @@ static struct hf__flight *query_new(hf_client *c, enum hf__op op,
 struct hf__flight *hf__query_about(const hf_lock *lock, enum hf__op op,
                                    hf_error *err)
 {
-    const struct hf__name *n = lock->name;
+    const struct hf__line *n = lock->name;
     size_t prefix = strlen(n->client->prefix);
 
     return query_new(n->client, op, n->text + prefix,

@@ -93,7 +93,7 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
         rc = hf__fail(err, HF_ETIMEDOUT,
                       "\"%s\" was not granted within %lld ms, which are for "
                       "all together%s",
-                      hf__name_shown(part->lock->name).text,
+                      hf__line_shown(part->lock->name).text,
                       (long long)opt->wait_ms,
                       hf__trouble(part->lock->name->client).text);
     return rc;

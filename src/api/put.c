@@ -67,13 +67,13 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
 
     t->put = NULL; /* the caller's, and is copied */
     if (!rc)
-        rc = hf__line_check(lock, &t->line, err);
+        rc = hf__pick_check(lock, &t->line, err);
     if (rc)
         return rc;
     f = make(lock->name->client, &p, err);
     if (!f)
         return HF_ENOMEM;
-    t->hold_id = t->line->gate.lease.hold_id;
+    t->hold_id = t->line->queue.lease.hold_id;
     f->req.hold_id = t->hold_id;
     f->query.line = &t->line->remote;
     hf__talk_ask(lock->name->client, t, f);

@@ -14,7 +14,7 @@ void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
         f->req.meant_until = t->until;
     hf__mutex_unlock(&c->mu);
     if (t->async)
-        hf__keeper_timer(c, &t->async->timer, t->until);
+        hf__helper_timer(c, &t->async->timer, t->until);
     hf__flight_submit(c, f);
 }
 
@@ -29,32 +29,33 @@ int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
     t->flight = NULL;
     hf__mutex_unlock(&c->mu);
     rc = t->verb->answered(lock, t, f, err);
-    hf__name_unlock(lock->name);
+    hf__line_unlock(lock->name);
     hf__flight_free(c, f);
     return rc;
 }
 
 int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
 {
-    struct hf__gate *g = &t->line->gate;
+    struct hf__queue *g = &t->line->queue;
     uint64_t owner = hf__owner_of(lock, NULL);
     int rc;
 
     if (g->lease.hold_id == t->hold_id && g->owner)
-        hf__gate_lose(g, true, HF__LOSS_TAKEN, hf__now());
-    rc = hf__gate_check(g, owner, hf__now());
+        hf__queue_lose(g, true, HF__LOSS_TAKEN, hf__now());
+    rc = hf__queue_check(g, owner, hf__now());
     if (!hf__client_check(lock->name->client))
-        hf__name_run(t->line, hf__now());
+        hf__line_run(t->line, hf__now());
     if (rc == HF_ELOST)
         return hf__fail_lost(t->line, owner, err);
-    /* Released meanwhile: what the gate remembers may be of an earlier hold. */
+    /* Released meanwhile: what the queue remembers may be of an earlier hold.
+     */
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
 int hf__talk_check(const hf_lock *lock, const struct hf__talk *t)
 {
-    struct hf__gate *g = &t->line->gate;
-    int rc = hf__gate_check(g, hf__owner_of(lock, NULL), hf__now());
+    struct hf__queue *g = &t->line->queue;
+    int rc = hf__queue_check(g, hf__owner_of(lock, NULL), hf__now());
 
     if (!rc && g->lease.hold_id != t->hold_id)
         rc = HF_ENOTOWNER; /* released by another thread, and taken again */
@@ -71,7 +72,7 @@ int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
     now = hf__talk_check(lock, t);
-    hf__name_run(t->line, hf__now());
+    hf__line_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
         return hf__talk_lost(lock, t, err);
     if (now)
@@ -90,7 +91,7 @@ static int unanswered(const hf_lock *lock, const struct hf__talk *t,
     hf_client *c = lock->name->client;
 
     return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
-                    c->be->name, hf__name_shown(lock->name).text, t->verb->what,
+                    c->be->name, hf__line_shown(lock->name).text, t->verb->what,
                     c->op_timeout_ms, hf__trouble(c).text);
 }
 
@@ -113,7 +114,7 @@ int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
     t.until = hf__patience(c);
     rc = t.verb->begin(lock, &t, err);
     if (rc) {
-        hf__name_unlock(lock->name);
+        hf__line_unlock(lock->name);
         return rc;
     }
     hf__wait_begin(lock);
@@ -161,7 +162,7 @@ int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
     rc = hf__lock_enter(lock, err);
     if (!rc) {
         rc = begin_async(lock, what, done, arg, err);
-        hf__name_unlock(lock->name);
+        hf__line_unlock(lock->name);
     }
     hf__engine_deliver(c, hf__now()); /* it may have its answer at once */
     hf__see_to_it(c);

@@ -103,7 +103,7 @@ struct hf__req {
     bool fixed : 1;     /* attempt: lease_ms is a fixed lease, for the server to
                            end even if we live */
     bool is_async : 1;  /* direct, attempt: no thread will park for it; ring
-                           through the keeper */
+                           through the helper thread */
     bool flying : 1;    /* the core's: submitted, not yet processed */
     bool parked : 1;    /* the core's. In a slot: it was, more may follow, and
                            advance() does, so that they can be written
@@ -391,16 +391,17 @@ struct hf__backend {
 
     /*
      * Connects, or starts to, without blocking for longer than a name lookup
-     * would: called on the keeper thread, with no lock held. *self is the
-     * backend's state. Afterwards the core drives until opened() says DONE or
-     * a code, or open_timeout is over. If open returns a code (any of
-     * them), it has freed what it had made: close() is not called.
+     * would: called on the helper thread thread, with no lock held. *self is
+     * the backend's state. Afterwards the core drives until opened() says DONE
+     * or a code, or open_timeout is over. If open returns a code (any of them),
+     * it has freed what it had made: close() is not called.
      */
     int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,
                 void **self);
     /* PENDING, DONE, or why not. NULL: it is open at once. */
     int (*opened)(void *self);
-    /* Nothing is pending any more, or nobody cares. On the keeper thread. */
+    /* Nothing is pending any more, or nobody cares. On the helper thread
+     * thread. */
     void (*close)(void *self);
 
     /* Networked only. What is watched under this tag can be read or written:
@@ -412,14 +413,14 @@ struct hf__backend {
     /* Does what is due. Called after ready() was told of everything that had
      * come before `now` (of at most 63 descriptors), so that a server that has
      * not answered by then is late. Never blocks. Of a direct backend it is
-     * called by the keeper alone. */
+     * called by the helper thread alone. */
     void (*advance)(void *self, hf__time now);
     /* Networked only. HF__NEVER: nothing will be due. */
     hf__time (*next_timeout)(void *self);
 
     /* Direct only. Sleeps until *word != expect (a private futex), remote's
      * bell rings or the one it waits for dies, or the time is over; may return
-     * early. remote == NULL: the keeper sleeps; advance() follows. */
+     * early. remote == NULL: the helper thread sleeps; advance() follows. */
     void (*park)(void *self, struct hf__remote *remote, uint32_t *word,
                  uint32_t expect, hf__time until);
 

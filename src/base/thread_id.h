@@ -1,7 +1,7 @@
 /*
  * Owners: threads and handles, each with a number that is never used again. A
  * thread's record outlives it as long as some name remembers it as its last
- * owner, so that the keeper can see that the owner of a hold has gone.
+ * owner, so that the helper thread can see that the owner of a hold has gone.
  */
 #ifndef HF_OWNER_H
 #define HF_OWNER_H

@@ -1,7 +1,7 @@
 /*
  * The core's own types. Who may touch what:
  *
- *   name->mu     its gates, its remotes' requests, its waiters
+ *   name->mu     its queues, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
@@ -47,7 +47,7 @@ struct hf__flight;
 struct hf__talk;
 
 /* An event for the program, which waits for dispatch. A loss has its place in
- * front of the line that lost (hf__name_lost): it needs no memory, and however
+ * front of the line that lost (hf__line_lost): it needs no memory, and however
  * many there are, none is dropped. client->mu. */
 struct hf__event {
     struct hf__event *next, *prev; /* client->events */
@@ -74,25 +74,25 @@ struct hf__exchange {
 /* A name of which there may be several lines. The first is the one that
  * handles and the table of names know; its mutex guards all. */
 struct hf__kin {
-    struct hf__line line;
-    struct hf__name *first;
-    struct hf__lines lines;   /* of the first */
-    struct hf__reader *spare; /* of the first: entries to be used again */
-    uint32_t permits;         /* of the present or last hold */
+    struct hf__line_entry line;
+    struct hf__line *first;
+    struct hf__line_set lines; /* of the first */
+    struct hf__reader *spare;  /* of the first: entries to be used again */
+    uint32_t permits;          /* of the present or last hold */
 };
 
 /* One per client and name, shared by the handles on it; or a further line. In
  * front of it stands a struct hf__event, if the client hears of events. */
-struct hf__name {
-    struct hf__mutex mu; /* use hf__name_lock() unless it is a handle's */
+struct hf__line {
+    struct hf__mutex mu; /* use hf__line_lock() unless it is a handle's */
     uint32_t refs;       /* handles, and requests under way; client->mu */
-    struct hf__gate gate;
+    struct hf__queue queue;
     uint64_t tally; /* see hf__tally_add() */
     struct hf__remote remote;
     struct hf__timer timer; /* client->mu; with the number of handles */
     struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
     struct hf__releaser *releasers;
-    struct hf__name *next_in_bucket, *next_news;
+    struct hf__line *next_in_bucket, *next_news;
     hf_client *client;
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
     hf_lock *watchers;   /* handles with a descriptor that tells of loss */
@@ -112,7 +112,7 @@ struct hf__name {
 };
 
 /* The place of a loss, if the client hears of events. */
-static inline struct hf__event *hf__name_lost(struct hf__name *n)
+static inline struct hf__event *hf__line_lost(struct hf__line *n)
 {
     return (struct hf__event *)n - 1;
 }
@@ -150,7 +150,7 @@ struct hf__talk {
     struct hf__sleeper *sleeper; /* the thread's, or NULL: */
     struct hf__async *async;
     hf__time until;        /* all questions together */
-    struct hf__name *line; /* with the hold that it is about */
+    struct hf__line *line; /* with the hold that it is about */
     uint64_t hold_id;
     int64_t lease_ms;          /* renew: what the caller wants */
     const struct hf__put *put; /* put: the caller's, until begin() is over */
@@ -170,19 +170,19 @@ struct hf__async {
     struct hf__talk talk;
     struct hf__async *next; /* in client->callbacks */
     hf_lock *lock;
-    struct hf__name *line; /* where it waits */
+    struct hf__line *line; /* where it waits */
     union hf__done done;
     void *arg;
     int result;    /* not written after the callback has been queued: the thread
                       that dispatches reads it without a mutex */
     bool busy;     /* from the call until its callback; name->mu */
-    bool acquires; /* it waits in a gate: one of client->async_waits. Written
+    bool acquires; /* it waits in a queue: one of client->async_waits. Written
                       with name->mu and client->mu */
     bool firing;   /* its timer is being seen to; client->mu */
 };
 
 struct hf_lock {
-    struct hf__name *name;
+    struct hf__line *name;
     struct hf__async *async;
     hf_lock *next_watcher; /* name->mu */
     int64_t max_hold_ms;
@@ -194,7 +194,7 @@ struct hf_lock {
                     are written are not beside bits that are only read. */
     /* name->mu: */
     uint32_t waits : 30;    /* through this handle, under way */
-    uint32_t acquiring : 1; /* one of them waits in the gate; if it has an
+    uint32_t acquiring : 1; /* one of them waits in the queue; if it has an
                                owner */
     uint32_t told : 1;      /* loss_fd tells of a loss */
 };
@@ -278,9 +278,9 @@ struct hf_client {
     uint32_t serial;      /* of names, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
-    struct hf__name **buckets;
+    struct hf__line **buckets;
     size_t buckets_len, names_len;
-    struct hf__name *news, *news_tail;
+    struct hf__line *news, *news_tail;
     struct hf__exchange *exchanges; /* to be used again */
     struct hf__flight *flights, *landed, *landed_tail;
     struct hf__req *parked, *parked_tail; /* see backend.h */
@@ -301,12 +301,12 @@ struct hf_client {
     struct hf__note notes[HF__NOTES]; /* why_mu */
     int64_t wall_offset; /* of the wall clock to ours, in ns; why_mu */
 
-    uint32_t session_lost; /* atomic: for the keeper to spread */
-    pthread_t keeper;
-    hf__time keeper_until;
+    uint32_t session_lost; /* atomic: for the helper thread to spread */
+    pthread_t helper;
+    hf__time helper_until;
     hf__time driver_until; /* it sleeps; 0: it looks before it does */
-    uint32_t keeper_word;  /* futex: it shall look again */
-    bool keeper_stop, keeper_drives;
+    uint32_t helper_word;  /* futex: it shall look again */
+    bool helper_stop, helper_drives;
     uint32_t open_word; /* futex: open_result is there */
     int open_result;
     bool open_given_up;
@@ -359,12 +359,12 @@ struct hf__reason hf__reason(hf_client *, struct hf__loss);
 /* Why a hold that is still ours may not be renewed; "" if all is well. */
 struct hf__reason hf__doubt(hf_client *, bool refused);
 /* ELOST: the hold of the name was lost; why, if that owner's loss is known. */
-int hf__fail_lost(struct hf__name *line, uint64_t owner, hf_error *);
-int hf__fail_loss(struct hf__name *line, struct hf__loss, hf_error *);
+int hf__fail_lost(struct hf__line *line, uint64_t owner, hf_error *);
+int hf__fail_loss(struct hf__line *line, struct hf__loss, hf_error *);
 /* The same for an acquire: the lost hold is to be released first. */
-int hf__fail_unreleased(struct hf__name *line, uint64_t owner, hf_error *);
+int hf__fail_unreleased(struct hf__line *line, uint64_t owner, hf_error *);
 /* The same as the first, or the general text of another code. */
-int hf__fail_hold(struct hf__name *line, uint64_t owner, int code, hf_error *);
+int hf__fail_hold(struct hf__line *line, uint64_t owner, int code, hf_error *);
 
 /* url.c */
 int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
@@ -402,7 +402,7 @@ typedef bool hf__ready_fn(void *arg, hf__time now, hf__time *until);
  * this thread, without locks, and says when to call it again at the latest. */
 void hf__engine_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
                      void *arg);
-/* For the keeper and dispatch. False: somebody else drives. */
+/* For the helper thread and dispatch. False: somebody else drives. */
 bool hf__engine_take(hf_client *);
 void hf__engine_lead_locked(hf_client *); /* takes what is known to be free */
 void hf__engine_give(hf_client *);
@@ -429,11 +429,11 @@ bool hf__is_dispatching(const hf_client *);
 /* False: its verb is not over, it has asked once more. */
 bool hf__engine_call_back(struct hf__async *);
 /* loss: of LOST. */
-void hf__engine_event_locked(hf_client *, int type, struct hf__name *,
+void hf__engine_event_locked(hf_client *, int type, struct hf__line *,
                              uint64_t token, struct hf__loss);
 /* The line is about to be freed: an event that waits in it gets another place.
  */
-void hf__engine_event_moves_locked(struct hf__name *);
+void hf__engine_event_moves_locked(struct hf__line *);
 /* Those that wait are not delivered any more. */
 void hf__engine_drop_events_locked(hf_client *);
 /* Leaves word for a sleeper. What is returned, if anything, is to be given to
@@ -505,8 +505,8 @@ int hf__watch_call_all(hf_client *);
 /* helper_thread.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the
  * client is the thread's now. */
-int hf__keeper_start(hf_client *, hf__time until, hf_error *, bool *given_up);
-void hf__keeper_stop(hf_client *);
+int hf__helper_start(hf_client *, hf__time until, hf_error *, bool *given_up);
+void hf__helper_stop(hf_client *);
 /* Requests under way that nobody has moved for this long are moved there. */
 #define HF__PATIENCE (100 * HF__MS)
 /* A driver is a thread of the program: a signal handler may keep it, or its
@@ -534,9 +534,9 @@ static inline bool hf__unattended_locked(const hf_client *c)
     return c->async_waits && c->outer_fd < 0 && !c->direct;
 }
 /* It shall be awake by then. */
-void hf__keeper_due_locked(hf_client *, hf__time at);
+void hf__helper_due_locked(hf_client *, hf__time at);
 /* The same, for that timer, which is set. */
-void hf__keeper_timer(hf_client *, struct hf__timer *, hf__time at);
+void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);
 
 /* resolve.c: host names to addresses, see hf__core */
 struct hf__lookup *hf__lookup(const char *hosts, bool here);
@@ -544,28 +544,28 @@ bool hf__lookup_over(const struct hf__lookup *);
 void hf__lookup_leave(struct hf__lookup *);
 
 /* name_table.c: the table of them */
-int hf__name_get(hf_client *, const void *name, size_t len,
-                 const hf_lock_options *, struct hf__name **, hf_error *);
+int hf__names_get(hf_client *, const void *name, size_t len,
+                  const hf_lock_options *, struct hf__line **, hf_error *);
 /* One more line to the name of this one, whose mutex is held; not in its list
  * of lines yet. */
-int hf__name_line(struct hf__name *first, enum hf_mode, struct hf__name **,
-                  hf_error *);
+int hf__names_add_line(struct hf__line *first, enum hf_mode, struct hf__line **,
+                       hf_error *);
 /* What a handle that is not counted any more referred to. */
-void hf__name_put(struct hf__name *);
-void hf__name_unref(struct hf__name *);
-void hf__name_unref_locked(struct hf__name *);
+void hf__names_put(struct hf__line *);
+void hf__line_unref(struct hf__line *);
+void hf__line_unref_locked(struct hf__line *);
 
 /* line.c: a line to one */
-static inline struct hf__name *hf__name_first(struct hf__name *n)
+static inline struct hf__line *hf__line_first(struct hf__line *n)
 {
     return n->kin ? n->kin->first : n;
 }
-static inline void hf__name_lock(struct hf__name *n)
+static inline void hf__line_lock(struct hf__line *n)
 {
-    hf__mutex_lock(&hf__name_first(n)->mu);
+    hf__mutex_lock(&hf__line_first(n)->mu);
 }
 /* Whoever was woken under the mutex wants it next: they are told afterwards. */
-static inline void hf__first_unlock(struct hf__name *n)
+static inline void hf__line_unlock_first(struct hf__line *n)
 {
     uint32_t *word = n->to_wake;
 
@@ -575,37 +575,37 @@ static inline void hf__first_unlock(struct hf__name *n)
     if (word)
         hf__futex_wake(word, 1);
 }
-static inline void hf__name_unlock(struct hf__name *n)
+static inline void hf__line_unlock(struct hf__line *n)
 {
-    hf__first_unlock(hf__name_first(n));
+    hf__line_unlock_first(hf__line_first(n));
 }
 /* Its name, for people: without the client's prefix. */
-struct hf__shown hf__name_shown(struct hf__name *);
+struct hf__shown hf__line_shown(struct hf__line *);
 /* What it talks to a networked backend with; or NULL. */
-static inline struct hf__exchange *hf__name_talks(const struct hf__name *n)
+static inline struct hf__exchange *hf__line_talks(const struct hf__line *n)
 {
     return (struct hf__exchange *)n->remote.ask;
 }
 /* The same, made if it has none; NULL: out of memory. */
-struct hf__exchange *hf__name_exchange(struct hf__name *);
-/* Sends what the gate wants sent and sets the timer; name->mu is held. */
-void hf__name_run(struct hf__name *, hf__time now);
-/* Takes the backend's news to the gate. */
-void hf__name_news(struct hf__name *);
+struct hf__exchange *hf__line_exchange(struct hf__line *);
+/* Sends what the queue wants sent and sets the timer; name->mu is held. */
+void hf__line_run(struct hf__line *, hf__time now);
+/* Takes the backend's news to the queue. */
+void hf__line_news(struct hf__line *);
 /* The clock reached the name's timer. Returns the hold id that the caller has
  * to renew, or 0. If the caller does not come to it, the timer tells the next
  * thread that looks. */
-uint64_t hf__name_timer(struct hf__name *, hf__time now);
+uint64_t hf__line_timer(struct hf__line *, hf__time now);
 /* EBACKEND, with its text: the server does not answer. */
 int hf__silence(hf_client *, hf_error *);
-hf__wake_fn hf__name_wake;
+hf__wake_fn hf__line_wake;
 /* A thread that has exited releases nothing: what the last owner, or one of
  * those who read, lost is forgotten if it has. True: it was. */
-bool hf__name_forget_the_gone(struct hf__name *);
-/* The gate has a new owner: w. */
-void hf__name_own(struct hf__name *, const struct hf__waiter *);
+bool hf__line_forget_the_gone(struct hf__line *);
+/* The queue has a new owner: w. */
+void hf__line_own(struct hf__line *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */
-void hf__name_settle(struct hf__name *, uint64_t hold_id, int result);
+void hf__line_settle(struct hf__line *, uint64_t hold_id, int result);
 
 /* counters.c: what the client has done */
 static inline void hf__count(uint64_t *counter, uint64_t n)
@@ -615,7 +615,7 @@ static inline void hf__count(uint64_t *counter, uint64_t n)
 /* An acquire has failed before it came to a line. */
 void hf__count_failed(const hf_lock *);
 /* An acquire through that line is over without a wait; name->mu is held. */
-void hf__count_at_once(struct hf__name *, int result);
+void hf__count_at_once(struct hf__line *, int result);
 /* One waits; and its wait is over, after that time. */
 void hf__count_wait(hf_client *, enum hf_kind);
 void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
@@ -637,8 +637,8 @@ void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
 #define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
 /* The client takes over what the line has counted so far; the second is for a
  * line that is about to be freed. */
-void hf__tally_carry(struct hf__name *);
-void hf__tally_carry_locked(struct hf__name *);
+void hf__tally_carry(struct hf__line *);
+void hf__tally_carry_locked(struct hf__line *);
 static inline uint32_t hf__tally_granted(uint64_t tally)
 {
     return (uint32_t)(tally % HF__TALLY_RELEASE);
@@ -657,43 +657,43 @@ static inline uint32_t hf__tally_held(uint64_t tally)
 /* From here on: name->mu is held. */
 /* A GRANT or a RELEASE: one hold more or less, unless hf__tally_hold() or
  * hf__tally_set() follows. */
-static inline void hf__tally_add(struct hf__name *n, uint64_t what)
+static inline void hf__tally_add(struct hf__line *n, uint64_t what)
 {
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
 }
 /* Neither counter overflows; to be called between any two releases. */
-static inline void hf__tally_limit(struct hf__name *n)
+static inline void hf__tally_limit(struct hf__line *n)
 {
     const uint64_t half = (HF__TALLY_RELEASE | HF__TALLY_HOLD) / 2;
 
     if (__builtin_expect((n->tally & half) != 0, 0))
         hf__tally_carry(n);
 }
-static inline void hf__tally_set(struct hf__name *n, uint32_t held)
+static inline void hf__tally_set(struct hf__line *n, uint32_t held)
 {
     hf__tally_add(n,
                   (uint64_t)(held - hf__tally_held(n->tally)) * HF__TALLY_HOLD);
 }
-/* The gate has a holder more or less; not by a loss. */
-static inline void hf__tally_hold(struct hf__name *n)
+/* The queue has a holder more or less; not by a loss. */
+static inline void hf__tally_hold(struct hf__line *n)
 {
-    hf__tally_set(n, n->gate.shared ? n->gate.count : n->gate.owner != 0);
+    hf__tally_set(n, n->queue.shared ? n->queue.count : n->queue.owner != 0);
     hf__tally_limit(n);
 }
-/* A release has ended with that result of the gate. */
-void hf__tally_release(struct hf__name *, int result);
+/* A release has ended with that result of the queue. */
+void hf__tally_release(struct hf__line *, int result);
 /* The holds of this line were lost. */
-void hf__tally_lost(struct hf__name *);
+void hf__tally_lost(struct hf__line *);
 
 /* loss_fd.c: name->mu is held */
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,
  * or some have another end now. */
-void hf__name_arm(struct hf__name *, bool lost);
+void hf__loss_fd_arm(struct hf__line *, bool lost);
 /* The same, where it can only concern some: those of one owner who came or
  * left, or those who have the hold of this line, which has another end now.
  * (There may be thousands, on as many lines.) */
-void hf__name_arm_of(struct hf__name *, uint64_t owner);
-void hf__name_moved(struct hf__name *);
+void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
+void hf__loss_fd_moved(struct hf__line *);
 /* Something was done through the handle: a loss that nobody has to release any
  * more is told no more. */
 void hf__lock_unlearn(hf_lock *);
@@ -714,31 +714,31 @@ void hf__lock_unwatch(hf_lock *); /* it is about to be freed */
 /* line_pick.c: which line a verb is about; name->mu is held */
 /* The line through which w is to be acquired: that of the owner's hold, one
  * that it can share, or one that is free. */
-int hf__line_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
-                 hf__time now, struct hf__name **, hf_error *);
-/* One through which it can be had the short way, see hf__gate_quiet(), with an
+int hf__pick_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
+                 hf__time now, struct hf__line **, hf_error *);
+/* One through which it can be had the short way, see hf__queue_quiet(), with an
  * entry for w if it reads; or NULL. */
-struct hf__name *hf__line_quiet(struct hf__name *first, struct hf__waiter *,
+struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *,
                                 enum hf_mode);
 /* It was had: the line is in use. Or not: then the entry is taken back. */
-void hf__line_went(struct hf__name *, struct hf__waiter *, bool had);
+void hf__pick_went(struct hf__line *, struct hf__waiter *, bool had);
 /* The line of this owner's newest hold, lost ones last; the first one if it
  * has none. */
-struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner);
+struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner);
 /* That of the caller, if it is held now; else why not. */
-int hf__line_check(const hf_lock *, struct hf__name **, hf_error *);
+int hf__pick_check(const hf_lock *, struct hf__line **, hf_error *);
 /* The owner's write hold goes to a line for reading. */
-int hf__line_downgrade(struct hf__name *first, struct hf__thread *,
-                       hf__time now, struct hf__name **into, hf_error *);
+int hf__pick_downgrade(struct hf__line *first, struct hf__thread *,
+                       hf__time now, struct hf__line **into, hf_error *);
 /* Takes back entries that are not needed any more, and the line if nobody uses
- * it any more (that of a mutex stays). hf__name_run() does it too. */
-void hf__line_rest(struct hf__name *);
+ * it any more (that of a mutex stays). hf__line_run() does it too. */
+void hf__pick_rest(struct hf__line *);
 /* Those that are taken, newest first. */
-struct hf__name *hf__line_newest(struct hf__name *first); /* or NULL */
-struct hf__name *hf__line_after(const struct hf__name *); /* or NULL */
-/* Takes all but the first out of their list; see hf__line_after(). */
-struct hf__name *hf__line_all_but(struct hf__name *first);
-void hf__line_free(struct hf__name *); /* the entries it has */
+struct hf__line *hf__pick_newest(struct hf__line *first); /* or NULL */
+struct hf__line *hf__pick_after(const struct hf__line *); /* or NULL */
+/* Takes all but the first out of their list; see hf__pick_after(). */
+struct hf__line *hf__pick_all_but(struct hf__line *first);
+void hf__pick_free(struct hf__line *); /* the entries it has */
 
 /* handle.c */
 const char *hf__kind_name(int kind); /* for people */
@@ -817,18 +817,18 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->owner = hf__owner_of(lock, &w->thread);
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
-/* Enters the gate, with name->mu held. GRANTED, PENDING or a code. */
-int hf__enter(struct hf__name *, struct hf__waiter *, hf__time now);
+/* Enters the queue, with name->mu held. GRANTED, PENDING or a code. */
+int hf__enter(struct hf__line *, struct hf__waiter *, hf__time now);
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
-int hf__release(struct hf__name *, uint64_t owner, struct hf__releaser *);
+int hf__release(struct hf__line *, uint64_t owner, struct hf__releaser *);
 /* A release whose answer is waited for, in two halves. */
 struct hf__releasing {
     struct hf__sleeper sleeper;
     struct hf__releaser releaser;
     hf_error word; /* code 0: nothing was said */
     hf_lock *lock;
-    struct hf__name *line;
+    struct hf__line *line;
     hf__time until;
 };
 /* PENDING: it has been asked for, and the other half has to follow; in between
@@ -838,10 +838,10 @@ int hf__release_end(struct hf__releasing *, hf_error *);
 /* From the one to the other, neither handle (with its name) nor client go away.
  * begin: name->mu is held, and free afterwards. */
 void hf__wait_begin(hf_lock *);
-void hf__wait_end(hf_lock *, struct hf__name *line);
+void hf__wait_end(hf_lock *, struct hf__line *line);
 /* Does not want to hear of it any more; name->mu is held. */
-void hf__releaser_forget(struct hf__name *, struct hf__releaser *);
-/* The keeper shall look after what is under way, if nobody else does. */
+void hf__releaser_forget(struct hf__line *, struct hf__releaser *);
+/* The helper thread shall look after what is under way, if nobody else does. */
 void hf__see_to_it(hf_client *);
 
 /* async.c */
@@ -852,7 +852,7 @@ int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* it did not begin after all */
 /* It is over: its callback is called. name->mu is held, like for the next. */
 void hf__async_finish(struct hf__async *, int result);
-/* Ends the wait in the gate, which is not over. */
+/* Ends the wait in the queue, which is not over. */
 void hf__async_leave(struct hf__async *, int code, hf__time now);
 /* Ends the wait for an answer; what was sent goes its way. */
 void hf__async_give_up(struct hf__async *);
@@ -888,9 +888,9 @@ int hf__renew_ask(hf_client *, struct hf__talk *, uint32_t ms, bool no_longer,
 /* What it came to; name->mu is held. */
 int hf__renew_answered(hf_lock *, struct hf__talk *, const struct hf__flight *,
                        hf_error *);
-/* A hold that hf__name_timer() wants renewed, with a reference to its name. */
+/* A hold that hf__line_timer() wants renewed, with a reference to its name. */
 struct hf__due {
-    struct hf__name *name;
+    struct hf__line *name;
     uint64_t hold_id;
 };
 void hf__renew_due(hf_client *, const struct hf__due *, size_t, hf__time now);

@@ -33,7 +33,7 @@ void hf__count_failed(const hf_lock *lock)
         hf__count(&lock->name->client->counts.failed, 1);
 }
 
-void hf__count_at_once(struct hf__name *n, int result)
+void hf__count_at_once(struct hf__line *n, int result)
 {
     if (result == HF__GRANTED) {
         hf__tally_add(n, HF__TALLY_GRANT);
@@ -77,7 +77,7 @@ void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
 /* ELOST: the hold has ended before, so that there are as many as there were; if
  * just now, hf__tally_lost() follows. One store, or a reader would see a hold
  * less than none. */
-void hf__tally_release(struct hf__name *n, int result)
+void hf__tally_release(struct hf__line *n, int result)
 {
     if (result == HF_ENOTOWNER)
         return;
@@ -90,13 +90,13 @@ void hf__tally_release(struct hf__name *n, int result)
     }
 }
 
-void hf__tally_lost(struct hf__name *n)
+void hf__tally_lost(struct hf__line *n)
 {
     hf__count(&n->client->counts.lost, hf__tally_held(n->tally));
     hf__tally_hold(n);
 }
 
-void hf__tally_carry_locked(struct hf__name *n)
+void hf__tally_carry_locked(struct hf__line *n)
 {
     struct hf__counts *counts = &n->client->counts;
     uint64_t tally = n->tally;
@@ -109,7 +109,7 @@ void hf__tally_carry_locked(struct hf__name *n)
                      __ATOMIC_RELAXED);
 }
 
-void hf__tally_carry(struct hf__name *n)
+void hf__tally_carry(struct hf__line *n)
 {
     hf_client *c = n->client;
 
@@ -125,7 +125,7 @@ static uint64_t read64(const uint64_t *counter)
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static void add_line(hf_metrics *m, const struct hf__name *n)
+static void add_line(hf_metrics *m, const struct hf__line *n)
 {
     uint64_t tally = read64(&n->tally);
 
@@ -167,7 +167,7 @@ static void read_locked(hf_client *c, hf_metrics *m)
         .waiting = read64(&counts->waiting),
     };
     for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+        for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             add_line(m, n);
     add_waits(m, counts);
 }

@@ -1,5 +1,5 @@
 /*
- * A line of a client to a name: its gate, and the sending of what the gate
+ * A line of a client to a name: its queue, and the sending of what the queue
  * wants sent.
  */
 #include "core/client.h"
@@ -9,42 +9,42 @@
 /* ---- waking ------------------------------------------------------------ */
 
 /* With name->mu held: the system call comes after it. */
-static void wake(struct hf__name *n, struct hf__sleeper *s)
+static void wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_tell(n->client, s);
 
-    n = hf__name_first(n);
+    n = hf__line_first(n);
     if (word && n->to_wake)
         hf__futex_wake(n->to_wake, 1);
     if (word)
         n->to_wake = word;
 }
 
-bool hf__name_forget_the_gone(struct hf__name *n)
+bool hf__line_forget_the_gone(struct hf__line *n)
 {
-    const struct hf__reader *r = n->gate.shared ? n->gate.readers : NULL;
+    const struct hf__reader *r = n->queue.shared ? n->queue.readers : NULL;
 
-    if (!n->gate.shared)
+    if (!n->queue.shared)
         return hf__thread_gone(n->owner_thread) &&
-               hf__gate_forget(&n->gate, n->owner_thread->number);
+               hf__queue_forget(&n->queue, n->owner_thread->number);
     while (r && !(r->lost && hf__thread_gone(r->thread)))
         r = r->next;
-    return r && hf__gate_forget(&n->gate, r->owner);
+    return r && hf__queue_forget(&n->queue, r->owner);
 }
 
-static void set_timer(struct hf__name *n)
+static void set_timer(struct hf__line *n)
 {
-    hf__time at = hf__lease_timer(&n->gate.lease);
+    hf__time at = hf__lease_timer(&n->queue.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
     /* A timer that fires too early costs a look; moving it at every grant
      * would cost more. Who waits has time for it, and shall sleep on. */
-    if (n->gate.lease.state == HF__WAITING ? at != set_to : at < set_to)
-        hf__keeper_timer(n->client, &n->timer, at);
+    if (n->queue.lease.state == HF__WAITING ? at != set_to : at < set_to)
+        hf__helper_timer(n->client, &n->timer, at);
 }
 
 /* Whoever owns it now is remembered, so that the end of that thread shows. */
-void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
+void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
 {
     struct hf__thread *t = w->thread;
 
@@ -52,31 +52,31 @@ void hf__name_own(struct hf__name *n, const struct hf__waiter *w)
     if (n->kin) {
         n->kin->permits = w->permits;
         if (n->remote.kind == HF_SEMAPHORE)
-            hf__lines_granted(&n->kin->first->kin->lines, &n->kin->line);
+            hf__line_set_granted(&n->kin->first->kin->lines, &n->kin->line);
     }
     hf__lock_heard(w->handle);
-    if (!n->gate.shared && n->owner_thread != t) { /* a reader has its own */
-        hf__name_forget_the_gone(n); /* nobody knows later that it is */
+    if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
+        hf__line_forget_the_gone(n); /* nobody knows later that it is */
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
         n->owner_thread = t;
     }
-    if (hf__name_first(n)->watchers) {
+    if (hf__line_first(n)->watchers) {
         /* Where a hold is handed over, somebody else had it. */
-        if (n->gate.shared || n->remote.kind == HF_SEMAPHORE)
-            hf__name_arm_of(n, w->owner);
+        if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
+            hf__loss_fd_arm_of(n, w->owner);
         else
-            hf__name_arm(n, false);
+            hf__loss_fd_arm(n, false);
     }
-    if (n->gate.lease.max_until != HF__NEVER)
+    if (n->queue.lease.max_until != HF__NEVER)
         set_timer(n); /* a hold that was handed over may end sooner now */
 }
 
 /* What was said of the failure of this line's request, for the caller. */
-static bool tell_why(struct hf__name *n, bool let_go, int code, hf_error *err)
+static bool tell_why(struct hf__line *n, bool let_go, int code, hf_error *err)
 {
-    struct hf__exchange *x = hf__name_talks(n);
+    struct hf__exchange *x = hf__line_talks(n);
     bool told;
 
     if (!x || !err || code >= 0)
@@ -89,15 +89,15 @@ static bool tell_why(struct hf__name *n, bool let_go, int code, hf_error *err)
     return told;
 }
 
-void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
+void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
 {
-    struct hf__name *n = hf__container(g, struct hf__name, gate);
+    struct hf__line *n = hf__container(g, struct hf__line, queue);
     bool over = w->state == HF__W_FINISHED; /* else it is roused */
 
     if (over)
         w->handle->acquiring = false;
     if (over && w->result == HF__GRANTED) {
-        hf__name_own(n, w);
+        hf__line_own(n, w);
         hf__tally_hold(n);
     }
     if (over && w->is_async)
@@ -110,7 +110,7 @@ void hf__name_wake(struct hf__gate *g, struct hf__waiter *w)
     wake(n, w->sleeper);
 }
 
-void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
+void hf__line_settle(struct hf__line *n, uint64_t hold_id, int result)
 {
     struct hf__releaser **p = &n->releasers, *r;
 
@@ -134,7 +134,7 @@ void hf__name_settle(struct hf__name *n, uint64_t hold_id, int result)
 
 /* ---- sending ----------------------------------------------------------- */
 
-static bool nobody_parks(const struct hf__gate *g)
+static bool nobody_parks(const struct hf__queue *g)
 {
     for (const struct hf__waiter *w = g->head; w; w = w->next)
         if (!w->is_async)
@@ -143,7 +143,7 @@ static bool nobody_parks(const struct hf__gate *g)
 }
 
 /* Hands a request to the backend; its outcome if it has one at once. */
-static int submit(struct hf__name *n, struct hf__req *req,
+static int submit(struct hf__line *n, struct hf__req *req,
                   int (*slot)(void *, struct hf__req *))
 {
     hf_client *c = n->client;
@@ -160,16 +160,16 @@ static int submit(struct hf__name *n, struct hf__req *req,
         req->flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
-        hf__keep_word_locked(c, hf__name_talks(n), req->op != HF__ATTEMPT, rc);
+        hf__keep_word_locked(c, hf__line_talks(n), req->op != HF__ATTEMPT, rc);
     }
     hf__mutex_unlock(&c->mu);
     return rc;
 }
 
-struct hf__exchange *hf__name_exchange(struct hf__name *n)
+struct hf__exchange *hf__line_exchange(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__name_talks(n);
+    struct hf__exchange *x = hf__line_talks(n);
 
     if (x)
         return x;
@@ -184,10 +184,10 @@ struct hf__exchange *hf__name_exchange(struct hf__name *n)
     return x;
 }
 
-static void end_exchange(struct hf__name *n)
+static void end_exchange(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__name_talks(n);
+    struct hf__exchange *x = hf__line_talks(n);
 
     hf__mutex_lock(&c->mu);
     if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
@@ -201,8 +201,8 @@ static void end_exchange(struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
-                hf__time now)
+static void ask(struct hf__line *n, const struct hf__waiter *first,
+                bool may_queue, hf__time now)
 {
     hf_client *c = n->client;
     struct hf__req here, *req = &here;
@@ -210,37 +210,37 @@ static void ask(struct hf__name *n, const struct hf__waiter *first, bool queue,
     int rc = 0;
 
     if (!c->direct) {
-        x = hf__name_exchange(n);
+        x = hf__line_exchange(n);
         rc = x ? 0 : HF_ENOMEM;
         req = x ? &x->ask : &here;
     }
     *req = (struct hf__req){.remote = &n->remote,
                             .op = HF__ATTEMPT,
-                            .hold_id = n->gate.lease.hold_id,
+                            .hold_id = n->queue.lease.hold_id,
                             .meant_until = HF__NEVER,
                             .lease_ms = first->lease_ms,
                             .fixed = first->fixed,
                             .permits = first->permits,
-                            .may_queue = queue,
-                            .is_async = c->direct && nobody_parks(&n->gate)};
+                            .may_queue = may_queue,
+                            .is_async = c->direct && nobody_parks(&n->queue)};
     n->rings = req->is_async;
-    hf__lease_asked(&n->gate.lease, now, c->op_timeout_ms);
+    hf__lease_asked(&n->queue.lease, now, c->op_timeout_ms);
     if (!rc)
         rc = submit(n, req, c->be->attempt);
     if (rc == HF__PENDING)
         return;
     req->result = (int16_t)rc;
-    hf__gate_answered(&n->gate, req, now, hf__name_wake);
+    hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
 /* An abandoned question is never reported. (If the abandon is being repeated,
  * the one that is under way may be a later one.) */
-static void forget_ask(struct hf__name *n)
+static void forget_ask(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__req *ask = n->remote.ask;
 
-    if (ask->hold_id != n->gate.lease.let_go_id)
+    if (ask->hold_id != n->queue.lease.let_go_id)
         return;
     hf__mutex_lock(&c->mu);
     n->ask_ready = false;
@@ -253,37 +253,37 @@ static void forget_ask(struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void let_go_answered(struct hf__name *n, int result, hf__time now)
+static void let_go_answered(struct hf__line *n, int result, hf__time now)
 {
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__lease *l = &n->queue.lease;
     bool first_word = !l->unsure;
 
     if (!now && result != HF__DONE)
         now = hf__now(); /* it needed none until here, see acquire.c */
-    if (!hf__gate_let_go(&n->gate, result, now, hf__name_wake)) {
+    if (!hf__queue_let_go(&n->queue, result, now, hf__line_wake)) {
         if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
-            hf__name_settle(n, l->let_go_id, result);
+            hf__line_settle(n, l->let_go_id, result);
         return;
     }
     /* Of a repeated request, "not yours" means that an earlier one worked. */
-    hf__name_settle(n, l->let_go_id,
+    hf__line_settle(n, l->let_go_id,
                     result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
 }
 
-static void let_go(struct hf__name *n, hf__time now)
+static void let_go(struct hf__line *n, hf__time now)
 {
     const struct hf__backend *be = n->client->be;
     bool direct = n->client->direct;
-    bool abandon = n->gate.lease.let_go_op == HF__ABANDON;
+    bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
     int rc = HF__DONE; /* if no question could be sent for want of memory */
 
     if (!direct && n->remote.ask)
-        req = &hf__name_talks(n)->let_go;
+        req = &hf__line_talks(n)->let_go;
     if (req) {
         *req = (struct hf__req){.remote = &n->remote,
-                                .op = n->gate.lease.let_go_op,
-                                .hold_id = n->gate.lease.let_go_id,
+                                .op = n->queue.lease.let_go_op,
+                                .hold_id = n->queue.lease.let_go_id,
                                 .meant_until = HF__NEVER};
         if (abandon && !direct)
             forget_ask(n);
@@ -293,33 +293,33 @@ static void let_go(struct hf__name *n, hf__time now)
         let_go_answered(n, rc, now);
 }
 
-struct hf__shown hf__name_shown(struct hf__name *n)
+struct hf__shown hf__line_shown(struct hf__line *n)
 {
-    return hf__show(hf__name_first(n)->text + strlen(n->client->prefix));
+    return hf__show(hf__line_first(n)->text + strlen(n->client->prefix));
 }
 
-static void report_loss(struct hf__name *n)
+static void report_loss(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__loss loss = hf__gate_last_loss(&n->gate);
+    struct hf__loss loss = hf__queue_last_loss(&n->queue);
 
-    n->gate.was_lost = false;
+    n->queue.was_lost = false;
     hf__tally_lost(n);
     hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
-            hf__name_shown(n).text, hf__reason(c, loss).text);
+            hf__line_shown(n).text, hf__reason(c, loss).text);
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->gate.lease.token, loss);
+    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->queue.lease.token, loss);
     hf__mutex_unlock(&c->mu);
-    hf__name_arm(n, true);
-    hf__name_forget_the_gone(n);
+    hf__loss_fd_arm(n, true);
+    hf__line_forget_the_gone(n);
 }
 
 /* Direct: somebody has to sleep at the backend for all who wait here. */
-static void find_parker(struct hf__name *n)
+static void find_parker(struct hf__line *n)
 {
-    struct hf__waiter *w = n->gate.head;
+    struct hf__waiter *w = n->queue.head;
 
-    if (!w || n->parker || n->gate.lease.state != HF__WAITING)
+    if (!w || n->parker || n->queue.lease.state != HF__WAITING)
         return;
     while (w && w->is_async)
         w = w->next;
@@ -328,18 +328,18 @@ static void find_parker(struct hf__name *n)
 }
 
 /* Direct: the last thread that could have parked has left. Those who stay are
- * told through the keeper, if it is asked for. */
-static bool is_deaf(const struct hf__name *n)
+ * told through the helper thread, if it is asked for. */
+static bool is_deaf(const struct hf__line *n)
 {
-    return n->client->direct && n->gate.lease.state == HF__WAITING &&
-           !n->rings && n->gate.head && nobody_parks(&n->gate);
+    return n->client->direct && n->queue.lease.state == HF__WAITING &&
+           !n->rings && n->queue.head && nobody_parks(&n->queue);
 }
 
 /* While nothing is under way, nobody else may refer to what is to be sent
  * again. */
-static void keep_while_it_owes(struct hf__name *n)
+static void keep_while_it_owes(struct hf__line *n)
 {
-    const struct hf__lease *l = &n->gate.lease;
+    const struct hf__lease *l = &n->queue.lease;
     bool owes = l->letting_go && l->resend_at != HF__NEVER;
 
     if (owes == n->owes)
@@ -353,19 +353,19 @@ static void keep_while_it_owes(struct hf__name *n)
     hf__mutex_unlock(&n->client->mu);
 }
 
-void hf__name_run(struct hf__name *n, hf__time now)
+void hf__line_run(struct hf__line *n, hf__time now)
 {
     struct hf__waiter *first;
-    bool queue;
+    bool may_queue;
 
-    if (__builtin_expect(n->gate.was_lost, 0))
+    if (__builtin_expect(n->queue.was_lost, 0))
         report_loss(n); /* before anything is granted anew */
     if (is_deaf(n))
-        hf__lease_bell(&n->gate.lease, now);
+        hf__lease_bell(&n->queue.lease, now);
     for (;;) {
-        switch (hf__gate_next(&n->gate, now, &first, &queue)) {
+        switch (hf__queue_next(&n->queue, now, &first, &may_queue)) {
         case HF__TODO_ATTEMPT:
-            ask(n, first, queue, now);
+            ask(n, first, may_queue, now);
             continue;
         case HF__TODO_LET_GO:
             let_go(n, now);
@@ -378,16 +378,16 @@ void hf__name_run(struct hf__name *n, hf__time now)
     if (n->client->direct)
         find_parker(n);
     keep_while_it_owes(n);
-    if (n->remote.ask && hf__gate_idle(&n->gate))
+    if (n->remote.ask && hf__queue_idle(&n->queue))
         end_exchange(n);
-    hf__line_rest(n);
+    hf__pick_rest(n);
     set_timer(n);
 }
 
 /* ---- news -------------------------------------------------------------- */
 
 /* With name->mu held. */
-static void take_news(struct hf__name *n)
+static void take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
     hf__time now = hf__now(); /* not when it was read: a grant may be over */
@@ -395,7 +395,7 @@ static void take_news(struct hf__name *n)
     bool ask_ready, let_go_ready, rang, lost;
 
     hf__mutex_lock(&c->mu);
-    x = hf__name_talks(n);
+    x = hf__line_talks(n);
     if (x) {
         talk = *x;
         x->lost_id = 0;
@@ -406,36 +406,36 @@ static void take_news(struct hf__name *n)
     lost = n->session_lost;
     n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
     hf__mutex_unlock(&c->mu);
-    if (lost && n->gate.lease.state == HF__HELD)
-        hf__gate_lose(&n->gate, false, HF__LOSS_SESSION, now);
+    if (lost && n->queue.lease.state == HF__HELD)
+        hf__queue_lose(&n->queue, false, HF__LOSS_SESSION, now);
     if (let_go_ready)
         let_go_answered(n, talk.let_go.result, now);
     if (ask_ready)
-        hf__gate_answered(&n->gate, &talk.ask, now, hf__name_wake);
+        hf__queue_answered(&n->queue, &talk.ask, now, hf__line_wake);
     if (talk.lost_id)
-        hf__gate_gone(&n->gate, talk.lost_id,
-                      talk.session_over ? HF__LOSS_SESSION : HF__LOSS_TAKEN,
-                      now);
+        hf__queue_gone(&n->queue, talk.lost_id,
+                       talk.session_over ? HF__LOSS_SESSION : HF__LOSS_TAKEN,
+                       now);
     if (rang)
-        hf__lease_bell(&n->gate.lease, now);
-    hf__name_run(n, now);
+        hf__lease_bell(&n->queue.lease, now);
+    hf__line_run(n, now);
 }
 
-void hf__name_news(struct hf__name *n)
+void hf__line_news(struct hf__line *n)
 {
-    hf__name_lock(n);
+    hf__line_lock(n);
     take_news(n);
-    hf__name_unlock(n);
+    hf__line_unlock(n);
 }
 
 /* Has the server said yes, no or not yet? */
-static bool is_answered(struct hf__name *n)
+static bool is_answered(struct hf__line *n)
 {
     const struct hf__exchange *x;
     bool answered;
 
     hf__mutex_lock(&n->client->mu);
-    x = hf__name_talks(n);
+    x = hf__line_talks(n);
     answered = (n->ask_ready && x->ask.result != HF_EUNKNOWN) ||
                (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
     hf__mutex_unlock(&n->client->mu);
@@ -443,10 +443,10 @@ static bool is_answered(struct hf__name *n)
 }
 
 /* For the texts of those who are about to fail. */
-static void note_silence(struct hf__name *n)
+static void note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__name_talks(n);
+    struct hf__exchange *x = hf__line_talks(n);
 
     hf__mutex_lock(&c->mu);
     if (x && !x->why[0])
@@ -456,28 +456,28 @@ static void note_silence(struct hf__name *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void report_orphan(struct hf__name *n)
+static void report_orphan(struct hf__line *n)
 {
     hf_client *c = n->client;
 
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->gate.lease.token,
+    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->queue.lease.token,
                             hf__no_loss);
     hf__mutex_unlock(&c->mu);
 }
 
 /* Whoever exited while holding is reported. True: there is nobody else. */
-static bool deserted(struct hf__name *n)
+static bool deserted(struct hf__line *n)
 {
     bool all = true;
 
-    if (!n->gate.shared) {
+    if (!n->queue.shared) {
         if (!hf__thread_gone(n->owner_thread))
             return false;
         report_orphan(n);
         return true;
     }
-    for (struct hf__reader *r = n->gate.readers; r; r = r->next) {
+    for (struct hf__reader *r = n->queue.readers; r; r = r->next) {
         if (!hf__thread_gone(r->thread)) {
             all = all && r->lost;
         } else if (!r->orphaned) {
@@ -489,43 +489,43 @@ static bool deserted(struct hf__name *n)
 }
 
 /* A hold that nobody can release any more is not renewed. */
-static void find_orphans(struct hf__name *n, hf__time now)
+static void find_orphans(struct hf__line *n, hf__time now)
 {
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__lease *l = &n->queue.lease;
 
     if (n->orphaned || !deserted(n))
         return;
     n->orphaned = true;
     l->renew_at = HF__NEVER;
-    if (n->gate.shared)
-        n->gate.join_until = now; /* it has an end now */
-    if (l->deadline == HF__NEVER) /* nothing else would ever end it */
+    if (n->queue.shared)
+        n->queue.join_until = now; /* it has an end now */
+    if (l->deadline == HF__NEVER)  /* nothing else would ever end it */
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
 
-uint64_t hf__name_timer(struct hf__name *n, hf__time now)
+uint64_t hf__line_timer(struct hf__line *n, hf__time now)
 {
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__lease *l = &n->queue.lease;
     uint64_t renew = 0;
     hf__time present;
 
-    hf__name_lock(n);
+    hf__line_lock(n);
     present = hf__now(); /* the round may have begun long ago */
     if (present > now)
         now = present;
-    if (n->gate.owner)
+    if (n->queue.owner)
         find_orphans(n, now);
     /* Nobody ran for a while: the answer has been read, and is not late. */
-    if (hf__gate_silent(&n->gate, now) && is_answered(n))
+    if (hf__queue_silent(&n->queue, now) && is_answered(n))
         take_news(n);
-    if (hf__gate_silent(&n->gate, now))
+    if (hf__queue_silent(&n->queue, now))
         note_silence(n);
-    hf__gate_tick(&n->gate, now, hf__name_wake);
-    if (hf__gate_renewable(&n->gate, now)) {
+    hf__queue_tick(&n->queue, now, hf__line_wake);
+    if (hf__queue_renewable(&n->queue, now)) {
         renew = l->hold_id;
         hf__lease_put_off(l, now);
     }
-    hf__name_run(n, now);
-    hf__name_unlock(n);
+    hf__line_run(n, now);
+    hf__line_unlock(n);
     return renew;
 }

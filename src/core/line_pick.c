@@ -4,21 +4,21 @@
  */
 #include "core/client.h"
 
-static struct hf__name *name_of(struct hf__line *line)
+static struct hf__line *name_of(struct hf__line_entry *line)
 {
-    return hf__container(line->gate, struct hf__name, gate);
+    return hf__container(line->queue, struct hf__line, queue);
 }
 
-struct hf__name *hf__line_after(const struct hf__name *n)
+struct hf__line *hf__pick_after(const struct hf__line *n)
 {
-    struct hf__line *next = n->kin ? n->kin->line.next : NULL;
+    struct hf__line_entry *next = n->kin ? n->kin->line.next : NULL;
 
     return next ? name_of(next) : NULL;
 }
 
-struct hf__name *hf__line_newest(struct hf__name *first)
+struct hf__line *hf__pick_newest(struct hf__line *first)
 {
-    struct hf__line *newest;
+    struct hf__line_entry *newest;
 
     if (!first->kin)
         return first;
@@ -26,26 +26,27 @@ struct hf__name *hf__line_newest(struct hf__name *first)
     return newest ? name_of(newest) : NULL;
 }
 
-struct hf__name *hf__line_all_but(struct hf__name *first)
+struct hf__line *hf__pick_all_but(struct hf__line *first)
 {
-    struct hf__line *line = hf__lines_all_but_first(&first->kin->lines);
+    struct hf__line_entry *line =
+        hf__line_set_all_but_first(&first->kin->lines);
 
     return line ? name_of(line) : NULL;
 }
 
-void hf__line_rest(struct hf__name *n)
+void hf__pick_rest(struct hf__line *n)
 {
-    struct hf__kin *f = hf__name_first(n)->kin;
+    struct hf__kin *f = hf__line_first(n)->kin;
     struct hf__reader *r;
 
     if (!f)
         return;
-    while (n->gate.shared && (r = n->gate.left)) {
-        n->gate.left = r->next;
+    while (n->queue.shared && (r = n->queue.left)) {
+        n->queue.left = r->next;
         r->next = f->spare;
         f->spare = r;
     }
-    hf__lines_rest(&f->lines, &n->kin->line);
+    hf__line_set_rest(&f->lines, &n->kin->line);
 }
 
 static void free_readers(hf_client *c, struct hf__reader *r)
@@ -59,30 +60,30 @@ static void free_readers(hf_client *c, struct hf__reader *r)
     }
 }
 
-void hf__line_free(struct hf__name *n)
+void hf__pick_free(struct hf__line *n)
 {
-    if (n->gate.shared) {
-        free_readers(n->client, n->gate.readers);
-        free_readers(n->client, n->gate.left);
+    if (n->queue.shared) {
+        free_readers(n->client, n->queue.readers);
+        free_readers(n->client, n->queue.left);
     }
     free_readers(n->client, n->kin->spare);
 }
 
 /* That line, or if it is NULL one more, in use. */
-static int use(struct hf__name *first, struct hf__line *line, enum hf_mode mode,
-               struct hf__name **out, hf_error *err)
+static int use(struct hf__line *first, struct hf__line_entry *line,
+               enum hf_mode mode, struct hf__line **out, hf_error *err)
 {
-    int rc = line ? 0 : hf__name_line(first, mode, out, err);
+    int rc = line ? 0 : hf__names_add_line(first, mode, out, err);
 
     if (line)
         *out = name_of(line);
     else if (!rc)
-        hf__lines_add(&first->kin->lines, &(*out)->kin->line);
+        hf__line_set_add(&first->kin->lines, &(*out)->kin->line);
     return rc;
 }
 
 /* There is an entry for one who reads. */
-static int reserve_entry(struct hf__name *first, hf_error *err)
+static int reserve_entry(struct hf__line *first, hf_error *err)
 {
     struct hf__kin *k = first->kin;
 
@@ -93,7 +94,7 @@ static int reserve_entry(struct hf__name *first, hf_error *err)
 
 /* Entries keep their thread (a reference) when they are not in use: it is
  * likely to be the next one, too. */
-static struct hf__reader *take_entry(struct hf__name *first,
+static struct hf__reader *take_entry(struct hf__line *first,
                                      struct hf__thread *thread)
 {
     struct hf__reader *r = first->kin->spare;
@@ -108,24 +109,24 @@ static struct hf__reader *take_entry(struct hf__name *first,
     return r;
 }
 
-struct hf__name *hf__line_quiet(struct hf__name *first, struct hf__waiter *w,
+struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *w,
                                 enum hf_mode mode)
 {
-    struct hf__line *line = hf__lines_quiet(&first->kin->lines, mode);
+    struct hf__line_entry *line = hf__line_set_quiet(&first->kin->lines, mode);
 
-    if (!line || (line->gate->shared && !first->kin->spare))
+    if (!line || (line->queue->shared && !first->kin->spare))
         return NULL;
-    if (line->gate->shared)
+    if (line->queue->shared)
         w->reader = take_entry(first, w->thread);
     return name_of(line);
 }
 
-void hf__line_went(struct hf__name *n, struct hf__waiter *w, bool had)
+void hf__pick_went(struct hf__line *n, struct hf__waiter *w, bool had)
 {
     struct hf__kin *f = n->kin->first->kin;
 
     if (had)
-        hf__lines_take(&f->lines, &n->kin->line);
+        hf__line_set_take(&f->lines, &n->kin->line);
     if (w->reader) {
         w->reader->next = f->spare;
         f->spare = w->reader;
@@ -142,26 +143,26 @@ static int refused(int rc, hf_error *err)
 
 /* Threads that have exited release nothing: what they lost is forgotten, so
  * that their lines are free for others. True: something was. */
-static bool forget_the_gone(struct hf__name *first)
+static bool forget_the_gone(struct hf__line *first)
 {
-    struct hf__name *n, *next;
+    struct hf__line *n, *next;
     bool any = false;
 
-    for (n = hf__line_newest(first); n; n = next) {
-        next = hf__line_after(n);
-        if (!hf__name_forget_the_gone(n))
+    for (n = hf__pick_newest(first); n; n = next) {
+        next = hf__pick_after(n);
+        if (!hf__line_forget_the_gone(n))
             continue;
-        hf__line_rest(n);
+        hf__pick_rest(n);
         any = true;
     }
     return any;
 }
 
-int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
-                 hf__time now, struct hf__name **out, hf_error *err)
+int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
+                 hf__time now, struct hf__line **out, hf_error *err)
 {
-    struct hf__name *first = lock->name;
-    struct hf__line *line;
+    struct hf__line *first = lock->name;
+    struct hf__line_entry *line;
     int rc = 0;
 
     if (lock->acquiring)
@@ -175,78 +176,78 @@ int hf__line_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         rc = reserve_entry(first, err);
     if (rc)
         return rc;
-    rc = hf__lines_for(&first->kin->lines, w, mode, now, &line);
+    rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        hf__name_run(name_of(line), now); /* that may be news */
+        hf__line_run(name_of(line), now); /* that may be news */
         return hf__fail_unreleased(name_of(line), w->owner, err);
     }
     if (rc)
         return refused(rc, err);
     if (!line && forget_the_gone(first))
-        line = hf__lines_unused(&first->kin->lines, mode);
+        line = hf__line_set_unused(&first->kin->lines, mode);
     rc = use(first, line, mode, out, err);
-    if (!rc && (*out)->gate.shared)
+    if (!rc && (*out)->queue.shared)
         w->reader = take_entry(first, w->thread);
     /* Who joins others that wait for a latch has to be known to the server: it
      * may be 0 and be set again before they look. */
-    if (!rc && (*out)->gate.latch)
-        hf__lease_bell(&(*out)->gate.lease, now);
+    if (!rc && (*out)->queue.latch)
+        hf__lease_bell(&(*out)->queue.lease, now);
     return rc;
 }
 
-int hf__line_downgrade(struct hf__name *first, struct hf__thread *thread,
-                       hf__time now, struct hf__name **into, hf_error *err)
+int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
+                       hf__time now, struct hf__line **into, hf_error *err)
 {
     int rc = reserve_entry(first, err);
-    struct hf__line *line;
+    struct hf__line_entry *line;
     struct hf__reader *r;
 
     if (rc)
         return rc;
-    line = hf__lines_unused(&first->kin->lines, HF_READ);
+    line = hf__line_set_unused(&first->kin->lines, HF_READ);
     rc = use(first, line, HF_READ, into, err);
     if (rc)
         return rc;
     /* It may never have asked for anything, and will have to let go. */
-    if (!first->client->direct && !hf__name_exchange(*into)) {
-        hf__line_rest(*into);
+    if (!first->client->direct && !hf__line_exchange(*into)) {
+        hf__pick_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");
     }
     r = take_entry(first, thread);
-    hf__gate_downgrade(&first->gate, &(*into)->gate, r, now);
+    hf__queue_downgrade(&first->queue, &(*into)->queue, r, now);
     r->thread = thread;
     (*into)->orphaned = false;
     hf__tally_hold(first);
     hf__tally_hold(*into);
     if (first->watchers)
-        hf__name_arm(*into, false);
+        hf__loss_fd_arm(*into, false);
     return 0;
 }
 
-struct hf__name *hf__line_held(struct hf__name *first, uint64_t owner)
+struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
 {
-    return first->kin ? name_of(hf__lines_held(&first->kin->lines, owner))
+    return first->kin ? name_of(hf__line_set_held(&first->kin->lines, owner))
                       : first;
 }
 
 /* The hold of a line cannot be used: it may be lost since just now. */
-static int unusable(struct hf__name *line, uint64_t owner, int rc, hf__time now,
+static int unusable(struct hf__line *line, uint64_t owner, int rc, hf__time now,
                     hf_error *err)
 {
     HF__UNCANCELLED;
 
-    hf__name_run(line, now);
+    hf__line_run(line, now);
     return hf__fail_hold(line, owner, rc, err);
 }
 
-int hf__line_check(const hf_lock *lock, struct hf__name **line, hf_error *err)
+int hf__pick_check(const hf_lock *lock, struct hf__line **line, hf_error *err)
 {
     uint64_t owner = hf__owner_of(lock, NULL);
     hf__time now = hf__now();
     int rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
 
-    *line = hf__line_held(lock->name, owner);
+    *line = hf__pick_held(lock->name, owner);
     if (owner)
-        rc = hf__gate_check(&(*line)->gate, owner, now);
+        rc = hf__queue_check(&(*line)->queue, owner, now);
     return rc ? unusable(*line, owner, rc, now, err) : 0;
 }

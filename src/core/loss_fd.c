@@ -30,7 +30,7 @@ static bool is_about(const hf_lock *lock, uint64_t owner)
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-static bool concerns(const struct hf__gate *g, const hf_lock *lock)
+static bool concerns(const struct hf__queue *g, const hf_lock *lock)
 {
     if (!g->shared)
         return is_about(lock, g->owner);
@@ -45,9 +45,9 @@ static hf__time first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
 
-    for (struct hf__name *n = hf__line_newest(lock->name); n;
-         n = hf__line_after(n)) {
-        const struct hf__gate *g = &n->gate;
+    for (struct hf__line *n = hf__pick_newest(lock->name); n;
+         n = hf__pick_after(n)) {
+        const struct hf__queue *g = &n->queue;
 
         if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
             g->lease.deadline < at && concerns(g, lock))
@@ -57,9 +57,9 @@ static hf__time first_end(const hf_lock *lock)
 }
 
 /* Has somebody still to release what was lost on this line? */
-static bool to_be_released(const struct hf__name *n, const hf_lock *lock)
+static bool to_be_released(const struct hf__line *n, const hf_lock *lock)
 {
-    const struct hf__gate *g = &n->gate;
+    const struct hf__queue *g = &n->queue;
     uint64_t gone =
         hf__thread_gone(n->owner_thread) ? n->owner_thread->number : 0;
 
@@ -78,8 +78,8 @@ static bool to_be_released(const struct hf__name *n, const hf_lock *lock)
 
 static bool has_news(const hf_lock *lock)
 {
-    for (struct hf__name *n = hf__line_newest(lock->name); n;
-         n = hf__line_after(n))
+    for (struct hf__line *n = hf__pick_newest(lock->name); n;
+         n = hf__pick_after(n))
         if (to_be_released(n, lock))
             return true;
     return false;
@@ -87,12 +87,12 @@ static bool has_news(const hf_lock *lock)
 
 /* The hold of this line has been lost: by somebody whose loss it tells of? Who
  * found it out by its release has nothing to release any more. */
-static bool was_about(const struct hf__name *n, const hf_lock *lock)
+static bool was_about(const struct hf__line *n, const hf_lock *lock)
 {
-    if (!n->gate.shared)
-        return lock->owner ? hf__gate_knows(&n->gate, lock->owner)
+    if (!n->queue.shared)
+        return lock->owner ? hf__queue_knows(&n->queue, lock->owner)
                            : n->owner_thread != NULL;
-    for (const struct hf__reader *r = n->gate.readers; r; r = r->next)
+    for (const struct hf__reader *r = n->queue.readers; r; r = r->next)
         if (r->lost && is_about(lock, r->owner))
             return true;
     return false;
@@ -107,9 +107,9 @@ void hf__lock_unlearn(hf_lock *lock)
         arm(lock, first_end(lock));
 }
 
-void hf__name_arm(struct hf__name *n, bool lost)
+void hf__loss_fd_arm(struct hf__line *n, bool lost)
 {
-    hf_lock *lock = hf__name_first(n)->watchers;
+    hf_lock *lock = hf__line_first(n)->watchers;
 
     for (; lock; lock = lock->next_watcher)
         if (!lost)
@@ -118,28 +118,28 @@ void hf__name_arm(struct hf__name *n, bool lost)
             arm(lock, ALREADY);
 }
 
-void hf__name_arm_of(struct hf__name *n, uint64_t owner)
+void hf__loss_fd_arm_of(struct hf__line *n, uint64_t owner)
 {
-    hf_lock *lock = hf__name_first(n)->watchers;
+    hf_lock *lock = hf__line_first(n)->watchers;
 
     for (; lock; lock = lock->next_watcher)
         if (is_about(lock, owner))
             arm(lock, first_end(lock));
 }
 
-void hf__name_moved(struct hf__name *n)
+void hf__loss_fd_moved(struct hf__line *n)
 {
-    hf_lock *lock = hf__name_first(n)->watchers;
+    hf_lock *lock = hf__line_first(n)->watchers;
 
     for (; lock; lock = lock->next_watcher)
-        if (concerns(&n->gate, lock))
+        if (concerns(&n->queue, lock))
             arm(lock, first_end(lock));
 }
 
 int hf_lock_fd(hf_lock *lock)
 {
     HF__UNCANCELLED;
-    struct hf__name *n, *held;
+    struct hf__line *n, *held;
     int rc = hf__lock_check(lock, NULL), fd;
 
     if (!rc)
@@ -153,12 +153,12 @@ int hf_lock_fd(hf_lock *lock)
         if (lock->loss_fd >= 0) {
             lock->next_watcher = n->watchers;
             n->watchers = lock;
-            (void)hf__line_check(lock, &held, NULL); /* that may be news */
+            (void)hf__pick_check(lock, &held, NULL); /* that may be news */
             arm(lock, has_news(lock) ? ALREADY : first_end(lock));
         }
     }
     fd = lock->loss_fd;
-    hf__name_unlock(n);
+    hf__line_unlock(n);
     return fd < 0 ? HF_EBACKEND : fd;
 }
 

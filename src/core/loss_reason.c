@@ -1,5 +1,5 @@
 /*
- * Why a hold was lost, for people. The gate keeps what it knows with the lost
+ * Why a hold was lost, for people. The queue keeps what it knows with the lost
  * hold (struct hf__loss). What the server or the connection had to do with it
  * is noted here, once per client, with the time during which it was so; the
  * text of a loss is put together when somebody asks.
@@ -233,37 +233,37 @@ struct hf__reason hf__doubt(hf_client *c, bool refused)
     return r;
 }
 
-int hf__fail_loss(struct hf__name *line, struct hf__loss loss, hf_error *err)
+int hf__fail_loss(struct hf__line *line, struct hf__loss loss, hf_error *err)
 {
     hf_client *c = line->client;
 
     if (!err)
         return HF_ELOST;
     return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost: %s",
-                    hf__name_shown(line).text, hf__reason(c, loss).text);
+                    hf__line_shown(line).text, hf__reason(c, loss).text);
 }
 
-int hf__fail_lost(struct hf__name *line, uint64_t owner, hf_error *err)
+int hf__fail_lost(struct hf__line *line, uint64_t owner, hf_error *err)
 {
-    return hf__fail_loss(line, hf__gate_loss(&line->gate, owner), err);
+    return hf__fail_loss(line, hf__queue_loss(&line->queue, owner), err);
 }
 
-int hf__fail_unreleased(struct hf__name *line, uint64_t owner, hf_error *err)
+int hf__fail_unreleased(struct hf__line *line, uint64_t owner, hf_error *err)
 {
-    struct hf__loss loss = hf__gate_loss(&line->gate, owner);
+    struct hf__loss loss = hf__queue_loss(&line->queue, owner);
 
     if (!err)
         return HF_ELOST;
     return hf__fail(
         err, HF_ELOST, "release the lost hold of \"%s\" first; it was lost: %s",
-        hf__name_shown(line).text, hf__reason(line->client, loss).text);
+        hf__line_shown(line).text, hf__reason(line->client, loss).text);
 }
 
-int hf__fail_hold(struct hf__name *line, uint64_t owner, int code,
+int hf__fail_hold(struct hf__line *line, uint64_t owner, int code,
                   hf_error *err)
 {
     if (code == HF_ELOST)
         return hf__fail_lost(line, owner, err);
-    return hf__fail(err, code, "\"%s\": %s", hf__name_shown(line).text,
+    return hf__fail(err, code, "\"%s\": %s", hf__line_shown(line).text,
                     hf_error_text(code));
 }

@@ -13,17 +13,17 @@
 
 /* The first line is found by its text; the others are found by nobody, and
  * would make one long chain. */
-static size_t bucket_of(struct hf__name *n, size_t buckets_len)
+static size_t bucket_of(struct hf__line *n, size_t buckets_len)
 {
     uint64_t at = (uintptr_t)n;
 
-    if (hf__name_first(n) == n)
+    if (hf__line_first(n) == n)
         return hf__hash32(HF__HASH32, n->text, n->remote.name_len) &
                (buckets_len - 1);
     return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
 }
 
-static bool is_as(const struct hf__name *n, const struct hf__remote *as)
+static bool is_as(const struct hf__line *n, const struct hf__remote *as)
 {
     return n->remote.kind == as->kind && n->remote.fair == as->fair &&
            n->remote.permits == as->permits;
@@ -33,16 +33,16 @@ static bool is_as(const struct hf__name *n, const struct hf__remote *as)
  * let go yet, does not say what the client uses the name as: for another kind
  * there is a second one, unless the backend cannot have both (shared memory,
  * where a release is refused only beside a process that breaks the rules). */
-static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
+static struct hf__line *find_locked(hf_client *c, const struct hf__remote *as)
 {
     uint32_t hash = hf__hash32(HF__HASH32, as->name, as->name_len);
-    struct hf__name *n, *left = NULL;
+    struct hf__line *n, *left = NULL;
 
     if (!c->buckets_len)
         return NULL;
     n = c->buckets[hash & (c->buckets_len - 1)];
     for (; n; n = n->next_in_bucket) {
-        if (n->remote.name_len != as->name_len || hf__name_first(n) != n ||
+        if (n->remote.name_len != as->name_len || hf__line_first(n) != n ||
             memcmp(n->text, as->name, as->name_len) != 0)
             continue;
         if (n->timer.handles || c->direct)
@@ -56,7 +56,7 @@ static struct hf__name *find_locked(hf_client *c, const struct hf__remote *as)
 static int grow_table_locked(hf_client *c)
 {
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
-    struct hf__name **buckets;
+    struct hf__line **buckets;
 
     if (c->names_len < 2 * c->buckets_len) /* 8 bytes a handle */
         return 0;
@@ -64,7 +64,7 @@ static int grow_table_locked(hf_client *c)
     if (!buckets)
         return HF_ENOMEM;
     for (size_t i = 0; i < c->buckets_len; i++) {
-        struct hf__name *n, *next;
+        struct hf__line *n, *next;
 
         for (n = c->buckets[i]; n; n = next) {
             size_t bucket = bucket_of(n, len);
@@ -80,37 +80,37 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
-/* What stands in front of a name, see hf__name_lost(). */
+/* What stands in front of a name, see hf__line_lost(). */
 static size_t front_of(const hf_client *c)
 {
     return c->on_event ? sizeof(struct hf__event) : 0;
 }
 
-static void free_name(hf_client *c, struct hf__name *n)
+static void free_name(hf_client *c, struct hf__line *n)
 {
     if (!n)
         return;
     if (n->kin) {
-        hf__line_free(n);
+        hf__pick_free(n);
         hf__free(c, n->kin);
     }
     hf__free(c, (char *)n - front_of(c));
 }
 
 /* A line like that; first: the one that the name has already, or NULL. */
-static struct hf__name *make(hf_client *c, const struct hf__remote *as,
-                             struct hf__name *first)
+static struct hf__line *make(hf_client *c, const struct hf__remote *as,
+                             struct hf__line *first)
 {
     bool own_label = !first && as->label != c->label;
     size_t label = own_label ? strlen(as->label) + 1 : 0;
     size_t front = front_of(c);
-    char *memory = hf__alloc(c, front + offsetof(struct hf__name, text) +
+    char *memory = hf__alloc(c, front + offsetof(struct hf__line, text) +
                                     as->name_len + 1 + label);
-    struct hf__name *n;
+    struct hf__line *n;
 
     if (!memory)
         return NULL;
-    n = (struct hf__name *)(void *)(memory + front);
+    n = (struct hf__line *)(void *)(memory + front);
     memcpy(n->text, as->name, as->name_len);
     n->client = c;
     n->refs = 1;
@@ -129,28 +129,28 @@ static struct hf__name *make(hf_client *c, const struct hf__remote *as,
         }
         n->kin->first = first ? first : n;
         n->kin->permits = 1;
-        n->kin->line.gate = &n->gate;
-        hf__lines_init(&n->kin->lines, as->kind, &n->kin->line);
+        n->kin->line.queue = &n->queue;
+        hf__line_set_init(&n->kin->lines, as->kind, &n->kin->line);
     }
     /* Hold ids are unique in the client: a serial number, then a count. It
      * stays positive for formats that know no unsigned numbers. (For 2^31
      * names and 2^32 questions of each; after that it takes two that are alive
      * and meet in the same id.) */
-    hf__gate_init(&n->gate, as->fair, c->endless,
-                  (uint64_t)(++c->serial & 0x7fffffff) << 32);
-    n->gate.lease.session = c->session;
-    n->gate.latch = as->kind == HF_LATCH;
-    n->gate.shared = as->mode == HF_READ;
+    hf__queue_init(&n->queue, as->fair, c->endless,
+                   (uint64_t)(++c->serial & 0x7fffffff) << 32);
+    n->queue.lease.session = c->session;
+    n->queue.latch = as->kind == HF_LATCH;
+    n->queue.shared = as->mode == HF_READ;
     return n;
 }
 
 /* Makes it, and puts it into the table. LATER: the backend could not now; err
  * has EBACKEND. */
 static int add_locked(hf_client *c, const struct hf__remote *as,
-                      struct hf__name *first, struct hf__name **out,
+                      struct hf__line *first, struct hf__line **out,
                       hf_error *err)
 {
-    struct hf__name *n = make(c, as, first);
+    struct hf__line *n = make(c, as, first);
     int rc = n ? grow_table_locked(c) : HF_ENOMEM;
     size_t bucket;
 
@@ -175,7 +175,7 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
     return 0;
 }
 
-static int mismatch(struct hf__name *n, hf_error *err)
+static int mismatch(struct hf__line *n, hf_error *err)
 {
     char size[24] = "";
 
@@ -183,15 +183,15 @@ static int mismatch(struct hf__name *n, hf_error *err)
         snprintf(size, sizeof(size), " of %u permits", n->remote.permits);
     return hf__fail(err, HF_EMISMATCH,
                     "this client uses the name \"%s\" as %s %s%s already",
-                    hf__name_shown(n).text,
+                    hf__line_shown(n).text,
                     n->remote.fair ? "a fair" : "an unfair",
                     hf__kind_name(n->remote.kind), size);
 }
 
 static int get_locked(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
-                      struct hf__name **out, hf_error *err)
+                      struct hf__line **out, hf_error *err)
 {
-    struct hf__name *n = find_locked(c, as);
+    struct hf__line *n = find_locked(c, as);
     int rc = 0;
 
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
@@ -214,8 +214,8 @@ static int get_locked(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
     return 0;
 }
 
-int hf__name_line(struct hf__name *first, enum hf_mode mode,
-                  struct hf__name **out, hf_error *err)
+int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
+                       struct hf__line **out, hf_error *err)
 {
     hf_client *c = first->client;
     struct hf__remote as = first->remote;
@@ -252,7 +252,7 @@ static bool is_fair(const hf_client *c, const hf_lock_options *opt)
  * others who wait for the mutex have time to get it. Once the time is over
  * nothing is asked any more, however many threads are here. */
 static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
-               struct hf__name **out, hf_error *err)
+               struct hf__line **out, hf_error *err)
 {
     hf__time until = hf__patience(c);
     hf_error why = HF_ERROR_INIT;
@@ -271,9 +271,9 @@ static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
     return rc;
 }
 
-int hf__name_get(hf_client *c, const void *name, size_t len,
-                 const hf_lock_options *opt, struct hf__name **out,
-                 hf_error *err)
+int hf__names_get(hf_client *c, const void *name, size_t len,
+                  const hf_lock_options *opt, struct hf__line **out,
+                  hf_error *err)
 {
     size_t prefix = strlen(c->prefix);
     char text[2 * HF_NAME_MAX + 1];
@@ -294,11 +294,11 @@ int hf__name_get(hf_client *c, const void *name, size_t len,
     return get(c, &as, opt->ttl_ms, out, err);
 }
 
-void hf__name_unref_locked(struct hf__name *n)
+void hf__line_unref_locked(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__name *first = hf__name_first(n);
-    struct hf__name **p;
+    struct hf__line *first = hf__line_first(n);
+    struct hf__line **p;
 
     if (--n->refs)
         return;
@@ -315,38 +315,38 @@ void hf__name_unref_locked(struct hf__name *n)
     hf__tally_carry_locked(n);
     hf__thread_unref(n->owner_thread);
     if (n->remote.ask)
-        hf__words_free(c, hf__name_talks(n));
-    hf__free(c, hf__name_talks(n));
+        hf__words_free(c, hf__line_talks(n));
+    hf__free(c, hf__line_talks(n));
     free_name(c, n);
     if (first != n)
-        hf__name_unref_locked(first);
+        hf__line_unref_locked(first);
 }
 
-void hf__name_unref(struct hf__name *n)
+void hf__line_unref(struct hf__line *n)
 {
     hf_client *c = n->client;
 
     hf__mutex_lock(&c->mu);
-    hf__name_unref_locked(n);
+    hf__line_unref_locked(n);
     hf__mutex_unlock(&c->mu);
 }
 
-void hf__name_put(struct hf__name *n)
+void hf__names_put(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__name *lines = NULL, *line;
+    struct hf__line *lines = NULL, *line;
 
-    hf__name_lock(n);
+    hf__line_lock(n);
     hf__mutex_lock(&c->mu);
     if (!n->timer.handles && n->kin) /* or somebody has made a new one */
-        lines = hf__line_all_but(n);
+        lines = hf__pick_all_but(n);
     hf__mutex_unlock(&c->mu);
-    hf__name_unlock(n);
+    hf__line_unlock(n);
     hf__mutex_lock(&c->mu);
     while ((line = lines)) {
-        lines = hf__line_after(line);
-        hf__name_unref_locked(line);
+        lines = hf__pick_after(line);
+        hf__line_unref_locked(line);
     }
-    hf__name_unref_locked(n);
+    hf__line_unref_locked(n);
     hf__mutex_unlock(&c->mu);
 }

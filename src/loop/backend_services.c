@@ -116,7 +116,7 @@ static void core_trouble(hf_client *c, const char *text)
         hf__note_over(c, HF__LOSS_SILENT);
 }
 
-static void news(hf_client *c, struct hf__name *n)
+static void news(hf_client *c, struct hf__line *n)
 {
     if (n->in_news)
         return;
@@ -127,7 +127,7 @@ static void news(hf_client *c, struct hf__name *n)
 
 static void core_done(hf_client *c, struct hf__req *req)
 {
-    struct hf__name *n;
+    struct hf__line *n;
     struct hf__flight *f;
 
     /* A question that is being abandoned: its answer came before the backend
@@ -146,15 +146,15 @@ static void core_done(hf_client *c, struct hf__req *req)
         hf__fifo_add(c->landed, c->landed_tail, f, next_landed);
         return;
     }
-    n = hf__container(req->remote, struct hf__name, remote);
-    hf__keep_word_locked(c, hf__name_talks(n), req->op != HF__ATTEMPT,
+    n = hf__container(req->remote, struct hf__line, remote);
+    hf__keep_word_locked(c, hf__line_talks(n), req->op != HF__ATTEMPT,
                          req->result);
     if (req->op == HF__ATTEMPT)
         n->ask_ready = true;
     else
         n->let_go_ready = true;
     news(c, n);
-    hf__name_unref_locked(n); /* the request's; news has one of its own */
+    hf__line_unref_locked(n); /* the request's; news has one of its own */
 }
 
 static void core_go_on(hf_client *c)
@@ -172,7 +172,7 @@ static void core_refuse(hf_client *c, int code)
 
 static void core_bell(hf_client *c, struct hf__remote *remote)
 {
-    struct hf__name *n = hf__container(remote, struct hf__name, remote);
+    struct hf__line *n = hf__container(remote, struct hf__line, remote);
 
     n->rang = true;
     news(c, n);
@@ -181,8 +181,8 @@ static void core_bell(hf_client *c, struct hf__remote *remote)
 static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
                       const char *session)
 {
-    struct hf__name *n = hf__container(remote, struct hf__name, remote);
-    struct hf__exchange *x = hf__name_talks(n);
+    struct hf__line *n = hf__container(remote, struct hf__line, remote);
+    struct hf__exchange *x = hf__line_talks(n);
 
     if (c->direct) { /* see for yourself: it may be held anew by now */
         hf__timers_set(&c->timers, &n->timer, 0);
@@ -200,18 +200,19 @@ static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
 static void core_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
 {
     hf__engine_event_locked(c, HF_EVENT_WANTED,
-                            hf__container(remote, struct hf__name, remote),
+                            hf__container(remote, struct hf__line, remote),
                             token, hf__no_loss);
 }
 
-/* May come from a direct backend on any thread: the keeper spreads it. */
+/* May come from a direct backend on any thread: the helper thread spreads it.
+ */
 static void core_session(hf_client *c, int event, const char *why)
 {
     if (event == HF_EVENT_LOST) {
         hf__note(c, HF__LOSS_SESSION, why);
         __atomic_store_n(&c->session_lost, 1, __ATOMIC_RELEASE);
-        __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
-        hf__futex_wake(&c->keeper_word, 1);
+        __atomic_add_fetch(&c->helper_word, 1, __ATOMIC_RELEASE);
+        hf__futex_wake(&c->helper_word, 1);
     } else {
         hf__count(event == HF_EVENT_DOWN ? &c->counts.disconnects
                                          : &c->counts.reconnects,
@@ -223,7 +224,7 @@ static void core_session(hf_client *c, int event, const char *why)
 void hf__session_spread_locked(hf_client *c)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket) {
+        for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket) {
             n->session_lost = true;
             news(c, n);
         }

@@ -9,12 +9,12 @@
  * timer is set again together with it, or this would be done twice at once. */
 static void async_over(struct hf__async *a, hf__time now)
 {
-    struct hf__name *n = a->line;
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__line *n = a->line;
+    struct hf__lease *l = &n->queue.lease;
     hf_client *c = n->client;
     bool not_yet = false;
 
-    hf__name_lock(n);
+    hf__line_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
         hf__async_give_up(a); /* or it was quicker */
     } else if (hf__lease_unanswered(l) && now < a->grace) {
@@ -29,7 +29,7 @@ static void async_over(struct hf__async *a, hf__time now)
     if (c->callbacks)
         hf__fd_post(c->ready_fd);
     hf__mutex_unlock(&c->mu);
-    hf__name_unlock(n);
+    hf__line_unlock(n);
 }
 
 #define MANY 256
@@ -50,7 +50,7 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
         is_name = t && t->is_name;
         if (is_name) {
             hf__timers_set(&c->timers, t, HF__NEVER);
-            due[len].name = hf__container(t, struct hf__name, timer);
+            due[len].name = hf__container(t, struct hf__line, timer);
             due[len++].name->refs++;
         } else if (t && t->at > now) {
             hf__timers_set(&c->timers, t, t->at); /* a wait is not cut short */
@@ -73,14 +73,14 @@ static size_t tell_names(struct hf__due *due, size_t len, hf__time now)
     size_t renew = 0;
 
     for (size_t i = 0; i < len; i++) {
-        struct hf__name *n = due[i].name;
-        uint64_t hold_id = hf__name_timer(n, now);
+        struct hf__line *n = due[i].name;
+        uint64_t hold_id = hf__line_timer(n, now);
 
         if (hold_id) {
             due[renew++] = (struct hf__due){n, hold_id};
             continue;
         }
-        hf__name_unref(n);
+        hf__line_unref(n);
     }
     return renew;
 }
@@ -134,7 +134,7 @@ void hf__engine_deliver(hf_client *c, hf__time now)
 {
     deliver_timers(c, now);
     for (;;) {
-        struct hf__name *n;
+        struct hf__line *n;
 
         hf__mutex_lock(&c->mu);
         n = c->news;
@@ -145,8 +145,8 @@ void hf__engine_deliver(hf_client *c, hf__time now)
         hf__mutex_unlock(&c->mu);
         if (!n)
             break;
-        hf__name_news(n);
-        hf__name_unref(n);
+        hf__line_news(n);
+        hf__line_unref(n);
     }
     deliver_landed(c);
 }

@@ -141,7 +141,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     until = hf__now();
     hf__mutex_lock(&c->mu);
     c->driver_until = 0;
-    if (!c->direct) { /* the keeper moves that one, and sleeps in it */
+    if (!c->direct) { /* the helper thread moves that one, and sleeps in it */
         ready_locked(c, ev, n, until);
         /* If this thread stood still on its way here, more has come. */
         if (c->be->next_timeout(c->self) <= until)
@@ -155,8 +155,8 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
 
 void hf__engine_due_locked(hf_client *c, hf__time at)
 {
-    if (!c->driven || c->keeper_drives) {
-        hf__keeper_due_locked(c, at);
+    if (!c->driven || c->helper_drives) {
+        hf__helper_due_locked(c, at);
     } else if (at < c->driver_until) {
         c->driver_until = at;
         hf__fd_post(c->wake_fd);
@@ -185,8 +185,8 @@ static hf__time follower_patience_locked(const hf_client *c)
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
 }
 
-/* To the first follower; if there is none, or it is late, the keeper sees to
- * what is due. */
+/* To the first follower; if there is none, or it is late, the helper thread
+ * sees to what is due. */
 static void pass_on_locked(hf_client *c)
 {
     hf__time at;
@@ -205,7 +205,7 @@ static void pass_on_locked(hf_client *c)
     } else if (c->under_way) {
         at = hf__min_time(at, hf__now() + HF__PATIENCE);
     }
-    hf__keeper_due_locked(c, at);
+    hf__helper_due_locked(c, at);
 }
 
 void hf__engine_lead_locked(hf_client *c)
@@ -247,8 +247,8 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
         unfollow_locked(c, s);
     } else {
         follow_locked(c, s);
-        if (!c->direct && !c->keeper_drives)
-            hf__keeper_due_locked(c, hf__now() + follower_patience_locked(c));
+        if (!c->direct && !c->helper_drives)
+            hf__helper_due_locked(c, hf__now() + follower_patience_locked(c));
         __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
     }
     hf__mutex_unlock(&c->mu);

@@ -12,28 +12,28 @@
 
 static void wake_locked(hf_client *c, hf__time at)
 {
-    c->keeper_until = at;
-    __atomic_add_fetch(&c->keeper_word, 1, __ATOMIC_RELEASE);
-    hf__futex_wake(&c->keeper_word, 1);
-    if (c->keeper_drives)
+    c->helper_until = at;
+    __atomic_add_fetch(&c->helper_word, 1, __ATOMIC_RELEASE);
+    hf__futex_wake(&c->helper_word, 1);
+    if (c->helper_drives)
         hf__fd_post(c->wake_fd);
 }
 
-void hf__keeper_due_locked(hf_client *c, hf__time at)
+void hf__helper_due_locked(hf_client *c, hf__time at)
 {
-    if (at >= c->keeper_until)
+    if (at >= c->helper_until)
         return;
-    if (c->driven && !c->keeper_drives &&
+    if (c->driven && !c->helper_drives &&
         pthread_equal(c->driver, pthread_self()))
         return; /* the driver sees to it, or says so when it leaves */
     wake_locked(c, at);
 }
 
-void hf__keeper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
+void hf__helper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
 {
     hf__mutex_lock(&c->mu);
     hf__timers_set(&c->timers, timer, at);
-    hf__keeper_due_locked(c, at);
+    hf__helper_due_locked(c, at);
     hf__mutex_unlock(&c->mu);
 }
 
@@ -51,7 +51,7 @@ struct turn {
 static void look_at_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+        for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             if (!n->timer.place)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
@@ -75,7 +75,7 @@ static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
 
 static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
 {
-    t->stop = c->keeper_stop;
+    t->stop = c->helper_stop;
     t->until = hf__engine_next_locked(c);
     if (c->endless)
         t->until = hf__min_time(t->until, look_at);
@@ -96,16 +96,16 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
         t->until = 0;
     if (t->drive)
         hf__engine_lead_locked(c);
-    c->keeper_drives = t->drive;
-    c->keeper_until = t->until;
+    c->helper_drives = t->drive;
+    c->helper_until = t->until;
 }
 
 static void drive(hf_client *c, struct turn *t)
 {
     hf__engine_round(c, NULL, t->until);
     hf__mutex_lock(&c->mu);
-    c->keeper_drives = false;
-    c->keeper_until = 0; /* awake: nobody needs to wake it */
+    c->helper_drives = false;
+    c->helper_until = 0; /* awake: nobody needs to wake it */
     hf__mutex_unlock(&c->mu);
     hf__engine_give(c);
 }
@@ -116,17 +116,17 @@ static void act(hf_client *c, struct turn *t)
         drive(c, t);
     } else if (t->until > t->now) {
         if (c->direct)
-            c->be->park(c->self, NULL, &c->keeper_word, t->word, t->until);
+            c->be->park(c->self, NULL, &c->helper_word, t->word, t->until);
         else
-            hf__futex_wait(&c->keeper_word, t->word, t->until);
+            hf__futex_wait(&c->helper_word, t->word, t->until);
     }
     t->now = hf__now();
     hf__mutex_lock(&c->mu);
-    t->asked = c->keeper_until;
+    t->asked = c->helper_until;
     t->late = !c->direct && c->driven && c->rounds == t->rounds &&
               (t->late ||
                t->now - hf__driver_patience(c) >= hf__engine_next_locked(c));
-    c->keeper_until = 0; /* awake: nobody needs to wake it */
+    c->helper_until = 0; /* awake: nobody needs to wake it */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
         hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0,
                                 hf__loss(HF__LOSS_SESSION, t->now));
@@ -145,7 +145,7 @@ static void keep(hf_client *c)
 
     for (;;) {
         t.now = hf__now();
-        t.word = __atomic_load_n(&c->keeper_word, __ATOMIC_ACQUIRE);
+        t.word = __atomic_load_n(&c->helper_word, __ATOMIC_ACQUIRE);
         hf__mutex_lock(&c->mu);
         if (c->endless && t.now >= look_at) {
             look_at_all_locked(c, t.now);
@@ -180,19 +180,19 @@ static void detach_all(hf_client *c, void *self)
 {
     hf__mutex_lock(&c->mu);
     for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+        for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             c->be->detach(self, &n->remote);
     c->self = NULL;
     hf__mutex_unlock(&c->mu);
 }
 
-static void *keeper_main(void *arg)
+static void *helper_main(void *arg)
 {
     hf_client *c = arg;
     void *self = NULL;
     int rc;
 
-    pthread_setname_np(pthread_self(), "hf-keeper");
+    pthread_setname_np(pthread_self(), "hf-helper");
     rc = c->be->open(c, &hf__core, c->config, &self);
     if (!tell_opener(c, self, rc)) {
         if (!rc)
@@ -230,7 +230,7 @@ static int wait_open(hf_client *c, hf__time until, hf_error *err,
     *given_up = !c->open_word;
     c->open_given_up = *given_up;
     if (*given_up)
-        pthread_detach(c->keeper);
+        pthread_detach(c->helper);
     hf__mutex_unlock(&c->mu);
     if (*given_up) {
         hf__fail(err, HF_EBACKEND, "%s took longer than %u ms", what, ms);
@@ -240,11 +240,11 @@ static int wait_open(hf_client *c, hf__time until, hf_error *err,
     }
     if (!c->open_result)
         return 0;
-    pthread_join(c->keeper, NULL);
+    pthread_join(c->helper, NULL);
     return hf__fail_why(c, err, c->open_result);
 }
 
-int hf__keeper_start(hf_client *c, hf__time until, hf_error *err,
+int hf__helper_start(hf_client *c, hf__time until, hf_error *err,
                      bool *given_up)
 {
     sigset_t all, old;
@@ -253,19 +253,19 @@ int hf__keeper_start(hf_client *c, hf__time until, hf_error *err,
     *given_up = false;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&c->keeper, NULL, keeper_main, c);
+    rc = pthread_create(&c->helper, NULL, helper_main, c);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
         return hf__fail(err, HF_ENOMEM, "no thread could be made");
     return wait_open(c, until, err, given_up);
 }
 
-void hf__keeper_stop(hf_client *c)
+void hf__helper_stop(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
-    c->keeper_stop = true;
-    c->keeper_until = HF__NEVER;
-    hf__keeper_due_locked(c, 0);
+    c->helper_stop = true;
+    c->helper_until = HF__NEVER;
+    hf__helper_due_locked(c, 0);
     hf__mutex_unlock(&c->mu);
-    pthread_join(c->keeper, NULL);
+    pthread_join(c->helper, NULL);
 }

@@ -14,10 +14,10 @@ static struct hf__flight *batch_new(hf_client *c, size_t room, hf_error *err)
 }
 
 /* A renewal of the hold that the line has; name->mu is held. */
-static struct hf__renewal renewal_of(struct hf__name *n, uint32_t ms)
+static struct hf__renewal renewal_of(struct hf__line *n, uint32_t ms)
 {
     return (struct hf__renewal){.remote = &n->remote,
-                                .hold_id = n->gate.lease.hold_id,
+                                .hold_id = n->queue.lease.hold_id,
                                 .lease_ms = ms,
                                 .permits = n->kin ? n->kin->permits : 1,
                                 .result = HF_EUNKNOWN};
@@ -32,11 +32,11 @@ static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
 {
     b->req.meant_until = 0;
     for (size_t i = 0; i < len; i++) {
-        struct hf__name *n = due[i].name;
-        struct hf__lease *l = &n->gate.lease;
+        struct hf__line *n = due[i].name;
+        struct hf__lease *l = &n->queue.lease;
         bool held;
 
-        hf__name_lock(n);
+        hf__line_lock(n);
         held = l->state == HF__HELD && l->hold_id == due[i].hold_id &&
                !l->drop && !l->renewing;
         if (held) {
@@ -45,14 +45,14 @@ static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
             if (l->deadline > b->req.meant_until)
                 b->req.meant_until = l->deadline;
         }
-        hf__name_unlock(n);
+        hf__line_unlock(n);
         if (!held)
-            hf__name_unref(n);
+            hf__line_unref(n);
     }
 }
 
 /* Each is looked at again then. One that needs renewal has been put off already
- * (hf__name_timer). */
+ * (hf__line_timer). */
 static void put_off(hf_client *c, const struct hf__due *due, size_t len,
                     hf__time again)
 {
@@ -62,8 +62,8 @@ static void put_off(hf_client *c, const struct hf__due *due, size_t len,
         hf__mutex_lock(&c->mu);
         if (again < hf__timer_at(t))
             hf__timers_set(&c->timers, t, again);
-        hf__keeper_due_locked(c, again);
-        hf__name_unref_locked(due[i].name);
+        hf__helper_due_locked(c, again);
+        hf__line_unref_locked(due[i].name);
         hf__mutex_unlock(&c->mu);
     }
 }
@@ -114,22 +114,22 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
 
     for (size_t i = 0; i < f->batch.len; i++) {
         struct hf__renewal *r = &f->batch.item[i];
-        struct hf__name *n = hf__container(r->remote, struct hf__name, remote);
+        struct hf__line *n = hf__container(r->remote, struct hf__line, remote);
         int result = result_of(f, i);
 
         if (hf__is_refusal(result))
             hf__note_refusal(c, result, &f->why);
-        hf__name_lock(n);
+        hf__line_lock(n);
         if (r->session_ms)
-            n->gate.lease.session_ms = r->session_ms;
-        count(c, &n->gate.lease, r->hold_id, result);
-        hf__gate_renewed(&n->gate, r->hold_id, result, f->req.sent_at,
-                         r->no_longer ? 0 : r->lease_ms, now);
-        if (n->gate.owner)
-            hf__name_moved(n);
-        hf__name_run(n, now);
-        hf__name_unlock(n);
-        hf__name_unref(n);
+            n->queue.lease.session_ms = r->session_ms;
+        count(c, &n->queue.lease, r->hold_id, result);
+        hf__queue_renewed(&n->queue, r->hold_id, result, f->req.sent_at,
+                          r->no_longer ? 0 : r->lease_ms, now);
+        if (n->queue.owner)
+            hf__loss_fd_moved(n);
+        hf__line_run(n, now);
+        hf__line_unlock(n);
+        hf__line_unref(n);
     }
 }
 
@@ -137,21 +137,21 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
                   hf_error *err)
 {
     struct hf__flight *f = batch_new(c, 1, err);
-    struct hf__name *n = t->line;
+    struct hf__line *n = t->line;
 
     if (!f)
         return HF_ENOMEM;
     f->batch.item[0] = renewal_of(n, ms);
     f->batch.item[0].no_longer = no_longer;
     f->batch.len = 1;
-    t->hold_id = n->gate.lease.hold_id;
-    hf__lease_renewing(&n->gate.lease, ms, hf__now());
+    t->hold_id = n->queue.lease.hold_id;
+    hf__lease_renewing(&n->queue.lease, ms, hf__now());
     hf__mutex_lock(&c->mu);
     n->refs++; /* the flight's */
     hf__mutex_unlock(&c->mu);
     hf__talk_ask(c, t, f);
-    hf__name_moved(n);
-    hf__name_run(n, hf__now()); /* it may end sooner now */
+    hf__loss_fd_moved(n);
+    hf__line_run(n, hf__now()); /* it may end sooner now */
     return 0;
 }
 
@@ -161,15 +161,15 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     int rc = hf__lease_valid("lease_ms", t->lease_ms, "as long as before", err);
 
     if (!rc)
-        rc = hf__line_check(lock, &t->line, err);
+        rc = hf__pick_check(lock, &t->line, err);
     if (rc)
         return rc;
-    l = &t->line->gate.lease;
+    l = &t->line->queue.lease;
     if (t->lease_ms && !l->fixed)
         return hf__fail(err, HF_EINVAL,
                         "the hold of \"%s\" is renewed by itself: lease_ms "
                         "must be 0",
-                        hf__name_shown(lock->name).text);
+                        hf__line_shown(lock->name).text);
     return hf__renew_ask(lock->name->client, t,
                          t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
                          false, err);

@@ -1,8 +1,8 @@
 /*
  * Host names to addresses. A lookup blocks and cannot be ended. The first is
- * the keeper's, in the backend's open, before there is anything to keep. Later
- * ones have a thread of their own, for which nobody waits: it knows nothing of
- * the client, who may be gone before.
+ * the helper thread's, in the backend's open, before there is anything to keep.
+ * Later ones have a thread of their own, for which nobody waits: it knows
+ * nothing of the client, who may be gone before.
  */
 #include "core/client.h"
 

@@ -260,7 +260,7 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
     return true;
 }
 
-/* More than what comes along with others that are due (hf__gate_renewable). */
+/* More than what comes along with others that are due (hf__queue_renewable). */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
@@ -392,7 +392,7 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 }
 
 /* Later than this nothing is done by threads that run. It is more than a driver
- * may be late before the keeper acts in its place. */
+ * may be late before the helper thread acts in its place. */
 static hf__time late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;

@@ -1,34 +1,35 @@
 #include "policy/line_set.h"
 #include "base/list.h"
 
-static void put(struct hf__lines *s, struct hf__line *n, enum hf__place place)
+static void put(struct hf__line_set *s, struct hf__line_entry *n,
+                enum hf__place place)
 {
     n->place = (uint8_t)place;
     hf__list_add(s->at[place], n);
 }
 
-static void take_out(struct hf__lines *s, struct hf__line *n)
+static void take_out(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__list_remove(s->at[n->place], n);
     n->prev = n->next = NULL;
     n->place = HF__PLACES;
 }
 
-void hf__lines_add(struct hf__lines *s, struct hf__line *n)
+void hf__line_set_add(struct hf__line_set *s, struct hf__line_entry *n)
 {
     put(s, n, HF__TAKEN);
 }
 
-void hf__lines_init(struct hf__lines *s, enum hf_kind kind,
-                    struct hf__line *first)
+void hf__line_set_init(struct hf__line_set *s, enum hf_kind kind,
+                       struct hf__line_entry *first)
 {
-    *s = (struct hf__lines){.first = first, .kind = (uint8_t)kind};
+    *s = (struct hf__line_set){.first = first, .kind = (uint8_t)kind};
     put(s, first, HF__RESTING);
 }
 
-struct hf__line *hf__lines_all_but_first(struct hf__lines *s)
+struct hf__line_entry *hf__line_set_all_but_first(struct hf__line_set *s)
 {
-    struct hf__line *others = NULL, *n;
+    struct hf__line_entry *others = NULL, *n;
 
     for (int place = 0; place < HF__PLACES; place++)
         while ((n = s->at[place])) {
@@ -39,7 +40,7 @@ struct hf__line *hf__lines_all_but_first(struct hf__lines *s)
             others = n;
         }
     put(s, s->first, HF__TAKEN);
-    hf__lines_rest(s, s->first);
+    hf__line_set_rest(s, s->first);
     return others;
 }
 
@@ -48,16 +49,16 @@ static enum hf__place resting(enum hf_mode mode)
     return mode == HF_READ ? HF__READING : HF__RESTING;
 }
 
-static enum hf__place place_of(const struct hf__gate *g)
+static enum hf__place place_of(const struct hf__queue *g)
 {
-    if (hf__gate_unused(g))
+    if (hf__queue_unused(g))
         return resting(g->shared ? HF_READ : HF_WRITE);
-    return hf__gate_leaving(g) ? HF__LEAVING : HF__TAKEN;
+    return hf__queue_leaving(g) ? HF__LEAVING : HF__TAKEN;
 }
 
-void hf__lines_rest(struct hf__lines *s, struct hf__line *n)
+void hf__line_set_rest(struct hf__line_set *s, struct hf__line_entry *n)
 {
-    enum hf__place place = place_of(n->gate);
+    enum hf__place place = place_of(n->queue);
 
     if (n->place == place || n->place == HF__PLACES)
         return;
@@ -65,7 +66,7 @@ void hf__lines_rest(struct hf__lines *s, struct hf__line *n)
     put(s, n, place);
 }
 
-void hf__lines_take(struct hf__lines *s, struct hf__line *n)
+void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
 {
     if (n->place == HF__TAKEN)
         return;
@@ -73,7 +74,7 @@ void hf__lines_take(struct hf__lines *s, struct hf__line *n)
     put(s, n, HF__TAKEN);
 }
 
-void hf__lines_granted(struct hf__lines *s, struct hf__line *n)
+void hf__line_set_granted(struct hf__line_set *s, struct hf__line_entry *n)
 {
     if (n->place != HF__TAKEN || s->at[HF__TAKEN] == n)
         return;
@@ -81,14 +82,16 @@ void hf__lines_granted(struct hf__lines *s, struct hf__line *n)
     put(s, n, HF__TAKEN);
 }
 
-static struct hf__line *take(struct hf__lines *s, struct hf__line *n)
+static struct hf__line_entry *take(struct hf__line_set *s,
+                                   struct hf__line_entry *n)
 {
     if (n)
-        hf__lines_take(s, n);
+        hf__line_set_take(s, n);
     return n;
 }
 
-struct hf__line *hf__lines_quiet(const struct hf__lines *s, enum hf_mode mode)
+struct hf__line_entry *hf__line_set_quiet(const struct hf__line_set *s,
+                                          enum hf_mode mode)
 {
     if (s->kind == HF_SEMAPHORE ||
         (s->kind == HF_RWLOCK && !s->at[HF__TAKEN] && !s->at[HF__LEAVING]))
@@ -96,75 +99,79 @@ struct hf__line *hf__lines_quiet(const struct hf__lines *s, enum hf_mode mode)
     return NULL;
 }
 
-struct hf__line *hf__lines_unused(struct hf__lines *s, enum hf_mode mode)
+struct hf__line_entry *hf__line_set_unused(struct hf__line_set *s,
+                                           enum hf_mode mode)
 {
     return take(s, s->at[resting(mode)]);
 }
 
-static bool is_for(const struct hf__line *n, enum hf_mode mode)
+static bool is_for(const struct hf__line_entry *n, enum hf_mode mode)
 {
-    return n->gate->shared == (mode == HF_READ);
+    return n->queue->shared == (mode == HF_READ);
 }
 
 /* A server that does not answer is not asked through ever more lines: whoever
  * comes waits for one that is not let go yet, and fails with it. */
-static struct hf__line *unused_or_stuck(struct hf__lines *s, enum hf_mode mode)
+static struct hf__line_entry *unused_or_stuck(struct hf__line_set *s,
+                                              enum hf_mode mode)
 {
-    struct hf__line *n = hf__lines_unused(s, mode);
+    struct hf__line_entry *n = hf__line_set_unused(s, mode);
 
     if (n)
         return n;
     n = s->at[HF__LEAVING];
-    while (n && !(is_for(n, mode) && hf__gate_stuck(n->gate)))
+    while (n && !(is_for(n, mode) && hf__queue_stuck(n->queue)))
         n = n->next;
     return take(s, n);
 }
 
-static struct hf__line *joinable(const struct hf__lines *s,
-                                 const struct hf__waiter *w, enum hf_mode mode,
-                                 hf__time now)
+static struct hf__line_entry *joinable(const struct hf__line_set *s,
+                                       const struct hf__waiter *w,
+                                       enum hf_mode mode, hf__time now)
 {
-    for (struct hf__line *n = s->at[HF__TAKEN]; n; n = n->next)
-        if (is_for(n, mode) && hf__gate_joinable(n->gate, w, now))
+    for (struct hf__line_entry *n = s->at[HF__TAKEN]; n; n = n->next)
+        if (is_for(n, mode) && hf__queue_joinable(n->queue, w, now))
             return n;
     return NULL;
 }
 
-static struct hf__line *of_reader(const struct hf__lines *s, uint64_t owner)
+static struct hf__line_entry *of_reader(const struct hf__line_set *s,
+                                        uint64_t owner)
 {
-    for (struct hf__line *n = s->at[HF__TAKEN]; n; n = n->next)
-        if (n->gate->shared && hf__gate_knows(n->gate, owner))
+    for (struct hf__line_entry *n = s->at[HF__TAKEN]; n; n = n->next)
+        if (n->queue->shared && hf__queue_knows(n->queue, owner))
             return n;
     return NULL;
 }
 
-static int for_reading(struct hf__lines *s, const struct hf__waiter *w,
-                       hf__time now, struct hf__line **out)
+static int for_reading(struct hf__line_set *s, const struct hf__waiter *w,
+                       hf__time now, struct hf__line_entry **out)
 {
     *out = s->first;
-    if (hf__gate_knows(s->first->gate, w->owner))
+    if (hf__queue_knows(s->first->queue, w->owner))
         return 0; /* a read within a write is one more of the same */
     *out = of_reader(s, w->owner);
-    if (!*out && !s->first->gate->head) /* else a writer here is before us */
+    if (!*out && !s->first->queue->head) /* else a writer here is before us */
         *out = joinable(s, w, HF_READ, now);
     if (!*out)
         *out = unused_or_stuck(s, HF_READ);
     return 0;
 }
 
-static int for_writing(struct hf__lines *s, const struct hf__waiter *w,
-                       hf__time now, struct hf__line **out)
+static int for_writing(struct hf__line_set *s, const struct hf__waiter *w,
+                       hf__time now, struct hf__line_entry **out)
 {
-    struct hf__line *n = of_reader(s, w->owner);
+    struct hf__line_entry *n = of_reader(s, w->owner);
 
     *out = n ? n : take(s, s->first);
     if (!n)
         return 0;
-    return hf__gate_check(n->gate, w->owner, now) ? HF_ELOST : HF_ENOTSUP;
+    return hf__queue_check(n->queue, w->owner, now) ? HF_ELOST : HF_ENOTSUP;
 }
 
-int hf__lines_for(struct hf__lines *s, const struct hf__waiter *w,
-                  enum hf_mode mode, hf__time now, struct hf__line **out)
+int hf__line_set_for(struct hf__line_set *s, const struct hf__waiter *w,
+                     enum hf_mode mode, hf__time now,
+                     struct hf__line_entry **out)
 {
     *out = NULL;
     if (s->kind == HF_RWLOCK)
@@ -177,16 +184,17 @@ int hf__lines_for(struct hf__lines *s, const struct hf__waiter *w,
     return 0;
 }
 
-struct hf__line *hf__lines_held(const struct hf__lines *s, uint64_t owner)
+struct hf__line_entry *hf__line_set_held(const struct hf__line_set *s,
+                                         uint64_t owner)
 {
-    struct hf__line *lost = s->first;
+    struct hf__line_entry *lost = s->first;
 
-    if (s->kind == HF_RWLOCK && hf__gate_knows(s->first->gate, owner))
+    if (s->kind == HF_RWLOCK && hf__queue_knows(s->first->queue, owner))
         return s->first;
-    for (struct hf__line *n = s->at[HF__TAKEN]; n; n = n->next) {
-        if (!hf__gate_knows(n->gate, owner))
+    for (struct hf__line_entry *n = s->at[HF__TAKEN]; n; n = n->next) {
+        if (!hf__queue_knows(n->queue, owner))
             continue;
-        if (n->gate->owner)
+        if (n->queue->owner)
             return n;
         lost = n;
     }

@@ -1,13 +1,13 @@
 #include "policy/local_queue.h"
 #include "base/list.h"
 
-void hf__gate_init(struct hf__gate *g, bool fair, bool endless, uint64_t ids)
+void hf__queue_init(struct hf__queue *g, bool fair, bool endless, uint64_t ids)
 {
-    *g = (struct hf__gate){.fair = fair, .ids = ids};
+    *g = (struct hf__queue){.fair = fair, .ids = ids};
     hf__lease_init(&g->lease, endless);
 }
 
-static void append(struct hf__gate *g, struct hf__waiter *w)
+static void append(struct hf__queue *g, struct hf__waiter *w)
 {
     w->state = HF__W_WAITING;
     w->roused = w->known = false;
@@ -15,7 +15,7 @@ static void append(struct hf__gate *g, struct hf__waiter *w)
     hf__queue_add(g->head, g->tail, w);
 }
 
-static void take_out(struct hf__gate *g, struct hf__waiter *w)
+static void take_out(struct hf__queue *g, struct hf__waiter *w)
 {
     hf__queue_remove(g->head, g->tail, w);
     if (!g->head)
@@ -23,7 +23,7 @@ static void take_out(struct hf__gate *g, struct hf__waiter *w)
 }
 
 /* The remote hold is wanted while somebody waits and nobody has it. */
-static void rethink(struct hf__gate *g)
+static void rethink(struct hf__queue *g)
 {
     hf__lease_want(&g->lease, g->head != NULL);
     if (!g->head && !g->owner && g->lease.state == HF__HELD)
@@ -31,7 +31,7 @@ static void rethink(struct hf__gate *g)
 }
 
 /* An entry that w did not need. */
-static void return_entry(struct hf__gate *g, struct hf__waiter *w)
+static void return_entry(struct hf__queue *g, struct hf__waiter *w)
 {
     if (!w->reader)
         return;
@@ -41,7 +41,7 @@ static void return_entry(struct hf__gate *g, struct hf__waiter *w)
     w->reader = NULL;
 }
 
-static void finish(struct hf__gate *g, struct hf__waiter *w, int result,
+static void finish(struct hf__queue *g, struct hf__waiter *w, int result,
                    hf__wake_fn *wake)
 {
     take_out(g, w);
@@ -53,13 +53,13 @@ static void finish(struct hf__gate *g, struct hf__waiter *w, int result,
     wake(g, w);
 }
 
-static void own(struct hf__gate *g, uint64_t owner)
+static void own(struct hf__queue *g, uint64_t owner)
 {
     g->owner = owner;
     g->count = 1;
 }
 
-static struct hf__lost *find_lost(const struct hf__gate *g, uint64_t owner)
+static struct hf__lost *find_lost(const struct hf__queue *g, uint64_t owner)
 {
     for (int i = 0; i < HF__LOST_MAX; i++)
         if (g->lost[i].count && g->lost[i].owner == owner)
@@ -67,7 +67,7 @@ static struct hf__lost *find_lost(const struct hf__gate *g, uint64_t owner)
     return NULL;
 }
 
-static struct hf__reader *find_reader(const struct hf__gate *g, uint64_t owner)
+static struct hf__reader *find_reader(const struct hf__queue *g, uint64_t owner)
 {
     struct hf__reader *r = g->readers;
 
@@ -76,7 +76,7 @@ static struct hf__reader *find_reader(const struct hf__gate *g, uint64_t owner)
     return r;
 }
 
-static void lose_owner(struct hf__gate *g, struct hf__loss loss)
+static void lose_owner(struct hf__queue *g, struct hf__loss loss)
 {
     int i;
 
@@ -89,7 +89,7 @@ static void lose_owner(struct hf__gate *g, struct hf__loss loss)
     g->lost[0] = (struct hf__lost){g->owner, loss, g->count};
 }
 
-static void lose_readers(struct hf__gate *g, struct hf__loss loss)
+static void lose_readers(struct hf__queue *g, struct hf__loss loss)
 {
     g->loss = loss;
     for (struct hf__reader *r = g->readers; r; r = r->next)
@@ -99,8 +99,8 @@ static void lose_readers(struct hf__gate *g, struct hf__loss loss)
         }
 }
 
-void hf__gate_lose(struct hf__gate *g, bool gone, enum hf__loss_why why,
-                   hf__time now)
+void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
+                    hf__time now)
 {
     /* Once the deadline has passed, the server may give it to others. */
     struct hf__loss loss = hf__lease_expired(&g->lease, now)
@@ -123,29 +123,29 @@ void hf__gate_lose(struct hf__gate *g, bool gone, enum hf__loss_why why,
 }
 
 /* The local owner's hold, or a free one: is it ours still? */
-static bool holds(struct hf__gate *g, hf__time now)
+static bool holds(struct hf__queue *g, hf__time now)
 {
     if (g->lease.state != HF__HELD || g->lease.drop)
         return false;
     if (!hf__lease_expired(&g->lease, now))
         return true;
-    hf__gate_lose(g, false, HF__LOSS_NONE, now);
+    hf__queue_lose(g, false, HF__LOSS_NONE, now);
     return false;
 }
 
-void hf__gate_gone(struct hf__gate *g, uint64_t hold_id, enum hf__loss_why why,
-                   hf__time now)
+void hf__queue_gone(struct hf__queue *g, uint64_t hold_id,
+                    enum hf__loss_why why, hf__time now)
 {
     if (g->lease.hold_id == hold_id && holds(g, now))
-        hf__gate_lose(g, true, why, now);
+        hf__queue_lose(g, true, why, now);
 }
 
-struct hf__loss hf__gate_last_loss(const struct hf__gate *g)
+struct hf__loss hf__queue_last_loss(const struct hf__queue *g)
 {
     return g->shared ? g->loss : g->lost[0].loss;
 }
 
-struct hf__loss hf__gate_loss(const struct hf__gate *g, uint64_t owner)
+struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
 {
     const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
 
@@ -158,7 +158,7 @@ struct hf__loss hf__gate_loss(const struct hf__gate *g, uint64_t owner)
 }
 
 /* Is the hold free for a local turn of w? */
-static bool turn_free(struct hf__gate *g, const struct hf__waiter *w,
+static bool turn_free(struct hf__queue *g, const struct hf__waiter *w,
                       hf__time now)
 {
     return g->lease.state == HF__HELD && !g->owner && g->turns && !w->fixed &&
@@ -166,14 +166,14 @@ static bool turn_free(struct hf__gate *g, const struct hf__waiter *w,
 }
 
 /* w is the hold's next local owner. */
-static void turn(struct hf__gate *g, const struct hf__waiter *w, hf__time now)
+static void turn(struct hf__queue *g, const struct hf__waiter *w, hf__time now)
 {
     g->turns--;
     own(g, w->owner);
     hf__lease_cap(&g->lease, now, w->max_hold_ms);
 }
 
-static void take_turn(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+static void take_turn(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
     turn(g, w, now);
     w->result = HF__GRANTED;
@@ -186,7 +186,7 @@ static bool alone(const struct hf__waiter *w)
     return w->fixed || w->max_hold_ms;
 }
 
-static void add_reader(struct hf__gate *g, struct hf__waiter *w)
+static void add_reader(struct hf__queue *g, struct hf__waiter *w)
 {
     struct hf__reader *r = w->reader;
 
@@ -198,7 +198,7 @@ static void add_reader(struct hf__gate *g, struct hf__waiter *w)
     g->count++;
 }
 
-static void remove_reader(struct hf__gate *g, struct hf__reader *gone)
+static void remove_reader(struct hf__queue *g, struct hf__reader *gone)
 {
     struct hf__reader **p = &g->readers;
 
@@ -209,7 +209,7 @@ static void remove_reader(struct hf__gate *g, struct hf__reader *gone)
     g->left = gone;
 }
 
-static bool open_to(const struct hf__gate *g, const struct hf__waiter *w,
+static bool open_to(const struct hf__queue *g, const struct hf__waiter *w,
                     hf__time now)
 {
     const struct hf__lease *l = &g->lease;
@@ -219,7 +219,7 @@ static bool open_to(const struct hf__gate *g, const struct hf__waiter *w,
            !hf__lease_expired(l, now);
 }
 
-static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+static int enter_shared(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
     struct hf__reader *r = find_reader(g, w->owner);
 
@@ -239,7 +239,7 @@ static int enter_shared(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     return HF__GRANTED;
 }
 
-static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
+static int enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
                            hf__time now)
 {
     if (g->owner == w->owner) {
@@ -261,12 +261,12 @@ static int enter_exclusive(struct hf__gate *g, struct hf__waiter *w,
 
 /* Not free, as far as is known here. A question or a let_go under way says
  * nothing about that: a try waits for the answer. */
-static bool busy(const struct hf__gate *g)
+static bool busy(const struct hf__queue *g)
 {
     return g->owner || !hf__lease_unanswered(&g->lease);
 }
 
-int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
     int rc = g->shared ? enter_shared(g, w, now) : enter_exclusive(g, w, now);
     bool dropped;
@@ -291,7 +291,7 @@ int hf__gate_enter(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     return HF__PENDING;
 }
 
-bool hf__gate_claim(struct hf__gate *g, struct hf__waiter *w, hf__time now)
+bool hf__queue_claim(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
     if (!w->roused)
         return false;
@@ -304,7 +304,7 @@ bool hf__gate_claim(struct hf__gate *g, struct hf__waiter *w, hf__time now)
     return true;
 }
 
-static void rouse(struct hf__gate *g, hf__wake_fn *wake)
+static void rouse(struct hf__queue *g, hf__wake_fn *wake)
 {
     if (!g->head || g->waking)
         return;
@@ -315,7 +315,7 @@ static void rouse(struct hf__gate *g, hf__wake_fn *wake)
 
 /* The roused one gave up a free turn: the next one may have it, if it can use
  * it and comes for it by itself. */
-static void pass_turn(struct hf__gate *g, hf__wake_fn *wake)
+static void pass_turn(struct hf__queue *g, hf__wake_fn *wake)
 {
     const struct hf__waiter *w = g->head;
 
@@ -328,8 +328,8 @@ static void pass_turn(struct hf__gate *g, hf__wake_fn *wake)
         hf__lease_drop(&g->lease);
 }
 
-int hf__gate_leave(struct hf__gate *g, struct hf__waiter *w, int code,
-                   hf__wake_fn *wake)
+int hf__queue_leave(struct hf__queue *g, struct hf__waiter *w, int code,
+                    hf__wake_fn *wake)
 {
     if (w->state == HF__W_FINISHED)
         return w->result;
@@ -343,7 +343,7 @@ int hf__gate_leave(struct hf__gate *g, struct hf__waiter *w, int code,
     return code;
 }
 
-void hf__gate_fail(struct hf__gate *g, int code, hf__wake_fn *wake)
+void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
 {
     while (g->head)
         finish(g, g->head, code, wake);
@@ -352,7 +352,7 @@ void hf__gate_fail(struct hf__gate *g, int code, hf__wake_fn *wake)
 
 /* A request of that kind was refused. Those who came after it was sent ask
  * anew. */
-static void refuse(struct hf__gate *g, enum hf__todo what, int code,
+static void refuse(struct hf__queue *g, enum hf__todo what, int code,
                    hf__wake_fn *wake)
 {
     while (g->head && (g->head->covered & what))
@@ -360,8 +360,8 @@ static void refuse(struct hf__gate *g, enum hf__todo what, int code,
     rethink(g);
 }
 
-bool hf__gate_let_go(struct hf__gate *g, int result, hf__time now,
-                     hf__wake_fn *wake)
+bool hf__queue_let_go(struct hf__queue *g, int result, hf__time now,
+                      hf__wake_fn *wake)
 {
     if (hf__lease_let_go(&g->lease, result, now))
         return true;
@@ -374,7 +374,7 @@ bool hf__gate_let_go(struct hf__gate *g, int result, hf__time now,
 }
 
 /* A local hand-over, if turns are left and the next one can use the hold. */
-static bool hand_over(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+static bool hand_over(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
@@ -389,7 +389,7 @@ static bool hand_over(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
     return true;
 }
 
-static int release_shared(struct hf__gate *g, uint64_t owner, hf__time now)
+static int release_shared(struct hf__queue *g, uint64_t owner, hf__time now)
 {
     struct hf__reader *r = find_reader(g, owner);
 
@@ -412,8 +412,8 @@ static int release_shared(struct hf__gate *g, uint64_t owner, hf__time now)
     return HF__DONE;
 }
 
-int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
-                     hf__wake_fn *wake)
+int hf__queue_release(struct hf__queue *g, uint64_t owner, hf__time now,
+                      hf__wake_fn *wake)
 {
     struct hf__lost *lost;
 
@@ -436,7 +436,7 @@ int hf__gate_release(struct hf__gate *g, uint64_t owner, hf__time now,
     return HF_ELOST;
 }
 
-int hf__gate_check(struct hf__gate *g, uint64_t owner, hf__time now)
+int hf__queue_check(struct hf__queue *g, uint64_t owner, hf__time now)
 {
     if (g->shared) {
         const struct hf__reader *r = find_reader(g, owner);
@@ -450,7 +450,7 @@ int hf__gate_check(struct hf__gate *g, uint64_t owner, hf__time now)
     return find_lost(g, owner) ? HF_ELOST : HF_ENOTOWNER;
 }
 
-uint32_t hf__gate_count(const struct hf__gate *g, uint64_t owner)
+uint32_t hf__queue_count(const struct hf__queue *g, uint64_t owner)
 {
     const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
 
@@ -459,7 +459,7 @@ uint32_t hf__gate_count(const struct hf__gate *g, uint64_t owner)
     return g->owner == owner ? g->count : 0;
 }
 
-static bool may_queue(const struct hf__gate *g)
+static bool somebody_waits(const struct hf__queue *g)
 {
     for (const struct hf__waiter *w = g->head; w; w = w->next)
         if (!w->is_try)
@@ -468,14 +468,14 @@ static bool may_queue(const struct hf__gate *g)
 }
 
 /* A request goes out. Those whom an earlier one covers come first. */
-static void cover(struct hf__gate *g, enum hf__todo what)
+static void cover(struct hf__queue *g, enum hf__todo what)
 {
     for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
         w->covered |= what & 3u;
 }
 
-enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
-                            struct hf__waiter **first, bool *queue)
+enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
+                             struct hf__waiter **first, bool *may_queue)
 {
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
@@ -493,9 +493,9 @@ enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
         /* Asked again, it is the same question: a BUSY that comes of leave
          * taken back would leave a place in the queue behind. */
         if (g->lease.hold_id != last)
-            g->queueing = may_queue(g);
+            g->queueing = somebody_waits(g);
         *first = g->head;
-        *queue = g->queueing;
+        *may_queue = g->queueing;
         g->lease.fixed = g->head->fixed;
         g->lease.lease_ms = g->head->lease_ms;
     }
@@ -503,7 +503,7 @@ enum hf__todo hf__gate_next(struct hf__gate *g, hf__time now,
 }
 
 /* It is not free: those who only try have their answer. */
-static void refuse_tries(struct hf__gate *g, hf__wake_fn *wake)
+static void refuse_tries(struct hf__queue *g, hf__wake_fn *wake)
 {
     struct hf__waiter *w, *next;
 
@@ -515,7 +515,7 @@ static void refuse_tries(struct hf__gate *g, hf__wake_fn *wake)
     rethink(g);
 }
 
-static void granted_to_all(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+static void granted_to_all(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 {
     bool just_one = alone(g->head);
 
@@ -526,7 +526,7 @@ static void granted_to_all(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
     } while (g->head && !just_one && !alone(g->head));
 }
 
-static void are_known(struct hf__gate *g)
+static void are_known(struct hf__queue *g)
 {
     for (struct hf__waiter *w = g->head; w; w = w->next)
         w->known = true;
@@ -535,7 +535,7 @@ static void are_known(struct hf__gate *g)
 /* Nothing is held, so nothing is let go, and no lease makes it late. Unless it
  * is known to be 0, or nobody was told to wait, it may have been 0 before the
  * last of them came, and be set again. */
-static void let_through(struct hf__gate *g, bool is_zero, hf__time now,
+static void let_through(struct hf__queue *g, bool is_zero, hf__time now,
                         hf__wake_fn *wake)
 {
     bool all = is_zero || !g->lease.heard;
@@ -551,7 +551,7 @@ static void let_through(struct hf__gate *g, bool is_zero, hf__time now,
     rethink(g);
 }
 
-static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+static void granted(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
@@ -559,14 +559,14 @@ static void granted(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
         granted_to_all(g, now, wake);
         return;
     }
-    g->turns = hf__gate_turns(w) & HF__HANDOFF_MAX;
+    g->turns = hf__queue_turns(w) & HF__HANDOFF_MAX;
     own(g, w->owner);
     finish(g, w, HF__GRANTED, wake);
     refuse_tries(g, wake);
 }
 
-void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
-                       hf__time now, hf__wake_fn *wake)
+void hf__queue_answered(struct hf__queue *g, const struct hf__req *req,
+                        hf__time now, hf__wake_fn *wake)
 {
     int64_t max_hold_ms = g->head ? g->head->max_hold_ms : 0;
     int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
@@ -585,26 +585,26 @@ void hf__gate_answered(struct hf__gate *g, const struct hf__req *req,
     }
 }
 
-void hf__gate_renewed(struct hf__gate *g, uint64_t hold_id, int result,
-                      hf__time sent_at, uint32_t lease_ms, hf__time now)
+void hf__queue_renewed(struct hf__queue *g, uint64_t hold_id, int result,
+                       hf__time sent_at, uint32_t lease_ms, hf__time now)
 {
     if (g->lease.state == HF__HELD && g->lease.hold_id == hold_id &&
         !holds(g, now))
         return;
     if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms, now) ==
         HF_ELOST)
-        hf__gate_lose(g, true, HF__LOSS_TAKEN, now);
+        hf__queue_lose(g, true, HF__LOSS_TAKEN, now);
 }
 
-void hf__gate_tick(struct hf__gate *g, hf__time now, hf__wake_fn *wake)
+void hf__queue_tick(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 {
     if (g->lease.state == HF__HELD && !g->lease.drop)
         (void)holds(g, now);
-    if (hf__gate_silent(g, now))
-        hf__gate_fail(g, HF_EBACKEND, wake);
+    if (hf__queue_silent(g, now))
+        hf__queue_fail(g, HF_EBACKEND, wake);
 }
 
-bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
+bool hf__queue_renewable(const struct hf__queue *g, hf__time now)
 {
     const struct hf__lease *l = &g->lease;
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
@@ -617,35 +617,35 @@ bool hf__gate_renewable(const struct hf__gate *g, hf__time now)
            now >= l->renew_at - term_ms * HF__MS / 12;
 }
 
-bool hf__gate_idle(const struct hf__gate *g)
+bool hf__queue_idle(const struct hf__queue *g)
 {
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
 }
 
-bool hf__gate_unused(const struct hf__gate *g)
+bool hf__queue_unused(const struct hf__queue *g)
 {
-    return hf__gate_idle(g) && hf__gate_owes_nothing(g);
+    return hf__queue_idle(g) && hf__queue_owes_nothing(g);
 }
 
-bool hf__gate_leaving(const struct hf__gate *g)
+bool hf__queue_leaving(const struct hf__queue *g)
 {
     return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
-           hf__gate_owes_nothing(g);
+           hf__queue_owes_nothing(g);
 }
 
-bool hf__gate_stuck(const struct hf__gate *g)
+bool hf__queue_stuck(const struct hf__queue *g)
 {
-    return hf__gate_leaving(g) && g->lease.unsure;
+    return hf__queue_leaving(g) && g->lease.unsure;
 }
 
-bool hf__gate_knows(const struct hf__gate *g, uint64_t owner)
+bool hf__queue_knows(const struct hf__queue *g, uint64_t owner)
 {
     if (g->shared)
         return find_reader(g, owner) != NULL;
     return g->owner == owner || find_lost(g, owner) != NULL;
 }
 
-bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
+bool hf__queue_forget(struct hf__queue *g, uint64_t owner)
 {
     struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
     struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
@@ -657,7 +657,7 @@ bool hf__gate_forget(struct hf__gate *g, uint64_t owner)
     return lost || (r && r->lost);
 }
 
-void hf__gate_forget_all(struct hf__gate *g)
+void hf__queue_forget_all(struct hf__queue *g)
 {
     struct hf__reader *r, *next;
 
@@ -670,8 +670,8 @@ void hf__gate_forget_all(struct hf__gate *g)
     }
 }
 
-bool hf__gate_joinable(const struct hf__gate *g, const struct hf__waiter *w,
-                       hf__time now)
+bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
+                        hf__time now)
 {
     if (open_to(g, w, now))
         return true;
@@ -682,8 +682,8 @@ bool hf__gate_joinable(const struct hf__gate *g, const struct hf__waiter *w,
            !g->lease.drop;
 }
 
-void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
-                        struct hf__reader *r, hf__time now)
+void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
+                         struct hf__reader *r, hf__time now)
 {
     struct hf__waiter w = {.owner = from->owner, .reader = r};
 
@@ -696,7 +696,7 @@ void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
     rethink(from);
 }
 
-bool hf__gate_quick_unshare(struct hf__gate *g, uint64_t owner)
+bool hf__queue_quick_unshare(struct hf__queue *g, uint64_t owner)
 {
     struct hf__reader *r = g->owner == HF__READERS ? g->readers : NULL;
 

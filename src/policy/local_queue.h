@@ -2,15 +2,15 @@
  * One per client and name: here the threads of this process queue, count their
  * reentry and hand over to each other, and one question at a time goes to the
  * backend for all of them. Pure: no clock, no lock, no I/O, no allocation; the
- * caller holds the gate's mutex, passes the time, and afterwards does what
- * hf__gate_next() says and wakes whom the gate marked.
+ * caller holds the queue's mutex, passes the time, and afterwards does what
+ * hf__queue_next() says and wakes whom the queue marked.
  *
  * The *remote hold* (lease) is the process's, the *owner* a thread's or a
  * handle's. They are apart: a hold may be without an owner for a moment (free
  * for the taking by local ones, while turns are left), and an owner may have
  * lost its hold (then it is in `lost` until it has released what it had).
  *
- * Three characters. An *exclusive* gate has one owner at a time: a mutex, the
+ * Three characters. An *exclusive* queue has one owner at a time: a mutex, the
  * writers of a read-write lock, one hold of a semaphore. A *shared* one has
  * readers: whoever waits when the hold is granted has it, and others may join
  * for a short time, so that a process with many readers asks seldom and a
@@ -30,19 +30,19 @@
  * it holds. */
 #define HF__LOST_MAX 2
 
-/* So many fit beside the flags of a gate. */
+/* So many fit beside the flags of a queue. */
 #define HF__HANDOFF_MAX ((1u << 26) - 1)
 
 /* For how long a read hold may be joined. */
 #define HF__JOIN (20 * HF__MS)
 
-/* The owner of a shared gate that is held. */
+/* The owner of a shared queue that is held. */
 #define HF__READERS UINT64_MAX
 
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
 
 /* One of those who share a hold, or have lost it and not released it yet. The
- * caller's memory: comes with the waiter, goes back through gate.left. */
+ * caller's memory: comes with the waiter, goes back through queue.left. */
 struct hf__reader {
     struct hf__reader *next;
     struct hf__thread *thread; /* as in the waiter */
@@ -54,7 +54,7 @@ struct hf__reader {
 };
 
 /* A wish for the lock: on the stack of the thread that waits, or in the handle
- * for an asynchronous acquire. The caller's; the gate links it. */
+ * for an asynchronous acquire. The caller's; the queue links it. */
 struct hf__waiter {
     struct hf__waiter *next, *prev;
     struct hf__sleeper *sleeper; /* the caller's: whom to wake, */
@@ -81,7 +81,7 @@ struct hf__waiter {
                             waiter, too */
 };
 
-struct hf__gate {
+struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
     uint64_t owner; /* 0: none */
@@ -110,75 +110,75 @@ struct hf__gate {
     bool latch : 1;
 };
 
-/* Called by the gate for each waiter that finished or was roused, so that the
+/* Called by the queue for each waiter that finished or was roused, so that the
  * caller can wake it. Supplied by the caller: acquire.c, or the simulation. */
-typedef void hf__wake_fn(struct hf__gate *, struct hf__waiter *);
+typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 
-void hf__gate_init(struct hf__gate *, bool fair, bool endless, uint64_t ids);
+void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 
 /*
  * HF__GRANTED: reentry or a free local turn. HF__PENDING: the waiter is
  * queued. Codes: EBUSY (a try), EDEADLK, ELOST.
  */
-int hf__gate_enter(struct hf__gate *, struct hf__waiter *, hf__time now);
+int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 
 /* A roused waiter looks: true if it took a free turn and is finished. */
-bool hf__gate_claim(struct hf__gate *, struct hf__waiter *, hf__time now);
+bool hf__queue_claim(struct hf__queue *, struct hf__waiter *, hf__time now);
 
 /* Takes the waiter out, with that code, unless it is finished already; returns
  * its result in any case. */
-int hf__gate_leave(struct hf__gate *, struct hf__waiter *, int code,
-                   hf__wake_fn *);
+int hf__queue_leave(struct hf__queue *, struct hf__waiter *, int code,
+                    hf__wake_fn *);
 
 /* Fails everybody who waits. */
-void hf__gate_fail(struct hf__gate *, int code, hf__wake_fn *);
+void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
  * One acquire less. 0: the last one, and the hold is on its way out;
  * HF__PENDING: still held, by count, or handed to a local one; ELOST,
  * ENOTOWNER.
  */
-int hf__gate_release(struct hf__gate *, uint64_t owner, hf__time now,
-                     hf__wake_fn *);
+int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
+                      hf__wake_fn *);
 
 /* How often the owner has acquired what it holds. */
-uint32_t hf__gate_count(const struct hf__gate *, uint64_t owner);
+uint32_t hf__queue_count(const struct hf__queue *, uint64_t owner);
 
 /* Does this owner hold it? 0, ELOST, ENOTOWNER. */
-int hf__gate_check(struct hf__gate *, uint64_t owner, hf__time now);
+int hf__queue_check(struct hf__queue *, uint64_t owner, hf__time now);
 
 /* Takes the hold away from its owner; gone: the server has taken it, else it
  * is to be let go. If its deadline has passed, that is why it was lost. */
-void hf__gate_lose(struct hf__gate *, bool gone, enum hf__loss_why,
-                   hf__time now);
+void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
+                    hf__time now);
 
 /* The hold of that id, if it is ours still, is gone at the server. */
-void hf__gate_gone(struct hf__gate *, uint64_t hold_id, enum hf__loss_why,
-                   hf__time now);
+void hf__queue_gone(struct hf__queue *, uint64_t hold_id, enum hf__loss_why,
+                    hf__time now);
 
 /* Why that owner's hold was lost, after ELOST; also after the last release of
  * it. NONE: it was not. */
-struct hf__loss hf__gate_loss(const struct hf__gate *, uint64_t owner);
+struct hf__loss hf__queue_loss(const struct hf__queue *, uint64_t owner);
 /* The latest loss. */
-struct hf__loss hf__gate_last_loss(const struct hf__gate *);
+struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 
 /* What to send now. For an ATTEMPT lease_ms, fixed and may_queue are those of
  * the waiter it is for: *first. */
-enum hf__todo hf__gate_next(struct hf__gate *, hf__time now,
-                            struct hf__waiter **first, bool *may_queue);
+enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
+                             struct hf__waiter **first, bool *may_queue);
 
-void hf__gate_answered(struct hf__gate *, const struct hf__req *, hf__time now,
-                       hf__wake_fn *);
-void hf__gate_renewed(struct hf__gate *, uint64_t hold_id, int result,
-                      hf__time sent_at, uint32_t lease_ms, hf__time now);
+void hf__queue_answered(struct hf__queue *, const struct hf__req *,
+                        hf__time now, hf__wake_fn *);
+void hf__queue_renewed(struct hf__queue *, uint64_t hold_id, int result,
+                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
 /* The answer to a LET_GO: hf__lease_let_go(). Waiters hear a refusal even if
  * their own question is under way: it may stand behind what is not let go. */
-bool hf__gate_let_go(struct hf__gate *, int result, hf__time now,
-                     hf__wake_fn *);
+bool hf__queue_let_go(struct hf__queue *, int result, hf__time now,
+                      hf__wake_fn *);
 
 /* The server owes those who wait an answer for longer than op_timeout. */
-static inline bool hf__gate_silent(const struct hf__gate *g, hf__time now)
+static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
 {
     const struct hf__lease *l = &g->lease;
 
@@ -187,44 +187,44 @@ static inline bool hf__gate_silent(const struct hf__gate *g, hf__time now)
 }
 
 /* The clock has moved on: losses, silence, looks. */
-void hf__gate_tick(struct hf__gate *, hf__time now, hf__wake_fn *);
+void hf__queue_tick(struct hf__queue *, hf__time now, hf__wake_fn *);
 
 /* Is it to be renewed, with a little slack so that many go together? */
-bool hf__gate_renewable(const struct hf__gate *, hf__time now);
+bool hf__queue_renewable(const struct hf__queue *, hf__time now);
 
 /* Nothing is held, waited for or under way. */
-bool hf__gate_idle(const struct hf__gate *);
+bool hf__queue_idle(const struct hf__queue *);
 
 /* Nobody has lost what it has not released yet; nor, shared, holds it. */
-static inline bool hf__gate_owes_nothing(const struct hf__gate *g)
+static inline bool hf__queue_owes_nothing(const struct hf__queue *g)
 {
     return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
 }
 
 /* And nobody has something to release: fit for any new waiter. */
-bool hf__gate_unused(const struct hf__gate *);
+bool hf__queue_unused(const struct hf__queue *);
 
 /* It will be, when it is let go. */
-bool hf__gate_leaving(const struct hf__gate *);
+bool hf__queue_leaving(const struct hf__queue *);
 
 /* It would be, but for a let_go that is unsure. */
-bool hf__gate_stuck(const struct hf__gate *);
+bool hf__queue_stuck(const struct hf__queue *);
 
 /* Does that owner hold it, or has lost it and not released it yet? */
-bool hf__gate_knows(const struct hf__gate *, uint64_t owner);
+bool hf__queue_knows(const struct hf__queue *, uint64_t owner);
 
 /* That owner will not release what it has lost. True: it had. */
-bool hf__gate_forget(struct hf__gate *, uint64_t owner);
-void hf__gate_forget_all(struct hf__gate *); /* nobody will */
+bool hf__queue_forget(struct hf__queue *, uint64_t owner);
+void hf__queue_forget_all(struct hf__queue *); /* nobody will */
 
 /* Would w be granted, or be granted with those who wait already? */
-bool hf__gate_joinable(const struct hf__gate *, const struct hf__waiter *,
-                       hf__time now);
+bool hf__queue_joinable(const struct hf__queue *, const struct hf__waiter *,
+                        hf__time now);
 
 /* The owner's write hold of `from` becomes its read hold of `to`, which is
  * unused; r is for its entry. The owner holds it: the caller has checked. */
-void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
-                        struct hf__reader *r, hf__time now);
+void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
+                         struct hf__reader *r, hf__time now);
 
 /*
  * The short way, for backends that answer at once and whose holds need no
@@ -233,23 +233,23 @@ void hf__gate_downgrade(struct hf__gate *from, struct hf__gate *to,
  * both. quiet: w may go it. The caller asks under a fresh hold id, without
  * queueing, and reports a grant.
  */
-static inline bool hf__gate_quiet(const struct hf__gate *g,
-                                  const struct hf__waiter *w)
+static inline bool hf__queue_quiet(const struct hf__queue *g,
+                                   const struct hf__waiter *w)
 {
     return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head &&
-           !g->owner && hf__gate_owes_nothing(g) && !w->fixed &&
+           !g->owner && hf__queue_owes_nothing(g) && !w->fixed &&
            !w->max_hold_ms && g->lease.endless;
 }
 
 /* How many turns others may take on a new hold: the first is w's own. */
-static inline uint32_t hf__gate_turns(const struct hf__waiter *w)
+static inline uint32_t hf__queue_turns(const struct hf__waiter *w)
 {
     return w->handoff ? w->handoff - 1 : 0;
 }
 
-static inline void hf__gate_quick_grant(struct hf__gate *g,
-                                        const struct hf__waiter *w,
-                                        uint64_t hold_id, uint64_t token)
+static inline void hf__queue_quick_grant(struct hf__queue *g,
+                                         const struct hf__waiter *w,
+                                         uint64_t hold_id, uint64_t token)
 {
     struct hf__lease *l = &g->lease;
 
@@ -262,16 +262,16 @@ static inline void hf__gate_quick_grant(struct hf__gate *g,
     l->renewing = 0;
     g->owner = w->owner;
     g->count = 1;
-    g->turns = hf__gate_turns(w) & HF__HANDOFF_MAX;
+    g->turns = hf__queue_turns(w) & HF__HANDOFF_MAX;
 }
 
 /* A shared one: w has an entry. No clock is read, so the time for others to
  * join begins when the first of them comes. */
-static inline void hf__gate_quick_share(struct hf__gate *g,
-                                        struct hf__waiter *w, uint64_t hold_id,
-                                        uint64_t token)
+static inline void hf__queue_quick_share(struct hf__queue *g,
+                                         struct hf__waiter *w, uint64_t hold_id,
+                                         uint64_t token)
 {
-    hf__gate_quick_grant(g, w, hold_id, token);
+    hf__queue_quick_grant(g, w, hold_id, token);
     *w->reader =
         (struct hf__reader){.thread = w->thread, .owner = w->owner, .count = 1};
     g->readers = w->reader;
@@ -282,16 +282,16 @@ static inline void hf__gate_quick_share(struct hf__gate *g,
 
 /* Is that owner, and nobody else, one who reads, and once? Its entry goes back
  * then. (Not those who have lost it.) */
-bool hf__gate_quick_unshare(struct hf__gate *, uint64_t owner);
+bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 
 /* The same for a release: the caller lets go of lease.hold_id. */
-static inline bool hf__gate_quick_release(struct hf__gate *g, uint64_t owner)
+static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
     if (g->count != 1 || g->head || g->lease.state != HF__HELD ||
         g->lease.deadline != HF__NEVER || g->lease.drop || g->lease.letting_go)
         return false;
     if (__builtin_expect(g->owner != owner, 0) &&
-        !hf__gate_quick_unshare(g, owner))
+        !hf__queue_quick_unshare(g, owner))
         return false;
     g->owner = 0;
     g->count = 0;

@@ -103,7 +103,7 @@ static void test_process_failed_open_leaves_nothing_behind(void)
     assert_int_equal(conf_count_entries("/proc/self/fd"), fds);
 }
 
-static size_t count_keepers(void)
+static size_t count_helpers(void)
 {
     DIR *d = opendir("/proc/self/task");
     struct dirent *e;
@@ -118,7 +118,7 @@ static size_t count_keepers(void)
         f = fopen(path, "re");
         if (!f)
             continue;
-        if (fgets(comm, sizeof(comm), f) && !strcmp(comm, "hf-keeper\n"))
+        if (fgets(comm, sizeof(comm), f) && !strcmp(comm, "hf-helper\n"))
             n++;
         fclose(f);
     }
@@ -140,17 +140,17 @@ static size_t count_tasks_that_stay(void)
 static void test_process_one_named_thread_per_client(void)
 {
     size_t tasks = count_tasks_that_stay();
-    size_t keepers = count_keepers();
+    size_t helpers = count_helpers();
     hf_client *c[3];
 
     for (size_t i = 0; i < 3; i++) {
         c[i] = conf_open();
         assert_int_equal(conf_count_entries("/proc/self/task"), tasks + i + 1);
-        COMES(count_keepers() == keepers + i + 1);
+        COMES(count_helpers() == helpers + i + 1);
     }
     for (size_t i = 0; i < 3; i++)
         OK(hf_close(c[i]));
-    COMES(count_keepers() == keepers);
+    COMES(count_helpers() == helpers);
 }
 
 /* ---- signals ----------------------------------------------------------- */

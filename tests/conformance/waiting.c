@@ -33,10 +33,11 @@ static bool is_ours(pid_t pid, const char *tid)
         comm[0] = '\0';
     if (f)
         fclose(f);
-    return !strcmp(comm, "hf-keeper\n");
+    return !strcmp(comm, "hf-helper\n");
 }
 
-/* How often the thread that waits and the keeper went to sleep so far. */
+/* How often the thread that waits and the helper thread went to sleep so far.
+ */
 static long sleeps_of(pid_t pid)
 {
     char path[320];

@@ -117,7 +117,7 @@ MUTANTS = {
     "try-waits-behind-a-grant": [
         (QUEUE, "    finish(g, w, HF__GRANTED, wake);\n    refuse_tries(g, wake);",
          "    finish(g, w, HF__GRANTED, wake);")],
-    # the gate
+    # the queue
     "reentry-not-counted": [
         (QUEUE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],
     "hand-over-without-end": [
@@ -218,16 +218,16 @@ MUTANTS = {
         (SET, "    *out = n ? n : take(s, s->first);\n    if (!n)\n",
          "    *out = take(s, s->first);\n    if (s)\n")],
     "read-within-a-write-apart": [
-        (SET, "    if (hf__gate_knows(s->first->gate, w->owner))\n",
+        (SET, "    if (hf__queue_knows(s->first->queue, w->owner))\n",
          "    if (!s)\n")],
     "readers-line-forgotten": [
         (SET, "    *out = of_reader(s, w->owner);\n", "    *out = NULL;\n")],
     "line-in-use-taken": [
-        (SET, "    if (hf__gate_unused(g))\n",
+        (SET, "    if (hf__queue_unused(g))\n",
          "    if (!g->head)\n")],
     "ever-more-lines": [
-        (SET, "is_for(n, mode) && hf__gate_stuck(n->gate)",
-         "is_for(n, mode) && !n->gate")],
+        (SET, "is_for(n, mode) && hf__queue_stuck(n->queue)",
+         "is_for(n, mode) && !n->queue")],
 }
 
 

@@ -1,5 +1,5 @@
 /*
- * A process: its clock, its gates and what has to be done around them. This is
+ * A process: its clock, its queues and what has to be done around them. This is
  * to the simulation what src/core/line.c is to the library.
  */
 #include "sim.h"
@@ -34,16 +34,16 @@ struct name *process_line(struct process *p, uint16_t lock, bool reads)
                        .timer_at = HF__NEVER,
                        .owed_since = HF__NEVER,
                        .asked_at = HF__NEVER};
-    n->line.gate = &n->gate;
-    hf__gate_init(&n->gate, w->cfg.fair, w->cfg.endless,
-                  (uint64_t)(n->index + 1) << 32);
-    n->gate.lease.session = w->cfg.session;
-    n->gate.shared = reads;
-    n->gate.latch = w->cfg.kind[lock] == HF_LATCH;
+    n->line.queue = &n->queue;
+    hf__queue_init(&n->queue, w->cfg.fair, w->cfg.endless,
+                   (uint64_t)(n->index + 1) << 32);
+    n->queue.lease.session = w->cfg.session;
+    n->queue.shared = reads;
+    n->queue.latch = w->cfg.kind[lock] == HF_LATCH;
     if (k->lines.first)
-        hf__lines_add(&k->lines, &n->line);
+        hf__line_set_add(&k->lines, &n->line);
     else
-        hf__lines_init(&k->lines, w->cfg.kind[lock], &n->line);
+        hf__line_set_init(&k->lines, w->cfg.kind[lock], &n->line);
     return n;
 }
 
@@ -66,19 +66,19 @@ void process_rest(struct name *n)
     struct lock *k = &n->process->lock[n->lock];
     struct hf__reader *r;
 
-    while (n->gate.shared && (r = n->gate.left)) {
-        n->gate.left = r->next;
+    while (n->queue.shared && (r = n->queue.left)) {
+        n->queue.left = r->next;
         r->next = k->spare;
         k->spare = r;
     }
-    hf__lines_rest(&k->lines, &n->line);
+    hf__line_set_rest(&k->lines, &n->line);
 }
 
 bool process_owns(const struct name *n, uint64_t owner)
 {
-    if (!n->gate.shared)
-        return n->gate.owner == owner;
-    for (const struct hf__reader *r = n->gate.readers; r; r = r->next)
+    if (!n->queue.shared)
+        return n->queue.owner == owner;
+    for (const struct hf__reader *r = n->queue.readers; r; r = r->next)
         if (r->owner == owner)
             return !r->lost;
     return false;
@@ -146,27 +146,27 @@ void process_stop(struct process *p, int64_t until)
 
 /* ---- sending ----------------------------------------------------------- */
 
-static void ask(struct name *n, const struct hf__waiter *first, bool queue)
+static void ask(struct name *n, const struct hf__waiter *first, bool may_queue)
 {
     struct process *p = n->process;
     struct message *m = message_new(p, HF__ATTEMPT, n->lock);
     uint32_t whole = p->world->cfg.whole[n->lock];
 
     m->line = n->index;
-    m->share = n->gate.shared ? 1 : whole;
+    m->share = n->queue.shared ? 1 : whole;
     if (p->world->cfg.kind[n->lock] == HF_SEMAPHORE)
         m->share = p->world->broken & BREAK_ASK_FOR_ONE ? 1 : first->permits;
-    m->hold_id = n->gate.lease.hold_id;
+    m->hold_id = n->queue.lease.hold_id;
     m->lease_ms = first->lease_ms;
     m->fixed = first->fixed;
-    m->may_queue = queue;
+    m->may_queue = may_queue;
     m->round = n->round_of == m->hold_id ? n->round : 0;
     if (n->ask)
         world_fail(p->world, "SIM", "two questions at a time");
     n->ask = m;
     if (n->asked_at == HF__NEVER)
         n->asked_at = process_now(p);
-    hf__lease_asked(&n->gate.lease, process_now(p),
+    hf__lease_asked(&n->queue.lease, process_now(p),
                     p->world->cfg.op_timeout_ms);
     net_send(p, m);
 }
@@ -174,11 +174,11 @@ static void ask(struct name *n, const struct hf__waiter *first, bool queue)
 static void let_go(struct name *n)
 {
     struct process *p = n->process;
-    struct message *m = message_new(p, n->gate.lease.let_go_op, n->lock);
+    struct message *m = message_new(p, n->queue.lease.let_go_op, n->lock);
 
     m->line = n->index;
-    m->hold_id = n->gate.lease.let_go_id;
-    if (m->op == HF__RELEASE && n->gate.latch)
+    m->hold_id = n->queue.lease.let_go_id;
+    if (m->op == HF__RELEASE && n->queue.latch)
         world_fail(p->world, "SIM", "nobody holds a latch");
     if (m->op == HF__ABANDON && n->ask && n->ask->hold_id == m->hold_id) {
         n->ask->cancelled = true; /* an abandoned question is not reported */
@@ -191,7 +191,7 @@ static void let_go(struct name *n)
 static void set_timer(struct name *n)
 {
     struct process *p = n->process;
-    hf__time at = hf__lease_timer(&n->gate.lease);
+    hf__time at = hf__lease_timer(&n->queue.lease);
     int64_t real;
 
     if (at >= n->timer_at)
@@ -209,7 +209,7 @@ static struct thread *owner_of(struct name *n, uint64_t owner)
     return owner ? &p->thread[owner - 1] : NULL;
 }
 
-/* The gate remembers so many who lost their hold: the oldest is forgotten. */
+/* The queue remembers so many who lost their hold: the oldest is forgotten. */
 static void loses(struct name *n, struct thread *t)
 {
     struct process *p = n->process;
@@ -228,7 +228,7 @@ static void loses(struct name *n, struct thread *t)
         if (!oldest || o->lost_at < oldest->lost_at)
             oldest = o;
     }
-    if (known > HF__LOST_MAX && !n->gate.shared)
+    if (known > HF__LOST_MAX && !n->queue.shared)
         oldest->forgotten = true;
 }
 
@@ -244,14 +244,14 @@ static void told_loss(struct name *n, struct thread *t)
 
 static void told_losses(struct name *n)
 {
-    if (!n->gate.was_lost)
+    if (!n->queue.was_lost)
         return;
-    n->gate.was_lost = false;
-    if (!n->gate.shared) {
-        told_loss(n, owner_of(n, n->gate.lost[0].owner));
+    n->queue.was_lost = false;
+    if (!n->queue.shared) {
+        told_loss(n, owner_of(n, n->queue.lost[0].owner));
         return;
     }
-    for (struct hf__reader *r = n->gate.readers; r; r = r->next)
+    for (struct hf__reader *r = n->queue.readers; r; r = r->next)
         if (r->lost && !owner_of(n, r->owner)->lost)
             told_loss(n, owner_of(n, r->owner));
 }
@@ -260,9 +260,9 @@ static void told_deadline(struct name *n, struct thread *t)
 {
     struct process *p = n->process;
 
-    if (n->gate.lease.deadline == t->told_until)
+    if (n->queue.lease.deadline == t->told_until)
         return;
-    t->told_until = n->gate.lease.deadline;
+    t->told_until = n->queue.lease.deadline;
     if (t->phase == T_WAITING)
         return; /* it will be told when it returns */
     note(p->world,
@@ -277,13 +277,13 @@ static void told_deadline(struct name *n, struct thread *t)
 void process_told(struct name *n)
 {
     told_losses(n);
-    if (!n->gate.owner)
+    if (!n->queue.owner)
         return;
-    if (!n->gate.shared) {
-        told_deadline(n, owner_of(n, n->gate.owner));
+    if (!n->queue.shared) {
+        told_deadline(n, owner_of(n, n->queue.owner));
         return;
     }
-    for (struct hf__reader *r = n->gate.readers; r; r = r->next)
+    for (struct hf__reader *r = n->queue.readers; r; r = r->next)
         if (!r->lost)
             told_deadline(n, owner_of(n, r->owner));
 }
@@ -291,25 +291,25 @@ void process_told(struct name *n)
 void process_run(struct name *n)
 {
     struct hf__waiter *first = NULL;
-    bool queue = false;
+    bool may_queue = false;
     int spins = 0;
 
     for (;;) {
-        enum hf__todo todo =
-            hf__gate_next(&n->gate, process_now(n->process), &first, &queue);
+        enum hf__todo todo = hf__queue_next(&n->queue, process_now(n->process),
+                                            &first, &may_queue);
 
         if (todo == HF__TODO_NOTHING)
             break;
         if (++spins > 10) {
-            world_fail(n->process->world, "SIM", "the gate never has enough");
+            world_fail(n->process->world, "SIM", "the queue never has enough");
             break;
         }
         if (todo == HF__TODO_ATTEMPT)
-            ask(n, first, queue);
+            ask(n, first, may_queue);
         else
             let_go(n);
     }
-    if (!n->ask || !n->gate.head)
+    if (!n->ask || !n->queue.head)
         n->asked_at = HF__NEVER;
     process_told(n);
     process_rest(n);
@@ -327,9 +327,9 @@ static void renew(struct process *p)
 
     for (uint16_t l = 0; l < p->lines; l++) {
         struct name *n = &p->line[l];
-        struct hf__lease *lease = &n->gate.lease;
+        struct hf__lease *lease = &n->queue.lease;
 
-        if (!hf__gate_renewable(&n->gate, now))
+        if (!hf__queue_renewable(&n->queue, now))
             continue;
         if (m && m->items == ITEMS_MAX) {
             net_send(p, m);
@@ -342,7 +342,7 @@ static void renew(struct process *p)
                              .lease_ms = hf__lease_renew_ms(lease),
                              .lock = n->lock,
                              .line = l,
-                             .reads = n->gate.shared};
+                             .reads = n->queue.shared};
         hf__lease_renewing(lease, hf__lease_renew_ms(lease), now);
         process_told(n);
         set_timer(n);
@@ -356,15 +356,15 @@ void process_timer(struct name *n)
     int64_t now = process_now(n->process);
 
     n->timer_at = HF__NEVER;
-    hf__gate_tick(&n->gate, now, thread_wake);
+    hf__queue_tick(&n->queue, now, thread_wake);
     process_run(n);
-    if (hf__gate_renewable(&n->gate, now))
+    if (hf__queue_renewable(&n->queue, now))
         renew(n->process);
 }
 
 void process_bell(struct name *n)
 {
-    hf__lease_bell(&n->gate.lease, process_now(n->process));
+    hf__lease_bell(&n->queue.lease, process_now(n->process));
     process_run(n);
 }
 
@@ -376,7 +376,7 @@ static void lost_again(struct name *n, int64_t now)
 {
     struct process *p = n->process;
 
-    if (n->gate.head && !n->gate.lease.drop && n->asked_at > p->went_on_at &&
+    if (n->queue.head && !n->queue.lease.drop && n->asked_at > p->went_on_at &&
         now - n->asked_at > p->world->cfg.op_timeout_ms * MS)
         world_fail(p->world, "RET", "a wait without answers goes on");
 }
@@ -409,22 +409,22 @@ static void attempt_answered(struct name *n, const struct message *m)
     else
         req.look_at =
             p->world->broken & BREAK_NO_BELL ? HF__NEVER : now + m->look_in;
-    hf__gate_answered(&n->gate, &req, now, thread_wake);
+    hf__queue_answered(&n->queue, &req, now, thread_wake);
     sulk_left(n, m);
-    if (m->result == HF__GRANTED && m->is_zero && n->gate.head)
+    if (m->result == HF__GRANTED && m->is_zero && n->queue.head)
         world_fail(p->world, "CLAIM", "kept waiting for a latch that is open");
-    if (n->gate.owner && hf__lease_expired(&n->gate.lease, now) &&
+    if (n->queue.owner && hf__lease_expired(&n->queue.lease, now) &&
         m->result == HF__GRANTED)
         world_fail(p->world, "CLAIM", "a grant that was over when it came");
 }
 
 static void let_go_answered(struct name *n, const struct message *m)
 {
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__lease *l = &n->queue.lease;
     uint64_t id = l->let_go_id;
     struct process *p = n->process;
 
-    if (!hf__gate_let_go(&n->gate, m->result, process_now(p), thread_wake))
+    if (!hf__queue_let_go(&n->queue, m->result, process_now(p), thread_wake))
         return;
     for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
         struct thread *t = &p->thread[i];
@@ -440,10 +440,10 @@ static void renewals_answered(struct process *p, const struct message *m)
         const struct renewal *r = &m->item[j];
         struct name *n = &p->line[r->line];
 
-        hf__gate_renewed(&n->gate, r->hold_id, r->result, m->sent_at,
-                         r->lease_ms, process_now(p));
-        if (r->result == HF_ENOTOWNER && n->gate.lease.state == HF__HELD &&
-            n->gate.lease.hold_id == r->hold_id && !n->gate.lease.drop)
+        hf__queue_renewed(&n->queue, r->hold_id, r->result, m->sent_at,
+                          r->lease_ms, process_now(p));
+        if (r->result == HF_ENOTOWNER && n->queue.lease.state == HF__HELD &&
+            n->queue.lease.hold_id == r->hold_id && !n->queue.lease.drop)
             world_fail(p->world, "CLAIM", "the server said that it is gone");
         for (uint16_t i = 0; i < p->world->cfg.threads; i++)
             if (p->thread[i].phase == T_RENEWING && p->thread[i].line == n)
@@ -485,13 +485,13 @@ void process_landed(struct world *w, struct message *m)
 static void downgrade_answered(struct name *n, const struct message *m)
 {
     struct process *p = n->process;
-    struct hf__lease *l = &n->gate.lease;
+    struct hf__lease *l = &n->queue.lease;
     struct message *again;
 
-    if (l->hold_id != m->hold_id || !n->gate.owner || m->result == HF__DONE)
+    if (l->hold_id != m->hold_id || !n->queue.owner || m->result == HF__DONE)
         return;
     if (m->result == HF_ENOTOWNER) {
-        hf__gate_lose(&n->gate, true, HF__LOSS_TAKEN, process_now(p));
+        hf__queue_lose(&n->queue, true, HF__LOSS_TAKEN, process_now(p));
         return;
     }
     if (l->renew_at != HF__NEVER)
@@ -511,8 +511,8 @@ void process_session_over(struct process *p)
     for (uint16_t l = 0; l < p->lines; l++) {
         struct name *n = &p->line[l];
 
-        hf__gate_renewed(&n->gate, n->gate.lease.hold_id, HF_ENOTOWNER, now, 0,
-                         now);
+        hf__queue_renewed(&n->queue, n->queue.lease.hold_id, HF_ENOTOWNER, now,
+                          0, now);
         process_run(n);
     }
     net_session_over(p);

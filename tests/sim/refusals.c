@@ -89,7 +89,7 @@ bool sulk_refuses(const struct world *w, const struct message *m)
 /* Is the lock not free, as far as is known in this process? */
 static bool is_taken(const struct name *n)
 {
-    return n->gate.owner || !hf__lease_unanswered(&n->gate.lease);
+    return n->queue.owner || !hf__lease_unanswered(&n->queue.lease);
 }
 
 void sulk_watch(struct name *n)
@@ -98,13 +98,13 @@ void sulk_watch(struct name *n)
 
     if (!w->cfg.sulks)
         return;
-    if (!n->gate.head || is_taken(n))
+    if (!n->queue.head || is_taken(n))
         n->owed_since = HF__NEVER;
     else if (n->owed_since == HF__NEVER)
         n->owed_since = w->now;
     else if (w->now - n->owed_since > A_FEW_ROUND_TRIPS)
         world_fail(w, "REFUSAL", "those who wait are not told");
-    for (const struct hf__waiter *q = n->gate.head; q && is_taken(n);
+    for (const struct hf__waiter *q = n->queue.head; q && is_taken(n);
          q = q->next)
         ((struct thread *)(uintptr_t)q)->excused = true;
 }
@@ -129,7 +129,7 @@ void sulk_judge(struct thread *t, int result)
 
 void sulk_left(struct name *n, const struct message *m)
 {
-    const struct hf__lease *l = &n->gate.lease;
+    const struct hf__lease *l = &n->queue.lease;
 
     if (n->process->world->cfg.sulks && m->untouched && !l->exposed &&
         l->hold_id == m->hold_id && l->state != HF__IDLE)

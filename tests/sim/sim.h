@@ -1,9 +1,9 @@
 /*
- * The simulation: processes with gates and threads, a network that is not to
+ * The simulation: processes with queues and threads, a network that is not to
  * be trusted and a server that is, under one virtual clock.
  *
  * Everything happens in events of a heap (heap.c), in the order of their time,
- * and all chance comes from one seed, so that a run can be had again. The gate
+ * and all chance comes from one seed, so that a run can be had again. The queue
  * and the lease are the real ones; process.c does around them what
  * src/core/line.c does, thread.c what src/api/acquire.c does. What callers see
  * is written into a history (tests/lib/history.h), and judged after the run.
@@ -179,13 +179,13 @@ struct thread {
     int64_t told_until; /* deadline that the history knows */
     bool excused;       /* see refusals.c */
     bool written, lost;
-    bool forgotten; /* lost, and the gate does not know it any more */
+    bool forgotten; /* lost, and the queue does not know it any more */
 };
 
 /* A line to a name. */
 struct name {
-    struct hf__gate gate;
-    struct hf__line line;
+    struct hf__queue queue;
+    struct hf__line_entry line;
     struct process *process;
     struct message *ask;      /* under way */
     int64_t timer_at;         /* armed; HF__NEVER */
@@ -200,7 +200,7 @@ struct name {
 
 /* The lines of a process to one name. */
 struct lock {
-    struct hf__lines lines;
+    struct hf__line_set lines;
     struct hf__reader *spare;
     struct hf__reader *entry; /* ENTRIES_MAX of them, of the world */
     uint32_t entries;         /* in circulation */

@@ -70,8 +70,8 @@ static void count_kind(const struct thread *t)
     struct tally *y = &t->process->world->tally;
 
     y->permits += kind_of(t) == HF_SEMAPHORE;
-    y->shared += t->line->gate.shared;
-    y->joined += t->line->gate.shared && t->line->gate.count > 1;
+    y->shared += t->line->queue.shared;
+    y->joined += t->line->queue.shared && t->line->queue.count > 1;
 }
 
 static void let_through(struct thread *t)
@@ -116,8 +116,8 @@ static void returned(struct thread *t, int result)
         e.cap += w->now;
     t->lost = !process_owns(n, owner_id(t));
     if (!t->lost) {
-        t->token = n->gate.lease.token;
-        t->told_until = n->gate.lease.deadline;
+        t->token = n->queue.lease.token;
+        t->told_until = n->queue.lease.deadline;
         e.until = clock_real(&t->process->clock, t->told_until);
     } /* else it was lost before the thread woke: until 0 */
     e.token = t->token;
@@ -126,7 +126,7 @@ static void returned(struct thread *t, int result)
         e.result = HF_ELOST;
     tell(t, e);
     t->phase = T_HOLDING;
-    if (t->lost || hf__gate_count(&n->gate, owner_id(t)) == 1)
+    if (t->lost || hf__queue_count(&n->queue, owner_id(t)) == 1)
         t->depth = 0; /* a new hold, whatever there was before */
     if (t->depth++) {
         w->tally.reentries++;
@@ -135,7 +135,7 @@ static void returned(struct thread *t, int result)
     }
     w->tally.grants++;
     count_kind(t);
-    t->written = n->gate.shared || kind_of(t) == HF_SEMAPHORE;
+    t->written = n->queue.shared || kind_of(t) == HF_SEMAPHORE;
     t->hard_cap = HF__NEVER;
     if (t->waiter.max_hold_ms)
         t->hard_cap = w->now + t->waiter.max_hold_ms * MS * 1006 / 1000;
@@ -145,7 +145,7 @@ static void returned(struct thread *t, int result)
     step_after(t, rng_skewed(&w->rng, 100, MS));
 }
 
-void thread_wake(struct hf__gate *g, struct hf__waiter *waiter)
+void thread_wake(struct hf__queue *g, struct hf__waiter *waiter)
 {
     struct thread *t = (struct thread *)waiter;
     struct world *w = t->process->world;
@@ -172,7 +172,7 @@ void thread_woken(struct thread *t)
     if (t->phase != T_WAITING)
         return;
     if (t->waiter.state != HF__W_FINISHED)
-        hf__gate_claim(&n->gate, &t->waiter, process_now(t->process));
+        hf__queue_claim(&n->queue, &t->waiter, process_now(t->process));
     if (t->waiter.state == HF__W_FINISHED)
         returned(t, t->waiter.result);
     process_run(n);
@@ -184,10 +184,10 @@ static void leave(struct thread *t, int code)
     int rc;
 
     if (code == HF_EBACKEND && t->waiter.state != HF__W_FINISHED &&
-        n->gate.lease.state == HF__WAITING &&
-        !hf__lease_unanswered(&n->gate.lease))
+        n->queue.lease.state == HF__WAITING &&
+        !hf__lease_unanswered(&n->queue.lease))
         world_fail(t->process->world, "RET", "a try waits in the queue");
-    rc = hf__gate_leave(&n->gate, &t->waiter, code, thread_wake);
+    rc = hf__queue_leave(&n->queue, &t->waiter, code, thread_wake);
 
     returned(t, rc);
     process_run(n);
@@ -196,7 +196,7 @@ static void leave(struct thread *t, int code)
 void thread_timeout(struct thread *t)
 {
     struct world *w = t->process->world;
-    const struct hf__lease *l = &t->line->gate.lease;
+    const struct hf__lease *l = &t->line->queue.lease;
 
     if (t->phase == T_RELEASING)
         thread_released(t, HF_EUNKNOWN);
@@ -276,24 +276,24 @@ static int enter(struct thread *t)
 {
     struct process *p = t->process;
     struct lock *k = &p->lock[t->lock];
-    struct hf__line *line = k->lines.first;
+    struct hf__line_entry *line = k->lines.first;
     int rc = 0;
 
     if (kind_of(t) != HF_MUTEX)
-        rc = hf__lines_for(&k->lines, &t->waiter, t->mode, process_now(p),
-                           &line);
+        rc = hf__line_set_for(&k->lines, &t->waiter, t->mode, process_now(p),
+                              &line);
     if (rc)
         return rc;
-    t->line = line ? (struct name *)line->gate
+    t->line = line ? (struct name *)line->queue
                    : process_line(p, t->lock, t->mode == HF_READ);
-    if (t->line->gate.shared)
+    if (t->line->queue.shared)
         t->waiter.reader = process_entry(p, t->lock);
-    if (t->line->gate.latch)
-        hf__lease_bell(&t->line->gate.lease, process_now(p));
-    rc = hf__gate_enter(&t->line->gate, &t->waiter, process_now(p));
-    if (t->line->gate.head == &t->waiter)
+    if (t->line->queue.latch)
+        hf__lease_bell(&t->line->queue.lease, process_now(p));
+    rc = hf__queue_enter(&t->line->queue, &t->waiter, process_now(p));
+    if (t->line->queue.head == &t->waiter)
         t->line->asked_at = HF__NEVER; /* what was lost before is not its */
-    if (rc == HF__GRANTED && t->line->gate.shared && !t->depth &&
+    if (rc == HF__GRANTED && t->line->queue.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)
         world_fail(p->world, "JOIN", "a reader joined an old hold");
     return rc;
@@ -383,7 +383,7 @@ void thread_wrote(struct thread *t)
 static int64_t send_renewal(struct thread *t, uint32_t ms)
 {
     struct world *w = t->process->world;
-    struct hf__lease *l = &t->line->gate.lease;
+    struct hf__lease *l = &t->line->queue.lease;
     struct message *m = message_new(t->process, HF__RENEW, t->lock);
 
     m->items = 1;
@@ -391,7 +391,7 @@ static int64_t send_renewal(struct thread *t, uint32_t ms)
                                   .lease_ms = ms,
                                   .lock = t->lock,
                                   .line = t->line->index,
-                                  .reads = t->line->gate.shared};
+                                  .reads = t->line->queue.shared};
     hf__lease_renewing(l, ms, process_now(t->process));
     net_send(t->process, m);
     return w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
@@ -444,8 +444,8 @@ void thread_released(struct thread *t, int result)
 static void release(struct thread *t)
 {
     struct world *w = t->process->world;
-    struct hf__line *held =
-        hf__lines_held(&t->process->lock[t->lock].lines, owner_id(t));
+    struct hf__line_entry *held =
+        hf__line_set_held(&t->process->lock[t->lock].lines, owner_id(t));
     struct name *n = t->line;
     int64_t until = w->now + w->cfg.op_timeout_ms * MS;
     bool was_lost = t->lost;
@@ -454,9 +454,9 @@ static void release(struct thread *t)
     if (held != &n->line && !t->forgotten)
         world_fail(w, "OWN", "the owner's line was not found");
     tell(t, (struct history_event){.kind = HISTORY_RELEASE, .until = until});
-    t->release_id = n->gate.lease.hold_id;
-    rc = hf__gate_release(&n->gate, owner_id(t), process_now(t->process),
-                          thread_wake);
+    t->release_id = n->queue.lease.hold_id;
+    rc = hf__queue_release(&n->queue, owner_id(t), process_now(t->process),
+                           thread_wake);
     t->depth--;
     t->phase = T_RELEASING;
     t->generation++;
@@ -478,18 +478,20 @@ static void downgrade(struct thread *t)
 {
     struct process *p = t->process;
     struct name *from = t->line;
-    struct hf__line *line = hf__lines_unused(&p->lock[t->lock].lines, HF_READ);
+    struct hf__line_entry *line =
+        hf__line_set_unused(&p->lock[t->lock].lines, HF_READ);
     struct message *m;
 
     p->world->tally.downgrades++;
     tell(t, (struct history_event){.kind = HISTORY_DOWNGRADE});
-    t->line = line ? (struct name *)line->gate : process_line(p, t->lock, true);
-    hf__gate_downgrade(&from->gate, &t->line->gate, process_entry(p, t->lock),
-                       process_now(p));
+    t->line =
+        line ? (struct name *)line->queue : process_line(p, t->lock, true);
+    hf__queue_downgrade(&from->queue, &t->line->queue,
+                        process_entry(p, t->lock), process_now(p));
     t->line->granted_at = process_now(p);
     m = message_new(p, HF__DOWNGRADE, t->lock);
     m->line = t->line->index;
-    m->hold_id = t->line->gate.lease.hold_id;
+    m->hold_id = t->line->queue.lease.hold_id;
     net_send(p, m);
     process_run(from);
     process_run(t->line);
@@ -498,11 +500,11 @@ static void downgrade(struct thread *t)
 
 static bool may_downgrade(struct thread *t)
 {
-    return kind_of(t) == HF_RWLOCK && !t->line->gate.shared &&
+    return kind_of(t) == HF_RWLOCK && !t->line->queue.shared &&
            rng_chance(&t->process->world->rng,
                       t->process->world->cfg.downgrades) &&
-           !hf__gate_check(&t->line->gate, owner_id(t),
-                           process_now(t->process));
+           !hf__queue_check(&t->line->queue, owner_id(t),
+                            process_now(t->process));
 }
 
 static void hold(struct thread *t)
@@ -526,8 +528,8 @@ static void hold(struct thread *t)
         write_it(t);
         return;
     }
-    if (rng_chance(&w->rng, 100) && n->gate.lease.fixed &&
-        !hf__gate_check(&n->gate, owner_id(t), process_now(t->process))) {
+    if (rng_chance(&w->rng, 100) && n->queue.lease.fixed &&
+        !hf__queue_check(&n->queue, owner_id(t), process_now(t->process))) {
         renew_it(t);
         return;
     }

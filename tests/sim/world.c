@@ -299,7 +299,7 @@ static void left_by(struct process *p, uint16_t lock)
     for (uint16_t i = 0; i < p->lines; i++)
         if (p->line[i].lock == lock) {
             process_rest(&p->line[i]);
-            n += !hf__gate_idle(&p->line[i].gate);
+            n += !hf__queue_idle(&p->line[i].queue);
         }
     n += k->entries;
     for (struct hf__reader *r = k->spare; r; r = r->next)

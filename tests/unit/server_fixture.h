@@ -308,9 +308,9 @@ static inline bool is_queued(const hf_lock *lock)
 {
     bool queued;
 
-    hf__name_lock(lock->name);
-    queued = lock->name->gate.lease.state == HF__WAITING;
-    hf__name_unlock(lock->name);
+    hf__line_lock(lock->name);
+    queued = lock->name->queue.lease.state == HF__WAITING;
+    hf__line_unlock(lock->name);
     return queued;
 }
 

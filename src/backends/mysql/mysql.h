@@ -24,7 +24,7 @@
  * Each wake-up is only a hint: the first looks every 2 s, and when a lease ends.
  *
  * Everything here runs with the client's mutex held, except open(), which runs
- * on the keeper before that.
+ * on the helper thread before that.
  *
  * Files, beside those of a connection: mysql.c the table, the URL; session.c
  * what a connection says first, and the tables; cmd.c requests under way;

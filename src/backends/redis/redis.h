@@ -7,7 +7,7 @@
  *   ear   while the program watches names: told of their changes
  *
  * Everything here runs with the client's mutex held, except open(), which runs
- * on the keeper before that.
+ * on the helper thread before that.
  *
  * Files, beside those of a pipe: redis.c the table, the URL; cmd.c requests
  * under way; late_replies.c those that were lost; keys.c names; lua/ the
@@ -438,7 +438,8 @@ hf__time hf__rd_pair_timeout(const struct redis *);
 
 /* ---- notify.c ------------------------------------------------------------ */
 
-/* How often the keeper looks at the connection while it is being made. */
+/* How often the helper thread looks at the connection while it is being made.
+ */
 #define RD_MADE_LOOK_MS 20
 
 /* What is kept of each line if the program listens. */

@@ -298,7 +298,7 @@ static hf__time next_ping(const struct redis *r)
 }
 
 /* A thread that waits also drives this connection while it is being made. A
- * thread that holds the lock does not, so the keeper has to look. */
+ * thread that holds the lock does not, so the helper thread has to look. */
 static bool is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;

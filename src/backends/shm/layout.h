@@ -122,7 +122,7 @@ typedef _Atomic uint64_t shm_u64;
 
 /*
  * A client. `alive` is a robust futex: it holds the number of the client's
- * keeper thread for as long as the client is open, and the kernel marks it when
+ * helper thread for as long as the client is open, and the kernel marks it when
  * that thread is gone. Those who wait for this client to do something watch it.
  */
 enum shm_slot_state { SHM_SLOT_FREE = 0, SHM_SLOT_USED = 1 };
@@ -132,15 +132,15 @@ struct shm_slot {
     shm_u32 state;
     shm_u32 gen;
     shm_u32 pid;
-    shm_u32 doorbell; /* futex of its keeper: asynchronous waits, and
+    shm_u32 doorbell; /* futex of its helper: asynchronous waits, and
                          what it is told */
     shm_u32 has_byte; /* its descriptor has the lock on the slot's byte */
     shm_u32 watchers; /* cells that watch it, about */
     shm_u32 listens;  /* its program hears of events */
     shm_u64 start;    /* of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
-    shm_u32 told;   /* how often its keeper was rung because of a hold */
-    shm_u32 broken; /* a mutex of its client was, since its keeper looked */
+    shm_u32 told;   /* how often its helper was rung because of a hold */
+    shm_u32 broken; /* a mutex of its client was, since its helper looked */
 };
 
 /*

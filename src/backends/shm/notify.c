@@ -1,11 +1,11 @@
 /*
  * Holders that listen, and those who have something to tell them: that the lock
  * is wanted, or that it was broken. What is told is a mark at the hold; the
- * holder's keeper is rung by its doorbell, and looks for marks at all lines of
+ * holder's helper is rung by its doorbell, and looks for marks at all lines of
  * its client. A client that does not listen is not told, and not woken.
  *
  * That a mutex was broken has no mark, which would be in the way of one for the
- * next holder: the slot says so, and the keeper looks at all mutexes.
+ * next holder: the slot says so, and the helper thread looks at all mutexes.
  *
  * A mark is about one hold. Of a mutex it is the word of its grant. Of a shared
  * kind it is two bits of `minted`, which the owner of the cell sets anew for

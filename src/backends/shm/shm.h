@@ -15,7 +15,7 @@
  *   share.c  the word of a shared kind: changing it, passing on, taking back
  *   line.c   what the core asks of a line of such a kind
  *   latch.c  the latch
- *   wait.c   futexes: ringing, sleeping, the keeper's share
+ *   wait.c   futexes: ringing, sleeping, the helper thread's share
  *   notify.c    holders that listen: they are asked, or their hold is broken
  *   query.c  inspect, list, break, ask
  *   shm.c    the backend's table
@@ -35,12 +35,13 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define SHM_LOOK_NS (2000 * HF__MS)  /* in case a wake-up was lost */
-#define SHM_NAP_NS (5000 * HF__MS)   /* the keeper; see wait.c, of suspends */
+#define SHM_LOOK_NS (2000 * HF__MS) /* in case a wake-up was lost */
+#define SHM_NAP_NS                                                             \
+    (5000 * HF__MS) /* the helper thread; see wait.c, of suspends */
 #define SHM_POLL_NS (50 * HF__MS)    /* the kernel cannot tell of a death */
 #define SHM_TABLES_NS (500 * HF__MS) /* the thread in them may be stopped */
 #define SHM_CROWD_NS (1000 * HF__MS) /* many threads may want the tables */
-#define SHM_WATCHED_MAX 100u         /* by the keeper, in one sleep */
+#define SHM_WATCHED_MAX 100u         /* by the helper thread, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
 /* Cells that idle lines keep for the next time: so many of a client, and never
@@ -57,7 +58,7 @@ void hf__shm_point(const char *file, int line);
 #define SHM_POINT() ((void)0)
 #endif
 
-/* The keeper's list of what the kernel is to mark, see tables.c. */
+/* The helper thread's list of what the kernel is to mark, see tables.c. */
 struct shm_robust {
     struct robust_list_head head, *old; /* old: the C library's */
     struct robust_list entry;
@@ -81,17 +82,17 @@ struct shm {
     atomic_bool no_waitv;         /* futex_waitv is missing or forbidden */
     shm_u64 there_at;             /* when we last looked, in 64 ms */
     shm_u64 hurried[SHM_HURRIED]; /* loops were given up: see tries.c */
-    uint32_t doorbell_seen;       /* the keeper's */
+    uint32_t doorbell_seen;       /* the helper thread's */
     shm_u32 cells;                /* that lines of ours have */
     uint16_t *lines;    /* to each entry, of kinds that have several */
     bool listens;       /* the program hears of events */
     bool told_early;    /* of what a thread of ours has not seen yet */
-    uint32_t told_seen; /* the keeper's */
+    uint32_t told_seen; /* the helper thread's */
     struct shm_ear *ears;
     struct shm_robust robust;
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
-    struct shm_wait *async;      /* those that the keeper watches for */
+    struct shm_wait *async;      /* those that the helper thread watches for */
 };
 
 /* LEAVING: neither, but the word may be in our name still, or may be given to
@@ -180,13 +181,13 @@ struct shm_thread {
 };
 /* The tables. EBACKEND if one thread keeps them locked for longer than our
  * patience (the text says which), or if we do not get them within the limit.
- * Attach and query call this with the client's mutex locked, which the keeper
- * needs: their limit is a second. For attach the core asks again. */
+ * Attach and query call this with the client's mutex locked, which the helper
+ * thread needs: their limit is a second. For attach the core asks again. */
 int hf__shm_lock(struct shm *, struct shm_thread *, hf__time patience,
                  hf__time limit);
 bool hf__shm_trylock(struct shm *, struct shm_thread *);
 void hf__shm_unlock(struct shm *, struct shm_thread *);
-/* Of the keeper: the word has its number, and is marked when it ends. */
+/* Of the helper thread: the word has its number, and is marked when it ends. */
 void hf__shm_keep_alive(struct shm *, struct shm_thread *, shm_u32 *alive);
 void hf__shm_let_die(struct shm *, shm_u32 *alive);
 void hf__shm_keep_no_more(struct shm *); /* the tables are not locked */
@@ -362,7 +363,7 @@ void hf__shm_settle(struct shm *, struct shm_wait *, unsigned behind);
 /* A thread of ours may sleep there for another who has left: its place is not
  * there any more. */
 void hf__shm_rouse(struct shm *, unsigned cell);
-/* Of a place in a queue: is it the keeper who waits there? */
+/* Of a place in a queue: is it the helper thread who waits there? */
 void hf__shm_set_async(struct shm *, unsigned cell, bool is_async);
 void hf__shm_wake(shm_u32 *word, int how_many);
 /* op: FUTEX_WAIT, FUTEX_WAIT_PRIVATE */
@@ -399,7 +400,7 @@ void hf__shm_tell_cell(struct shm *, unsigned cell, uint32_t owner,
 size_t hf__shm_link_size(const struct shm *, uint8_t kind);
 void hf__shm_ear_open(struct shm *, struct shm_link *, struct hf__remote *);
 void hf__shm_ear_close(struct shm *, struct shm_link *);
-/* What the client has been told since the last time. By the keeper. */
+/* What the client has been told since the last time. By the helper thread. */
 void hf__shm_listen(struct shm *);
 
 /* query.c */

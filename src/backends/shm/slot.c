@@ -1,7 +1,7 @@
 /*
  * Clients: each has a slot for as long as it is open.
  *
- * A client is alive while `alive` holds its keeper's thread id. When that
+ * A client is alive while `alive` holds its helper's thread id. When that
  * thread ends, the kernel marks the word and wakes one of the threads that
  * sleep on it (tables.c). Marked is not yet gone: other threads of the process
  * may still be inside a system call that writes what the lock protects. So a

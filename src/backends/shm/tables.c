@@ -8,13 +8,13 @@
  *
  * The kernel walks a list that belongs to the thread, and adds an offset, which
  * the thread chooses, to the address of each element: there the word is. The
- * keeper's list has one element, in the client, with the offset that leads from
+ * helper's list has one element, in the client, with the offset that leads from
  * there to the client's `alive`. A thread that locks the tables says so in the
  * field for the word that is being taken just now (list_op_pending), of which
  * the kernel reads the value alone, and leaves it there until it has unlocked
- * them. That is the C library's own list, but for the keeper: if hooks of the
- * program use a robust mutex meanwhile, the field is overwritten, and the
- * thread's death is noticed by those who wait, as below.
+ * them. That is the C library's own list, but for the helper thread: if hooks
+ * of the program use a robust mutex meanwhile, the field is overwritten, and
+ * the thread's death is noticed by those who wait, as below.
  *
  * Every change of the tables is published by its last store and can be done
  * again from the start, so a lock whose owner died needs no repair but being
@@ -86,7 +86,7 @@ static void end(struct shm_thread *me)
         note(me->list, NULL);
 }
 
-/* The keeper, with the tables locked. */
+/* The helper thread, with the tables locked. */
 void hf__shm_keep_alive(struct shm *s, struct shm_thread *me, shm_u32 *alive)
 {
     struct shm_robust *r = &s->robust;

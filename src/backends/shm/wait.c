@@ -14,9 +14,10 @@
  * stopped, or be killed as well. Hence those who are not alone with a word look
  * at it now and then; the less often the more they are, for one is enough.
  *
- * For asynchronous waits nobody sleeps: the keeper does, on its own doorbell
- * (by which those who listen are told, too: notify.c) and on all liveness words
- * that they watch. Without futex_waitv the core is told to look every 50 ms.
+ * For asynchronous waits nobody sleeps: the helper thread does, on its own
+ * doorbell (by which those who listen are told, too: notify.c) and on all
+ * liveness words that they watch. Without futex_waitv the core is told to look
+ * every 50 ms.
  *
  * Deadlines are of CLOCK_BOOTTIME, which goes on while the machine is
  * suspended; a futex knows only clocks that stand still then, or that people
@@ -88,8 +89,8 @@ void hf__shm_rouse(struct shm *s, unsigned cell)
 }
 
 /* Where nothing but the doorbell was rung so far somebody may sleep all the
- * same, by what an earlier look has found: the keeper does not watch for it any
- * more. */
+ * same, by what an earlier look has found: the helper thread does not watch for
+ * it any more. */
 void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 {
     if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)
@@ -303,7 +304,7 @@ void hf__shm_sleep(const void *word, int op, uint32_t value, hf__time from_now)
     syscall(SYS_futex, word, op, value, &nap, NULL, 0);
 }
 
-static void keeper_park(struct shm *s, uint32_t *word, uint32_t expect,
+static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
                         hf__time until)
 {
     struct shm_slot *slots = s->file->slot;
@@ -361,7 +362,7 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     hf__time left;
 
     if (!l) {
-        keeper_park(s, word, expect, until);
+        helper_park(s, word, expect, until);
         return;
     }
     if (cell == SHM_NO_CELL)
@@ -395,7 +396,8 @@ hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    hf__shm_ring_doorbell(s, s->me); /* the keeper shall arm itself anew */
+    hf__shm_ring_doorbell(s,
+                          s->me); /* the helper thread shall arm itself anew */
     return until;
 }
 

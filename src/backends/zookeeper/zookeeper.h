@@ -3,9 +3,9 @@
  * single-threaded form: it has no thread, we drive it.
  *
  * Everything here runs with the client's mutex held, except open() and close(),
- * which run on the keeper before and after that. The library's callbacks run
- * inside its own functions, so under the mutex too; in close() they only free
- * what is theirs (zk.closing).
+ * which run on the helper thread before and after that. The library's callbacks
+ * run inside its own functions, so under the mutex too; in close() they only
+ * free what is theirs (zk.closing).
  *
  * The words: a *line* is the core's (hf__remote). A *node* is one entry of it
  * at the server, made for one hold id: it outlives the line's interest in it

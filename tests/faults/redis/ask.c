@@ -214,7 +214,8 @@ static void no_event(void *arg, const hf_event *e)
     (void)arg, (void)e;
 }
 
-/* The keeper makes the connection: the program holds, and does nothing. */
+/* The helper thread makes the connection: the program holds, and does nothing.
+ */
 static void test_the_ear_needs_no_dispatch(void **state)
 {
     struct world *w = *state;

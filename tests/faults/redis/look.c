@@ -226,7 +226,7 @@ static void test_hash_where_a_semaphore_would_be(void **state)
 static const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
 static const struct side whole = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, SIZE, 1};
 
-static hf_lock *keeper_of(struct world *w, const struct side *s)
+static hf_lock *helper_of(struct world *w, const struct side *s)
 {
     char url[96];
 
@@ -242,7 +242,7 @@ static long long token_ttl(struct world *w)
 /* One that is made, and one that would have ended. */
 static void counter_stays(struct world *w, const struct side *s)
 {
-    hf_lock *a = near_of(w, s), *b = keeper_of(w, s);
+    hf_lock *a = near_of(w, s), *b = helper_of(w, s);
     uint64_t before;
 
     assert_int_equal(take(a, s, 0, &w->err), 0);
@@ -292,7 +292,7 @@ static void test_counter_of_all_permits_stays(void **state)
 static void handed_over(struct world *w, const struct side *s,
                         const char *waiters)
 {
-    hf_lock *a = near_of(w, s), *b = keeper_of(w, s);
+    hf_lock *a = near_of(w, s), *b = helper_of(w, s);
     struct taker *t;
 
     assert_int_equal(take(a, s, 0, &w->err), 0);

@@ -203,7 +203,7 @@ static void on_latch(void *arg, hf_latch *latch, int result)
     ++*(int *)arg;
 }
 
-/* The keeper waits for these; of two names the thread does. */
+/* The helper thread waits for these; of two names the thread does. */
 static int wait_async(struct party *p, int *done)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;

@@ -15,7 +15,7 @@ static const int codes[] = {
 /* ---- what a client consists of ------------------------------------------- */
 
 struct left {
-    size_t blocks, descriptors, keepers;
+    size_t blocks, descriptors, helpers;
 };
 
 static size_t blocks; /* atomic: allocated, and not freed */
@@ -40,13 +40,13 @@ static bool is_any(const char *name)
 }
 
 /* A sanitizer has threads of its own. */
-static bool is_keeper(const char *tid)
+static bool is_helper(const char *tid)
 {
     char path[64], name[32];
 
     snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", tid);
     wait_read(path, name, sizeof(name));
-    return !strcmp(name, "hf-keeper\n");
+    return !strcmp(name, "hf-helper\n");
 }
 
 static size_t count(const char *path, bool (*counts)(const char *name))
@@ -66,17 +66,17 @@ static struct left look(void)
 {
     return (struct left){__atomic_load_n(&blocks, __ATOMIC_SEQ_CST),
                          count("/proc/self/fd", is_any),
-                         count("/proc/self/task", is_keeper)};
+                         count("/proc/self/task", is_helper)};
 }
 
-/* The keeper may be on its way out still. */
+/* The helper thread may be on its way out still. */
 static bool is_as_before(const struct left *before)
 {
     struct left now = look();
 
     return now.blocks == before->blocks &&
            now.descriptors == before->descriptors &&
-           now.keepers == before->keepers;
+           now.helpers == before->helpers;
 }
 
 /* ---- the program --------------------------------------------------------- */

@@ -23,19 +23,19 @@ static int acquire_as(hf_lock *lock, enum hf_mode mode)
 /* ---- two handles that are freed at once ---------------------------------- */
 
 /* The linker puts this before that of names.c. */
-void __real_hf__name_put(struct hf__name *);
-void __wrap_hf__name_put(struct hf__name *);
+void __real_hf__names_put(struct hf__line *);
+void __wrap_hf__names_put(struct hf__line *);
 
 static __thread bool stops_in_put;
 static uint32_t put_stopped, put_may_go_on; /* atomic */
 
-void __wrap_hf__name_put(struct hf__name *n)
+void __wrap_hf__names_put(struct hf__line *n)
 {
     if (stops_in_put) {
         __atomic_store_n(&put_stopped, 1, __ATOMIC_SEQ_CST);
         WAIT_FOR(__atomic_load_n(&put_may_go_on, __ATOMIC_SEQ_CST));
     }
-    __real_hf__name_put(n);
+    __real_hf__names_put(n);
 }
 
 static void *free_and_stop(void *lock)
@@ -495,7 +495,7 @@ static size_t longest_chain(const hf_client *c)
     for (size_t i = 0; i < c->buckets_len; i++) {
         size_t len = 0;
 
-        for (struct hf__name *n = c->buckets[i]; n; n = n->next_in_bucket)
+        for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             len++;
         longest = len > longest ? len : longest;
     }
@@ -622,7 +622,7 @@ static void test_core_downgraded_hold_is_renewed_as_one_permit(void **state)
     opt.permits = 3;
     assert_int_equal(hf_lock_acquire(rw, NULL, NULL), 0);
     assert_int_equal(hf_lock_acquire(sem, &opt, NULL), 0);
-    let_answer(c, 1000, HF__DONE); /* the keeper renews as well */
+    let_answer(c, 1000, HF__DONE); /* the helper thread renews as well */
     renews_permits(c, sem, 3);
     assert_int_equal(hf_lock_release(sem, NULL), 0);
     assert_int_equal(hf_lock_downgrade(rw, NULL), 0);

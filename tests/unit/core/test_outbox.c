@@ -112,7 +112,7 @@ static struct scene *begin(void)
     room = put_off = abandoned = 0;
     taken_len = 0;
     s->client = open_with(NULL);
-    hf__mutex_lock(&s->client->mu); /* the keeper looks already */
+    hf__mutex_lock(&s->client->mu); /* the helper thread looks already */
     server.in_advance = parked_advance;
     server.in_timeout = parked_timeout;
     hf__mutex_unlock(&s->client->mu);

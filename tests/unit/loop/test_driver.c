@@ -35,28 +35,28 @@ static bool is_driven(hf_client *c, bool followed)
     bool driven;
 
     hf__mutex_lock(&c->mu);
-    driven = c->driven && !c->keeper_drives && !c->under_way &&
+    driven = c->driven && !c->helper_drives && !c->under_way &&
              (c->followers != NULL) == followed;
     hf__mutex_unlock(&c->mu);
     return driven;
 }
 
-static hf__time keeper_sleeps_until(hf_client *c)
+static hf__time helper_sleeps_until(hf_client *c)
 {
     hf__time until;
 
     hf__mutex_lock(&c->mu);
-    until = c->keeper_until;
+    until = c->helper_until;
     hf__mutex_unlock(&c->mu);
     return until;
 }
 
-static void keeper_looks(hf_client *c)
+static void helper_looks(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
-    hf__keeper_due_locked(c, 0);
+    hf__helper_due_locked(c, 0);
     hf__mutex_unlock(&c->mu);
-    assert_true(WAIT_FOR(keeper_sleeps_until(c)));
+    assert_true(WAIT_FOR(helper_sleeps_until(c)));
 }
 
 static void wait_behind(hf_client *c, struct waiter *w, pthread_t *t,
@@ -82,14 +82,14 @@ static void test_driver_bell_is_heard_beside_a_stopped_driver(void **state)
     wait_behind(c, &w[1], &t[1], true);
     assert_int_equal(pthread_kill(t[0], SIGUSR1), 0);
     assert_true(WAIT_FOR(__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST)));
-    keeper_looks(c);
-    assert_true(keeper_sleeps_until(c) <= hf__now() + 2000 * HF__MS);
+    helper_looks(c);
+    assert_true(helper_sleeps_until(c) <= hf__now() + 2000 * HF__MS);
     hf__mutex_lock(&c->mu); /* the bell, which only advance() hears */
     server.answer = HF__GRANTED;
     server.in_advance = ring_once;
     to_ring = &w[1].lock->name->remote;
     hf__mutex_unlock(&c->mu);
-    keeper_looks(c); /* as it will by itself */
+    helper_looks(c); /* as it will by itself */
     pthread_join(t[1], NULL);
     assert_int_equal(w[1].rc, 0);
     __atomic_store_n(&handler_may_return, 1, __ATOMIC_SEQ_CST);
@@ -212,11 +212,11 @@ static void test_driver_answer_that_is_there_is_no_silence(void **state)
     hf__mutex_unlock(&c->mu);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
-    hf__name_lock(lock->name);
+    hf__line_lock(lock->name);
     hf__mutex_lock(&c->mu);
-    answers_from = lock->name->gate.lease.look_at;
+    answers_from = lock->name->queue.lease.look_at;
     hf__mutex_unlock(&c->mu);
-    hf__name_unlock(lock->name);
+    hf__line_unlock(lock->name);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(call.result, 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
@@ -272,12 +272,12 @@ static hf__time timeout_and_answer(void)
     return 0;
 }
 
-static bool is_keeper_asleep(hf_client *c)
+static bool is_helper_asleep(hf_client *c)
 {
     bool asleep;
 
     hf__mutex_lock(&c->mu);
-    asleep = c->keeper_until == HF__NEVER;
+    asleep = c->helper_until == HF__NEVER;
     hf__mutex_unlock(&c->mu);
     return asleep;
 }
@@ -301,7 +301,7 @@ static hf_client *open_with_ends(void)
     }
     hf__mutex_unlock(&c->mu);
     assert_true(hf__engine_take(c));
-    assert_true(WAIT_FOR(is_keeper_asleep(c)));
+    assert_true(WAIT_FOR(is_helper_asleep(c)));
     return c;
 }
 

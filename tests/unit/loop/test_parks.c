@@ -9,8 +9,9 @@
 
 /* atomic: */
 static uint32_t is_free, bell;
-static uint32_t attempts, parks; /* of threads that wait, not of the keeper */
-static uint32_t parked;          /* sleep at the backend now */
+static uint32_t attempts,
+    parks;              /* of threads that wait, not of the helper thread */
+static uint32_t parked; /* sleep at the backend now */
 
 static uint32_t get(uint32_t *word)
 {

@@ -148,28 +148,28 @@ static void test_races_answered_and_freed_while_it_asks_again(void **state)
 
 /* ---- who drives after the driver ----------------------------------------- */
 
-static bool keeper_drives(hf_client *c)
+static bool helper_drives(hf_client *c)
 {
     bool drives;
 
     hf__mutex_lock(&c->mu);
-    drives = c->keeper_drives;
+    drives = c->helper_drives;
     hf__mutex_unlock(&c->mu);
     return drives;
 }
 
-static bool keeper_sleeps_for(hf_client *c, int64_t ms)
+static bool helper_sleeps_for(hf_client *c, int64_t ms)
 {
     hf__time until;
 
     hf__mutex_lock(&c->mu);
-    until = c->keeper_until;
+    until = c->helper_until;
     hf__mutex_unlock(&c->mu);
     return until > hf__now() + ms * HF__MS;
 }
 
-/* An asynchronous wait without a descriptor, while a thread drives; the keeper
- * is to look before anything else is due. */
+/* An asynchronous wait without a descriptor, while a thread drives; the helper
+ * thread is to look before anything else is due. */
 static void test_races_driver_leaves_an_asynchronous_wait(void **state)
 {
     hf_client *c = open_client();
@@ -189,11 +189,11 @@ static void test_races_driver_leaves_an_asynchronous_wait(void **state)
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
     assert_true(WAIT_FOR(is_queued(lock)));
-    assert_true(WAIT_FOR(keeper_sleeps_for(c, 1500)));
+    assert_true(WAIT_FOR(helper_sleeps_for(c, 1500)));
     hf_cancel_fire(&w.cancel);
     pthread_join(t, NULL);
     assert_int_equal(w.rc, HF_ECANCELED);
-    assert_true(WAIT_FOR_MS(keeper_drives(c), 1000)); /* not by its next look */
+    assert_true(WAIT_FOR_MS(helper_drives(c), 1000)); /* not by its next look */
     assert_int_equal(hf_lock_cancel(lock), 0);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(hf_lock_free(lock), 0);
@@ -300,7 +300,7 @@ static int take_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* Takes it, and comes back at its end, before the keeper could look. */
+/* Takes it, and comes back at its end, before the helper thread could look. */
 static void outlive(hf_lock *lock, enum hf_mode mode)
 {
     int64_t deadline;
@@ -434,7 +434,7 @@ static void run_verbs(hf_client *c, hf_lock *lock, struct call *call)
     let_try(c, true, HF__GRANTED);
     acquire_async(lock, HF_FOREVER, call);
     is_told(c, call, 0);
-    acquire_async(lock, HF_FOREVER, call); /* refused by the gate */
+    acquire_async(lock, HF_FOREVER, call); /* refused by the queue */
     is_told(c, call, HF_EDEADLK);
     release_async(lock, call);
     is_told(c, call, 0);

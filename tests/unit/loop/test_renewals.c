@@ -25,14 +25,14 @@ static void replace_first(void)
     assert_int_equal(hf_lock_acquire(locks[0], &opt, NULL), 0);
 }
 
-uint64_t __real_hf__name_timer(struct hf__name *, hf__time now);
-uint64_t __wrap_hf__name_timer(struct hf__name *, hf__time now);
+uint64_t __real_hf__line_timer(struct hf__line *, hf__time now);
+uint64_t __wrap_hf__line_timer(struct hf__line *, hf__time now);
 
 static unsigned looks; /* at names, because of their timers */
 
-uint64_t __wrap_hf__name_timer(struct hf__name *n, hf__time now)
+uint64_t __wrap_hf__line_timer(struct hf__line *n, hf__time now)
 {
-    uint64_t renew = __real_hf__name_timer(n, now);
+    uint64_t renew = __real_hf__line_timer(n, now);
 
     if (++looks == replaces_at)
         replace_first();
@@ -105,14 +105,14 @@ static hf_client *hold(size_t len)
 static void delay(hf_client *c, size_t from, size_t len, hf__time by)
 {
     for (size_t i = from; i < len; i++) {
-        struct hf__name *n = locks[i]->name;
+        struct hf__line *n = locks[i]->name;
 
-        hf__name_lock(n);
-        n->gate.lease.renew_at += by;
+        hf__line_lock(n);
+        n->queue.lease.renew_at += by;
         hf__mutex_lock(&c->mu);
-        hf__timers_set(&c->timers, &n->timer, n->gate.lease.renew_at);
+        hf__timers_set(&c->timers, &n->timer, n->queue.lease.renew_at);
         hf__mutex_unlock(&c->mu);
-        hf__name_unlock(n);
+        hf__line_unlock(n);
     }
 }
 
@@ -133,8 +133,8 @@ static bool nothing_flies(hf_client *c)
     return none;
 }
 
-/* Answers all batches; this thread or the keeper takes the answers to the
- * names. */
+/* Answers all batches; this thread or the helper thread takes the answers to
+ * the names. */
 static void answer(hf_client *c, int16_t result)
 {
     hf__mutex_lock(&c->mu);
@@ -194,7 +194,7 @@ static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
     hf__time due = hf__now() + TERM;
 
     (void)state;
-    assert_int_not_equal(__real_hf__name_timer(locks[0]->name, due), 0);
+    assert_int_not_equal(__real_hf__line_timer(locks[0]->name, due), 0);
     deliver(c, due);
     each_once(1, 2);
     deliver(c, due + TERM / 2);
@@ -207,17 +207,17 @@ static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
 static void test_renewals_are_due_by_the_present_clock(void **state)
 {
     hf_client *c = hold(1);
-    struct hf__name *n = locks[0]->name;
+    struct hf__line *n = locks[0]->name;
     hf__time now = hf__now();
 
     (void)state;
-    hf__name_lock(n);
-    n->gate.lease.renew_at = now;
-    hf__name_unlock(n);
-    assert_int_not_equal(__real_hf__name_timer(n, now - TERM), 0);
-    hf__name_lock(n);
-    assert_true(n->gate.lease.renew_at > now); /* by another, if we stop */
-    hf__name_unlock(n);
+    hf__line_lock(n);
+    n->queue.lease.renew_at = now;
+    hf__line_unlock(n);
+    assert_int_not_equal(__real_hf__line_timer(n, now - TERM), 0);
+    hf__line_lock(n);
+    assert_true(n->queue.lease.renew_at > now); /* by another, if we stop */
+    hf__line_unlock(n);
     end(c, 1);
 }
 
@@ -269,7 +269,7 @@ static void test_renewals_are_sent_again_after_a_pause(void **state)
 }
 
 /* The same where holds need no renewal, and are asked for because they may have
- * been broken: the keeper sets their timers. */
+ * been broken: the helper thread sets their timers. */
 static void test_renewals_without_need_are_sent_again(void **state)
 {
     enum { LEN = 10 };
@@ -407,13 +407,13 @@ static void test_downgrade_of_what_was_released_and_taken_again(void **state)
 
 static bool lease_is_over(const hf_lock *lock)
 {
-    struct hf__name *n = lock->name;
+    struct hf__line *n = lock->name;
     bool over;
 
-    hf__name_lock(n);
-    n = hf__line_held(n, hf__owner_of(lock, NULL));
-    over = hf__now() >= n->gate.lease.until;
-    hf__name_unlock(lock->name);
+    hf__line_lock(n);
+    n = hf__pick_held(n, hf__owner_of(lock, NULL));
+    over = hf__now() >= n->queue.lease.until;
+    hf__line_unlock(lock->name);
     return over;
 }
 

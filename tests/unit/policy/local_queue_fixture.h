@@ -1,7 +1,7 @@
 /*
- * A gate, some who want the lock, and a server that says what the test says.
+ * A queue, some who want the lock, and a server that says what the test says.
  * Times are milliseconds after T0; the first hold id is 101. run() is what
- * hf__gate_next() wants sent, as letters: A ask, R release, B abandon.
+ * hf__queue_next() wants sent, as letters: A ask, R release, B abandon.
  */
 #ifndef GATE_FIXTURE_H
 #define GATE_FIXTURE_H
@@ -28,17 +28,17 @@ static inline hf__time at(int64_t ms)
     return T0 + ms * HF__MS;
 }
 
-static inline void wake(struct hf__gate *g, struct hf__waiter *w)
+static inline void wake(struct hf__queue *g, struct hf__waiter *w)
 {
     (void)g;
     woken[woken_len++] = w;
 }
 
-static inline struct hf__gate gate(bool fair)
+static inline struct hf__queue queue(bool fair)
 {
-    struct hf__gate g;
+    struct hf__queue g;
 
-    hf__gate_init(&g, fair, false, 100);
+    hf__queue_init(&g, fair, false, 100);
     woken_len = 0;
     tokens = 0;
     return g;
@@ -58,14 +58,14 @@ static inline struct hf__waiter want_turns(uint64_t owner, uint32_t turns)
     return w;
 }
 
-static inline const char *run(struct hf__gate *g, int64_t ms)
+static inline const char *run(struct hf__queue *g, int64_t ms)
 {
     static char sent[8];
     struct hf__waiter *first = NULL;
     size_t n = 0;
 
     for (;;) {
-        enum hf__todo todo = hf__gate_next(g, at(ms), &first, &may_queue);
+        enum hf__todo todo = hf__queue_next(g, at(ms), &first, &may_queue);
 
         if (todo == HF__TODO_NOTHING || n == sizeof(sent) - 1)
             break;
@@ -82,7 +82,7 @@ static inline const char *run(struct hf__gate *g, int64_t ms)
 }
 
 /* The answer to the last question, sent when it came. */
-static inline void answer(struct hf__gate *g, int result, int64_t ms)
+static inline void answer(struct hf__queue *g, int result, int64_t ms)
 {
     struct hf__req req = {.hold_id = g->lease.hold_id,
                           .sent_at = at(ms),
@@ -92,18 +92,18 @@ static inline void answer(struct hf__gate *g, int result, int64_t ms)
         req.token = ++tokens;
     else
         req.look_at = at(ms + 2000);
-    hf__gate_answered(g, &req, at(ms), wake);
+    hf__queue_answered(g, &req, at(ms), wake);
 }
 
 /* w comes, and the server is asked. */
-static inline void ask(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+static inline void ask(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
 {
-    assert_int_equal(hf__gate_enter(g, w, at(ms)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(g, w, at(ms)), HF__PENDING);
     assert_string_equal(run(g, ms), "A");
 }
 
 /* w asks at ms and is granted at once. */
-static inline void grant(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+static inline void grant(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
 {
     ask(g, w, ms);
     answer(g, HF__GRANTED, ms);
@@ -114,28 +114,29 @@ static inline void grant(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
 }
 
 /* w comes behind others. */
-static inline void line_up(struct hf__gate *g, struct hf__waiter *w, int64_t ms)
+static inline void line_up(struct hf__queue *g, struct hf__waiter *w,
+                           int64_t ms)
 {
-    assert_int_equal(hf__gate_enter(g, w, at(ms)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(g, w, at(ms)), HF__PENDING);
     assert_string_equal(run(g, ms), "");
 }
 
-static inline int release(struct hf__gate *g, uint64_t owner, int64_t ms)
+static inline int release(struct hf__queue *g, uint64_t owner, int64_t ms)
 {
-    return hf__gate_release(g, owner, at(ms), wake);
+    return hf__queue_release(g, owner, at(ms), wake);
 }
 
 /* The last release of its owner: the server is told. */
-static inline void give_up(struct hf__gate *g, uint64_t owner, int64_t ms)
+static inline void give_up(struct hf__queue *g, uint64_t owner, int64_t ms)
 {
     assert_int_equal(release(g, owner, ms), HF__DONE);
     assert_string_equal(run(g, ms), "R");
 }
 
 /* The answer to what was let go. */
-static inline bool let_go(struct hf__gate *g, int result, int64_t ms)
+static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
 {
-    return hf__gate_let_go(g, result, at(ms), wake);
+    return hf__queue_let_go(g, result, at(ms), wake);
 }
 
 #endif

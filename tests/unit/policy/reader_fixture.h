@@ -1,5 +1,5 @@
-/* Readers with entries: every entry of a reader ends in gate.readers or in
- * gate.left, exactly once. */
+/* Readers with entries: every entry of a reader ends in queue.readers or in
+ * queue.left, exactly once. */
 #ifndef READER_FIXTURE_H
 #define READER_FIXTURE_H
 
@@ -11,9 +11,9 @@
 static struct hf__reader entry[ENTRIES];
 static size_t entries; /* given out */
 
-static inline struct hf__gate shared_gate(void)
+static inline struct hf__queue shared_queue(void)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
 
     g.shared = true;
     entries = 0;
@@ -42,7 +42,7 @@ static inline size_t occurs(const struct hf__reader *list,
 
 /* Of those given out, so many are readers', the waiters have so many, and the
  * rest is to be taken back. */
-static inline void assert_entries(const struct hf__gate *g, size_t readers,
+static inline void assert_entries(const struct hf__queue *g, size_t readers,
                                   size_t waiting)
 {
     size_t in_use = 0, left = 0;
@@ -59,9 +59,9 @@ static inline void assert_entries(const struct hf__gate *g, size_t readers,
     assert_int_equal(left, entries - readers - waiting);
 }
 
-static inline void assert_reads(struct hf__gate *g, uint64_t owner, int64_t ms)
+static inline void assert_reads(struct hf__queue *g, uint64_t owner, int64_t ms)
 {
-    assert_int_equal(hf__gate_check(g, owner, at(ms)), HF__DONE);
+    assert_int_equal(hf__queue_check(g, owner, at(ms)), HF__DONE);
 }
 
 #endif

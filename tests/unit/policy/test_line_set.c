@@ -2,90 +2,90 @@
 #include "local_queue_fixture.h"
 #include "policy/line_set.h"
 
-static struct hf__gate gates[4];
-static struct hf__line line[4];
+static struct hf__queue queues[4];
+static struct hf__line_entry line[4];
 static struct hf__reader entry[8];
 static size_t entries;
 
 /* The first is for writing, as in a client. */
-static struct hf__lines lines_of(enum hf_kind kind, size_t n)
+static struct hf__line_set lines_of(enum hf_kind kind, size_t n)
 {
-    struct hf__lines s = {0};
+    struct hf__line_set s = {0};
 
     woken_len = 0;
     entries = 0;
     for (size_t i = 0; i < n; i++) {
-        hf__gate_init(&gates[i], true, false, (i + 1) << 32);
-        gates[i].shared = kind == HF_RWLOCK && i;
-        gates[i].latch = kind == HF_LATCH;
-        line[i] = (struct hf__line){.gate = &gates[i]};
+        hf__queue_init(&queues[i], true, false, (i + 1) << 32);
+        queues[i].shared = kind == HF_RWLOCK && i;
+        queues[i].latch = kind == HF_LATCH;
+        line[i] = (struct hf__line_entry){.queue = &queues[i]};
         if (i)
-            hf__lines_add(&s, &line[i]);
+            hf__line_set_add(&s, &line[i]);
         else
-            hf__lines_init(&s, kind, &line[i]);
+            hf__line_set_init(&s, kind, &line[i]);
     }
     for (size_t i = 0; i < n; i++)
-        hf__lines_rest(&s, &line[i]);
+        hf__line_set_rest(&s, &line[i]);
     return s;
 }
 
-/* The gate that w is led to; NULL: it needs a new line. */
-static struct hf__gate *led(struct hf__lines *s, struct hf__waiter *w,
-                            enum hf_mode mode, int64_t ms)
+/* The queue that w is led to; NULL: it needs a new line. */
+static struct hf__queue *led(struct hf__line_set *s, struct hf__waiter *w,
+                             enum hf_mode mode, int64_t ms)
 {
-    struct hf__line *found;
+    struct hf__line_entry *found;
 
-    assert_int_equal(hf__lines_for(s, w, mode, at(ms), &found), 0);
-    if (found && found->gate->shared)
+    assert_int_equal(hf__line_set_for(s, w, mode, at(ms), &found), 0);
+    if (found && found->queue->shared)
         w->reader = &entry[entries++];
-    return found ? found->gate : NULL;
+    return found ? found->queue : NULL;
 }
 
 /* It is led to a line, asks and is granted. */
-static struct hf__gate *take(struct hf__lines *s, struct hf__waiter *w,
-                             enum hf_mode mode, int64_t ms)
+static struct hf__queue *take(struct hf__line_set *s, struct hf__waiter *w,
+                              enum hf_mode mode, int64_t ms)
 {
-    struct hf__gate *g = led(s, w, mode, ms);
+    struct hf__queue *g = led(s, w, mode, ms);
 
     assert_non_null(g);
     grant(g, w, ms);
     return g;
 }
 
-static struct hf__gate *held(struct hf__lines *s, uint64_t owner)
+static struct hf__queue *held(struct hf__line_set *s, uint64_t owner)
 {
-    return hf__lines_held(s, owner)->gate;
+    return hf__line_set_held(s, owner)->queue;
 }
 
-static void leave(struct hf__lines *s, struct hf__gate *g, uint64_t owner,
+static void leave(struct hf__line_set *s, struct hf__queue *g, uint64_t owner,
                   int64_t ms)
 {
     give_up(g, owner, ms);
-    hf__lines_rest(s, &line[g - gates]);
+    hf__line_set_rest(s, &line[g - queues]);
 }
 
 static void test_lines_writers_share_the_first(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 2);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 2);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
-    assert_ptr_equal(take(&s, &a, HF_WRITE, 0), &gates[0]);
-    assert_ptr_equal(led(&s, &b, HF_WRITE, 1), &gates[0]);
-    assert_ptr_equal(held(&s, 1), &gates[0]);
-    assert_ptr_equal(held(&s, 9), &gates[0]); /* which knows nothing of it */
+    assert_ptr_equal(take(&s, &a, HF_WRITE, 0), &queues[0]);
+    assert_ptr_equal(led(&s, &b, HF_WRITE, 1), &queues[0]);
+    assert_ptr_equal(held(&s, 1), &queues[0]);
+    assert_ptr_equal(held(&s, 9), &queues[0]); /* which knows nothing of it */
 }
 
 static void test_lines_readers_share_while_it_is_young(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 3);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
-    struct hf__gate *g = take(&s, &a, HF_READ, 0), *other;
+    struct hf__queue *g = take(&s, &a, HF_READ, 0), *other;
 
     (void)state;
     assert_true(g->shared);
     assert_ptr_equal(led(&s, &b, HF_READ, 1), g);
-    assert_int_equal(hf__gate_enter(g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
     other = led(&s, &c, HF_READ, 100);
     assert_non_null(other);
     assert_ptr_not_equal(other, g);
@@ -96,62 +96,63 @@ static void test_lines_readers_share_while_it_is_young(void **state)
 
 static void test_lines_read_again_is_where_one_reads(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 3);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), again = want(1);
-    struct hf__gate *g = take(&s, &a, HF_READ, 0);
+    struct hf__queue *g = take(&s, &a, HF_READ, 0);
 
     (void)state;
     assert_ptr_equal(led(&s, &again, HF_READ, 1000), g);
     /* Lost, it is still there that one hears of it. */
-    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 1001), g);
 }
 
 static void test_lines_read_within_a_write(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 2);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 2);
     struct hf__waiter a = want(1), again = want(1);
 
     (void)state;
     take(&s, &a, HF_WRITE, 0);
-    assert_ptr_equal(led(&s, &again, HF_READ, 1), &gates[0]);
-    hf__gate_lose(&gates[0], true, HF__LOSS_TAKEN, at(0));
-    assert_ptr_equal(led(&s, &again, HF_READ, 2), &gates[0]);
+    assert_ptr_equal(led(&s, &again, HF_READ, 1), &queues[0]);
+    hf__queue_lose(&queues[0], true, HF__LOSS_TAKEN, at(0));
+    assert_ptr_equal(led(&s, &again, HF_READ, 2), &queues[0]);
 }
 
 static void test_lines_write_within_a_read_is_refused(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 2);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 2);
     struct hf__waiter a = want(1);
-    struct hf__gate *g = take(&s, &a, HF_READ, 0);
-    struct hf__line *found;
+    struct hf__queue *g = take(&s, &a, HF_READ, 0);
+    struct hf__line_entry *found;
 
     (void)state;
-    assert_int_equal(hf__lines_for(&s, &a, HF_WRITE, at(1), &found),
+    assert_int_equal(hf__line_set_for(&s, &a, HF_WRITE, at(1), &found),
                      HF_ENOTSUP);
-    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
-    assert_int_equal(hf__lines_for(&s, &a, HF_WRITE, at(1), &found), HF_ELOST);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    assert_int_equal(hf__line_set_for(&s, &a, HF_WRITE, at(1), &found),
+                     HF_ELOST);
 }
 
 /* Readers who come after a local writer wait behind it, at the server. */
 static void test_lines_reader_does_not_pass_a_writer(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 3);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), writer = want(2), c = want(3);
-    struct hf__gate *g = take(&s, &a, HF_READ, 0);
+    struct hf__queue *g = take(&s, &a, HF_READ, 0);
 
     (void)state;
-    assert_ptr_equal(led(&s, &writer, HF_WRITE, 1), &gates[0]);
-    assert_int_equal(hf__gate_enter(&gates[0], &writer, at(1)), HF__PENDING);
+    assert_ptr_equal(led(&s, &writer, HF_WRITE, 1), &queues[0]);
+    assert_int_equal(hf__queue_enter(&queues[0], &writer, at(1)), HF__PENDING);
     assert_ptr_not_equal(led(&s, &c, HF_READ, 2), g);
 }
 
 static void test_lines_semaphore_has_one_for_each_hold(void **state)
 {
-    struct hf__lines s = lines_of(HF_SEMAPHORE, 2);
+    struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
     struct hf__waiter a = want(1), b = want(1), c = want(1);
-    struct hf__gate *older = take(&s, &a, HF_WRITE, 0);
-    struct hf__gate *newer = take(&s, &b, HF_WRITE, 1);
+    struct hf__queue *older = take(&s, &a, HF_WRITE, 0);
+    struct hf__queue *newer = take(&s, &b, HF_WRITE, 1);
 
     (void)state;
     assert_ptr_not_equal(older, newer);
@@ -161,23 +162,23 @@ static void test_lines_semaphore_has_one_for_each_hold(void **state)
     assert_ptr_equal(held(&s, 1), older);
     assert_null(led(&s, &c, HF_WRITE, 4)); /* it is being let go */
     assert_true(let_go(newer, HF__DONE, 5));
-    hf__lines_rest(&s, &line[newer - gates]);
+    hf__line_set_rest(&s, &line[newer - queues]);
     assert_ptr_equal(led(&s, &c, HF_WRITE, 5), newer);
 }
 
 /* By the grant, not by the question. */
 static void test_lines_newest_was_granted_last(void **state)
 {
-    struct hf__lines s = lines_of(HF_SEMAPHORE, 2);
+    struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
     struct hf__waiter a = want(1), b = want(1);
-    struct hf__gate *first = led(&s, &a, HF_WRITE, 0), *second;
+    struct hf__queue *first = led(&s, &a, HF_WRITE, 0), *second;
 
     (void)state;
     ask(first, &a, 0);
     second = take(&s, &b, HF_WRITE, 1);
     assert_ptr_equal(held(&s, 1), second);
     answer(first, HF__GRANTED, 2);
-    hf__lines_granted(&s, &line[first - gates]);
+    hf__line_set_granted(&s, &line[first - queues]);
     assert_ptr_equal(held(&s, 1), first);
     leave(&s, first, 1, 3);
     assert_ptr_equal(held(&s, 1), second);
@@ -188,13 +189,13 @@ static void test_lines_lost_holds_come_last(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct hf__lines s = lines_of(HF_SEMAPHORE, 2);
+        struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
         struct hf__waiter a = want(1), b = want(1);
-        struct hf__gate *g[2];
+        struct hf__queue *g[2];
 
         g[0] = take(&s, &a, HF_WRITE, 0);
         g[1] = take(&s, &b, HF_WRITE, 1);
-        hf__gate_lose(g[i], true, HF__LOSS_TAKEN, at(0));
+        hf__queue_lose(g[i], true, HF__LOSS_TAKEN, at(0));
         assert_ptr_equal(held(&s, 1), g[!i]);
         leave(&s, g[!i], 1, 2);
         assert_ptr_equal(held(&s, 1), g[i]);
@@ -205,74 +206,74 @@ static void test_lines_lost_holds_come_last(void **state)
 /* Somebody has something to release there. */
 static void test_lines_lost_hold_keeps_its_line(void **state)
 {
-    struct hf__lines s = lines_of(HF_SEMAPHORE, 1);
+    struct hf__line_set s = lines_of(HF_SEMAPHORE, 1);
     struct hf__waiter a = want(1), b = want(2);
-    struct hf__gate *g = take(&s, &a, HF_WRITE, 0);
+    struct hf__queue *g = take(&s, &a, HF_WRITE, 0);
 
     (void)state;
-    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
-    hf__lines_rest(&s, &line[0]);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    hf__line_set_rest(&s, &line[0]);
     assert_null(led(&s, &b, HF_WRITE, 1));
     assert_int_equal(release(g, 1, 2), HF_ELOST);
-    hf__lines_rest(&s, &line[0]);
+    hf__line_set_rest(&s, &line[0]);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 3), g);
 }
 
 static void test_lines_stuck_one_is_waited_for(void **state)
 {
-    struct hf__lines s = lines_of(HF_SEMAPHORE, 1);
+    struct hf__line_set s = lines_of(HF_SEMAPHORE, 1);
     struct hf__waiter a = want(1), b = want(2);
-    struct hf__gate *g = take(&s, &a, HF_WRITE, 0);
+    struct hf__queue *g = take(&s, &a, HF_WRITE, 0);
 
     (void)state;
     leave(&s, g, 1, 1);
     assert_null(led(&s, &b, HF_WRITE, 2));
     assert_false(hf__lease_let_go(&g->lease, HF_EBACKEND, at(3)));
     assert_ptr_equal(led(&s, &b, HF_WRITE, 4), g);
-    assert_int_equal(hf__gate_enter(g, &b, at(4)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(g, &b, at(4)), HF__PENDING);
     assert_string_equal(run(g, 4), "R");   /* once more, for the new one */
     assert_null(led(&s, &a, HF_WRITE, 5)); /* one for each, even so */
     /* A downgrade cannot wait. */
-    assert_null(hf__lines_unused(&s, HF_WRITE));
+    assert_null(hf__line_set_unused(&s, HF_WRITE));
 }
 
 /* The short way is for those who have nobody beside them. */
 static void test_lines_quiet_while_none_is_in_use(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 3);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), b = want(2);
-    struct hf__gate *g;
+    struct hf__queue *g;
 
     (void)state;
-    assert_ptr_equal(hf__lines_quiet(&s, HF_WRITE), &line[0]);
-    assert_true(hf__lines_quiet(&s, HF_READ)->gate->shared);
+    assert_ptr_equal(hf__line_set_quiet(&s, HF_WRITE), &line[0]);
+    assert_true(hf__line_set_quiet(&s, HF_READ)->queue->shared);
     g = take(&s, &a, HF_READ, 0);
-    assert_null(hf__lines_quiet(&s, HF_READ));
-    assert_null(hf__lines_quiet(&s, HF_WRITE));
-    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
-    assert_null(hf__lines_quiet(&s, HF_WRITE)); /* it is not released yet */
+    assert_null(hf__line_set_quiet(&s, HF_READ));
+    assert_null(hf__line_set_quiet(&s, HF_WRITE));
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    assert_null(hf__line_set_quiet(&s, HF_WRITE)); /* it is not released yet */
     release(g, 1, 1);
-    hf__lines_rest(&s, &line[g - gates]);
-    assert_ptr_equal(hf__lines_quiet(&s, HF_WRITE), &line[0]);
+    hf__line_set_rest(&s, &line[g - queues]);
+    assert_ptr_equal(hf__line_set_quiet(&s, HF_WRITE), &line[0]);
     take(&s, &b, HF_WRITE, 2);
-    assert_null(hf__lines_quiet(&s, HF_READ));
+    assert_null(hf__line_set_quiet(&s, HF_READ));
 }
 
 /* A verb looks at lines that somebody uses, and at no others. */
-static size_t taken(const struct hf__lines *s)
+static size_t taken(const struct hf__line_set *s)
 {
     size_t n = 0;
 
-    for (const struct hf__line *l = s->at[HF__TAKEN]; l; l = l->next)
+    for (const struct hf__line_entry *l = s->at[HF__TAKEN]; l; l = l->next)
         n++;
     return n;
 }
 
 static void test_lines_at_rest_are_apart(void **state)
 {
-    struct hf__lines s = lines_of(HF_RWLOCK, 4);
+    struct hf__line_set s = lines_of(HF_RWLOCK, 4);
     struct hf__waiter a = want(1), b = want(2), writer = want(3);
-    struct hf__gate *g, *other;
+    struct hf__queue *g, *other;
 
     (void)state;
     assert_int_equal(taken(&s), 0);
@@ -281,27 +282,27 @@ static void test_lines_at_rest_are_apart(void **state)
     assert_int_equal(taken(&s), 2);
     leave(&s, g, 1, 101);
     assert_int_equal(taken(&s), 1);
-    assert_ptr_equal(s.at[HF__LEAVING], &line[g - gates]);
+    assert_ptr_equal(s.at[HF__LEAVING], &line[g - queues]);
     assert_true(let_go(g, HF__DONE, 102));
-    hf__lines_rest(&s, &line[g - gates]);
+    hf__line_set_rest(&s, &line[g - queues]);
     assert_null(s.at[HF__LEAVING]);
-    hf__gate_lose(other, true, HF__LOSS_TAKEN, at(0));
-    hf__lines_rest(&s, &line[other - gates]);
+    hf__queue_lose(other, true, HF__LOSS_TAKEN, at(0));
+    hf__line_set_rest(&s, &line[other - queues]);
     assert_int_equal(taken(&s), 1); /* its reader has to release it */
     assert_int_equal(release(other, 2, 103), HF_ELOST);
-    hf__lines_rest(&s, &line[other - gates]);
+    hf__line_set_rest(&s, &line[other - queues]);
     assert_int_equal(taken(&s), 0);
-    assert_ptr_equal(led(&s, &writer, HF_WRITE, 104), &gates[0]);
+    assert_ptr_equal(led(&s, &writer, HF_WRITE, 104), &queues[0]);
     assert_int_equal(taken(&s), 1); /* a writer may be about to come */
-    hf__lines_rest(&s, &line[0]);
+    hf__line_set_rest(&s, &line[0]);
     assert_int_equal(taken(&s), 0); /* it did not */
 }
 
 static void test_lines_latch_waits_together(void **state)
 {
-    struct hf__lines s = lines_of(HF_LATCH, 2);
+    struct hf__line_set s = lines_of(HF_LATCH, 2);
     struct hf__waiter a = want(1), b = want(2);
-    struct hf__gate *g = led(&s, &a, HF_WRITE, 0);
+    struct hf__queue *g = led(&s, &a, HF_WRITE, 0);
 
     (void)state;
     ask(g, &a, 0);
@@ -312,12 +313,12 @@ static void test_lines_latch_waits_together(void **state)
 
 static void test_lines_all_but_the_first(void **state)
 {
-    struct hf__lines s = lines_of(HF_SEMAPHORE, 3);
-    struct hf__line *n;
+    struct hf__line_set s = lines_of(HF_SEMAPHORE, 3);
+    struct hf__line_entry *n;
     size_t others = 0;
 
     (void)state;
-    for (n = hf__lines_all_but_first(&s); n; n = n->next) {
+    for (n = hf__line_set_all_but_first(&s); n; n = n->next) {
         assert_ptr_not_equal(n, &line[0]);
         others++;
     }
@@ -326,10 +327,10 @@ static void test_lines_all_but_the_first(void **state)
     assert_null(line[0].next);
     assert_null(s.at[HF__TAKEN]);
     /* What becomes of them does not concern the list any more. */
-    hf__lines_rest(&s, &line[1]);
+    hf__line_set_rest(&s, &line[1]);
     assert_ptr_equal(s.at[HF__RESTING], &line[0]);
     assert_null(line[0].next);
-    assert_null(hf__lines_all_but_first(&s));
+    assert_null(hf__line_set_all_but_first(&s));
 }
 
 int main(void)

@@ -9,19 +9,19 @@ static struct hf__reader *an_entry(void)
 
 static void test_downgrade_moves_the_hold(void **state)
 {
-    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1), again = want(1), b = want(2), c = reads(3);
     hf__time deadline;
 
     (void)state;
     grant(&from, &a, 0);
-    assert_int_equal(hf__gate_enter(&from, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(&from, &again, at(1)), HF__GRANTED);
     line_up(&from, &b, 1);
     deadline = from.lease.deadline;
-    hf__gate_downgrade(&from, &to, an_entry(), at(10));
-    assert_int_equal(hf__gate_check(&from, 1, at(10)), HF_ENOTOWNER);
-    assert_int_equal(hf__gate_check(&to, 1, at(10)), HF__DONE);
-    assert_int_equal(hf__gate_count(&to, 1), 2);
+    hf__queue_downgrade(&from, &to, an_entry(), at(10));
+    assert_int_equal(hf__queue_check(&from, 1, at(10)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(&to, 1, at(10)), HF__DONE);
+    assert_int_equal(hf__queue_count(&to, 1), 2);
     assert_int_equal(to.lease.hold_id, 101);
     assert_int_equal(to.lease.token, 1);
     assert_int_equal(to.lease.deadline, deadline);
@@ -30,8 +30,8 @@ static void test_downgrade_moves_the_hold(void **state)
     assert_int_equal(from.lease.hold_id, 102);
     assert_string_equal(run(&to, 10), "");
     /* It can be joined, for as long as any other. */
-    assert_true(hf__gate_joinable(&to, &c, at(9 + JOIN_MS)));
-    assert_false(hf__gate_joinable(&to, &c, at(10 + JOIN_MS)));
+    assert_true(hf__queue_joinable(&to, &c, at(9 + JOIN_MS)));
+    assert_false(hf__queue_joinable(&to, &c, at(10 + JOIN_MS)));
     assert_int_equal(release(&to, 1, 40), HF__PENDING);
     give_up(&to, 1, 41);
     assert_int_equal(to.lease.let_go_id, 101);
@@ -40,22 +40,22 @@ static void test_downgrade_moves_the_hold(void **state)
 
 static void test_downgrade_is_told_by_the_next_renewal(void **state)
 {
-    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
     grant(&from, &a, 0);
     hf__lease_renewing(&from.lease, TTL, at(5));
-    assert_false(hf__gate_renewable(&to, at(10)));
-    hf__gate_downgrade(&from, &to, an_entry(), at(10));
+    assert_false(hf__queue_renewable(&to, at(10)));
+    hf__queue_downgrade(&from, &to, an_entry(), at(10));
     assert_int_equal(hf__lease_timer(&to.lease), at(10));
-    assert_true(hf__gate_renewable(&to, at(10)));
-    assert_false(hf__gate_renewable(&from, at(5000)));
+    assert_true(hf__queue_renewable(&to, at(10)));
+    assert_false(hf__queue_renewable(&from, at(5000)));
     /* One that was under way for the write hold changes neither. */
-    hf__gate_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
+    hf__queue_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
     assert_false(from.was_lost);
     hf__lease_renewing(&to.lease, TTL, at(11));
-    hf__gate_renewed(&to, 101, HF__DONE, at(11), TTL, at(12));
+    hf__queue_renewed(&to, 101, HF__DONE, at(11), TTL, at(12));
     assert_int_equal(to.lease.deadline, at(11 + TTL) - hf__lease_margin(TTL));
     assert_int_equal(hf__lease_timer(&from.lease), HF__NEVER);
 }
@@ -64,7 +64,7 @@ static void test_downgrade_keeps_a_fixed_end(void **state)
 {
     (void)state;
     for (int fixed = 0; fixed < 2; fixed++) {
-        struct hf__gate to = shared_gate(), from = gate(true);
+        struct hf__queue to = shared_queue(), from = queue(true);
         struct hf__waiter a = want(1), b = reads(2);
         hf__time deadline;
 
@@ -72,31 +72,31 @@ static void test_downgrade_keeps_a_fixed_end(void **state)
         a.max_hold_ms = fixed ? 0 : 500;
         grant(&from, &a, 0);
         deadline = from.lease.deadline;
-        hf__gate_downgrade(&from, &to, an_entry(), at(1));
+        hf__queue_downgrade(&from, &to, an_entry(), at(1));
         assert_int_equal(to.lease.deadline, deadline);
-        assert_int_equal(hf__gate_renewable(&to, at(1)), !fixed);
-        assert_false(hf__gate_joinable(&to, &b, at(1)));
-        assert_int_equal(hf__gate_check(&to, 1, deadline), HF_ELOST);
-        assert_int_equal(hf__gate_release(&to, 1, deadline, wake), HF_ELOST);
+        assert_int_equal(hf__queue_renewable(&to, at(1)), !fixed);
+        assert_false(hf__queue_joinable(&to, &b, at(1)));
+        assert_int_equal(hf__queue_check(&to, 1, deadline), HF_ELOST);
+        assert_int_equal(hf__queue_release(&to, 1, deadline, wake), HF_ELOST);
     }
 }
 
 static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
 {
-    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1), b = reads(2);
 
     (void)state;
     grant(&from, &a, 0);
-    hf__gate_downgrade(&from, &to, an_entry(), at(1));
-    assert_int_equal(hf__gate_enter(&to, &b, at(2)), HF__GRANTED);
-    hf__gate_lose(&to, true, HF__LOSS_TAKEN, at(0));
-    assert_int_equal(hf__gate_check(&to, 1, at(3)), HF_ELOST);
-    assert_int_equal(hf__gate_check(&to, 2, at(3)), HF_ELOST);
+    hf__queue_downgrade(&from, &to, an_entry(), at(1));
+    assert_int_equal(hf__queue_enter(&to, &b, at(2)), HF__GRANTED);
+    hf__queue_lose(&to, true, HF__LOSS_TAKEN, at(0));
+    assert_int_equal(hf__queue_check(&to, 1, at(3)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&to, 2, at(3)), HF_ELOST);
     assert_int_equal(release(&to, 1, 4), HF_ELOST);
     assert_int_equal(release(&to, 2, 4), HF_ELOST);
-    assert_true(hf__gate_unused(&to));
-    assert_true(hf__gate_unused(&from));
+    assert_true(hf__queue_unused(&to));
+    assert_true(hf__queue_unused(&from));
     assert_entries(&to, 0, 0);
 }
 
@@ -104,17 +104,17 @@ static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
  * it went to does not know of that. */
 static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
 {
-    struct hf__gate to = shared_gate(), from = gate(true);
+    struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     grant(&from, &a, 0);
     assert_int_equal(release(&from, 1, 1), HF__DONE);
-    assert_int_equal(hf__gate_enter(&from, &b, at(1)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(&from, &b, at(1)), HF__PENDING);
     assert_string_equal(run(&from, 1), "RA");
     answer(&from, HF__GRANTED, 2);
-    hf__gate_downgrade(&from, &to, an_entry(), at(3));
-    assert_false(hf__gate_idle(&from));
+    hf__queue_downgrade(&from, &to, an_entry(), at(3));
+    assert_false(hf__queue_idle(&from));
     give_up(&to, 2, 4);
     assert_int_equal(to.lease.let_go_id, 102);
     assert_false(let_go(&from, HF_EUNKNOWN, 5));
@@ -125,7 +125,7 @@ static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
 /* A roused waiter that was not quick enough asks for a hold of its own. */
 static void test_downgrade_leaves_no_turn_behind(void **state)
 {
-    struct hf__gate to = shared_gate(), from = gate(false);
+    struct hf__queue to = shared_queue(), from = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
     (void)state;
@@ -133,9 +133,9 @@ static void test_downgrade_leaves_no_turn_behind(void **state)
     line_up(&from, &b, 1);
     assert_int_equal(release(&from, 1, 2), HF__PENDING);
     assert_true(b.roused);
-    assert_int_equal(hf__gate_enter(&from, &c, at(3)), HF__GRANTED);
-    hf__gate_downgrade(&from, &to, an_entry(), at(4));
-    assert_false(hf__gate_claim(&from, &b, at(5)));
+    assert_int_equal(hf__queue_enter(&from, &c, at(3)), HF__GRANTED);
+    hf__queue_downgrade(&from, &to, an_entry(), at(4));
+    assert_false(hf__queue_claim(&from, &b, at(5)));
     assert_string_equal(run(&from, 5), "A");
     answer(&from, HF__GRANTED, 6);
     assert_int_equal(b.result, HF__GRANTED);
@@ -153,5 +153,5 @@ int main(void)
         cmocka_unit_test(test_downgrade_leaves_no_turn_behind),
     };
 
-    return cmocka_run_group_tests_name("gate-downgrade", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("queue-downgrade", tests, NULL, NULL);
 }

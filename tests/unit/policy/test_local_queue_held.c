@@ -1,9 +1,9 @@
-/* The gate while the remote hold is there: local turns, loss, renewal. */
+/* The queue while the remote hold is there: local turns, loss, renewal. */
 #include "local_queue_fixture.h"
 
-static void test_gate_fair_hands_over_in_order(void **state)
+static void test_queue_fair_hands_over_in_order(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want_turns(1, 2), b = want(2), c = want(3),
                       d = want(4);
 
@@ -14,7 +14,7 @@ static void test_gate_fair_hands_over_in_order(void **state)
     line_up(&g, &d, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_int_equal(hf__gate_check(&g, 2, at(2)), HF__DONE);
+    assert_int_equal(hf__queue_check(&g, 2, at(2)), HF__DONE);
     assert_string_equal(run(&g, 2), "");
     assert_int_equal(release(&g, 2, 3), HF__PENDING);
     assert_int_equal(c.result, HF__GRANTED);
@@ -25,9 +25,9 @@ static void test_gate_fair_hands_over_in_order(void **state)
     assert_int_equal(g.lease.token, 1);
 }
 
-static void test_gate_no_hand_over_unless_allowed(void **state)
+static void test_queue_no_hand_over_unless_allowed(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want(1), b = want_turns(2, 9);
 
     (void)state;
@@ -37,9 +37,9 @@ static void test_gate_no_hand_over_unless_allowed(void **state)
     assert_string_equal(run(&g, 2), "RA");
 }
 
-static void test_gate_fixed_leases_are_not_handed_over(void **state)
+static void test_queue_fixed_leases_are_not_handed_over(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want_turns(1, 5), b = want(2), f = want_turns(3, 5);
 
     (void)state;
@@ -47,7 +47,7 @@ static void test_gate_fixed_leases_are_not_handed_over(void **state)
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__DONE); /* to one who wants one */
-    g = gate(true);
+    g = queue(true);
     f.fixed = true;
     b.fixed = false;
     grant(&g, &f, 0);
@@ -55,9 +55,9 @@ static void test_gate_fixed_leases_are_not_handed_over(void **state)
     assert_int_equal(release(&g, 3, 2), HF__DONE); /* from one who has one */
 }
 
-static void test_gate_unfair_rouses_and_the_first_to_come_takes(void **state)
+static void test_queue_unfair_rouses_and_the_first_to_come_takes(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
     (void)state;
@@ -67,21 +67,21 @@ static void test_gate_unfair_rouses_and_the_first_to_come_takes(void **state)
     assert_ptr_equal(woken[0], &b);
     assert_true(b.roused);
     /* Somebody else is quicker. */
-    assert_int_equal(hf__gate_enter(&g, &c, at(3)), HF__GRANTED);
-    assert_false(hf__gate_claim(&g, &b, at(3)));
+    assert_int_equal(hf__queue_enter(&g, &c, at(3)), HF__GRANTED);
+    assert_false(hf__queue_claim(&g, &b, at(3)));
     assert_int_equal(b.state, HF__W_WAITING);
     assert_int_equal(release(&g, 3, 4), HF__PENDING);
     assert_int_equal(woken_len, 2);
-    assert_true(hf__gate_claim(&g, &b, at(5)));
+    assert_true(hf__queue_claim(&g, &b, at(5)));
     assert_int_equal(b.result, HF__GRANTED);
     assert_int_equal(g.turns, 3);
-    assert_int_equal(hf__gate_check(&g, 2, at(5)), HF__DONE);
+    assert_int_equal(hf__queue_check(&g, 2, at(5)), HF__DONE);
     assert_int_equal(release(&g, 2, 6), HF__DONE);
 }
 
-static void test_gate_claim_is_for_the_roused(void **state)
+static void test_queue_claim_is_for_the_roused(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
     (void)state;
@@ -90,13 +90,13 @@ static void test_gate_claim_is_for_the_roused(void **state)
     line_up(&g, &c, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     assert_int_equal(woken_len, 1); /* exactly one */
-    assert_false(hf__gate_claim(&g, &c, at(2)));
-    assert_true(hf__gate_claim(&g, &b, at(2)));
+    assert_false(hf__queue_claim(&g, &c, at(2)));
+    assert_true(hf__queue_claim(&g, &b, at(2)));
 }
 
-static void test_gate_asynchronous_ones_get_their_turn(void **state)
+static void test_queue_asynchronous_ones_get_their_turn(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2);
 
     (void)state;
@@ -105,12 +105,12 @@ static void test_gate_asynchronous_ones_get_their_turn(void **state)
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     assert_int_equal(b.state, HF__W_FINISHED);
-    assert_int_equal(hf__gate_check(&g, 2, at(2)), HF__DONE);
+    assert_int_equal(hf__queue_check(&g, 2, at(2)), HF__DONE);
 }
 
-static void test_gate_turn_that_is_given_up_goes_on(void **state)
+static void test_queue_turn_that_is_given_up_goes_on(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
     (void)state;
@@ -118,16 +118,16 @@ static void test_gate_turn_that_is_given_up_goes_on(void **state)
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
     assert_ptr_equal(woken[woken_len - 1], &c);
-    assert_true(hf__gate_claim(&g, &c, at(3)));
+    assert_true(hf__queue_claim(&g, &c, at(3)));
 }
 
-static void test_gate_turn_that_nobody_can_use_goes_back(void **state)
+static void test_queue_turn_that_nobody_can_use_goes_back(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
-        struct hf__gate g = gate(false);
+        struct hf__queue g = queue(false);
         struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
         c.fixed = kind == 1;
@@ -138,14 +138,14 @@ static void test_gate_turn_that_nobody_can_use_goes_back(void **state)
             line_up(&g, &c, 1);
         assert_int_equal(release(&g, 1, 2), HF__PENDING);
         assert_string_equal(run(&g, 2), "");
-        hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+        hf__queue_leave(&g, &b, HF_ECANCELED, wake);
         assert_string_equal(run(&g, 3), kind ? "RA" : "R");
     }
 }
 
-static void test_gate_turn_has_a_max_hold_of_its_own(void **state)
+static void test_queue_turn_has_a_max_hold_of_its_own(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
     hf__time end;
 
@@ -163,319 +163,320 @@ static void test_gate_turn_has_a_max_hold_of_its_own(void **state)
     assert_int_equal(g.lease.deadline, end);
 }
 
-static void test_gate_after_the_deadline_everything_says_lost(void **state)
+static void test_queue_after_the_deadline_everything_says_lost(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
     (void)state;
     grant(&g, &a, 0);
-    assert_int_equal(hf__gate_enter(&g, &again, at(1)), HF__GRANTED);
-    assert_int_equal(hf__gate_check(&g, 1, at(TTL)), HF_ELOST);
+    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_check(&g, 1, at(TTL)), HF_ELOST);
     assert_true(g.was_lost);
-    assert_int_equal(hf__gate_enter(&g, &again, at(TTL)), HF_ELOST);
+    assert_int_equal(hf__queue_enter(&g, &again, at(TTL)), HF_ELOST);
     assert_int_equal(release(&g, 1, TTL), HF_ELOST);
     assert_int_equal(release(&g, 1, TTL), HF_ELOST);
     assert_int_equal(release(&g, 1, TTL), HF_ENOTOWNER);
     assert_string_equal(run(&g, TTL), "R"); /* to be sure */
 }
 
-static void test_gate_loss_is_noticed_by_the_clock_alone(void **state)
+static void test_queue_loss_is_noticed_by_the_clock_alone(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
-    hf__gate_tick(&g, g.lease.deadline - 1, wake);
+    hf__queue_tick(&g, g.lease.deadline - 1, wake);
     assert_false(g.was_lost);
-    hf__gate_tick(&g, g.lease.deadline, wake);
+    hf__queue_tick(&g, g.lease.deadline, wake);
     assert_true(g.was_lost);
     assert_int_equal(g.owner, 0);
     assert_string_equal(run(&g, TTL), "RA"); /* for b */
 }
 
-static void test_gate_loss_without_waiters_asks_for_nobody(void **state)
+static void test_queue_loss_without_waiters_asks_for_nobody(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
+    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
     assert_string_equal(run(&g, 1), "");
     assert_int_equal(release(&g, 1, 2), HF_ELOST);
-    assert_true(hf__gate_idle(&g));
+    assert_true(hf__queue_idle(&g));
 }
 
-static void test_gate_lost_owner_must_release_before_it_asks(void **state)
+static void test_queue_lost_owner_must_release_before_it_asks(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), anew = want(1), b = want(2);
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
+    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
     grant(&g, &b, 10);
-    assert_int_equal(hf__gate_enter(&g, &anew, at(11)), HF_ELOST);
+    assert_int_equal(hf__queue_enter(&g, &anew, at(11)), HF_ELOST);
     assert_int_equal(release(&g, 1, 12), HF_ELOST);
-    assert_int_equal(hf__gate_check(&g, 2, at(12)), HF__DONE); /* untouched */
-    assert_int_equal(hf__gate_enter(&g, &anew, at(13)), HF__PENDING);
+    assert_int_equal(hf__queue_check(&g, 2, at(12)), HF__DONE); /* untouched */
+    assert_int_equal(hf__queue_enter(&g, &anew, at(13)), HF__PENDING);
 }
 
-static void lose_for(struct hf__gate *g, uint64_t owner)
+static void lose_for(struct hf__queue *g, uint64_t owner)
 {
     struct hf__waiter w = want(owner);
 
     grant(g, &w, 0);
-    hf__gate_lose(g, true, HF__LOSS_TAKEN, at(0));
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
 }
 
-static void test_gate_remembers_the_last_who_lost(void **state)
+static void test_queue_remembers_the_last_who_lost(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
 
     (void)state;
     lose_for(&g, 1);
     lose_for(&g, 2);
-    assert_int_equal(hf__gate_check(&g, 1, at(1)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF_ELOST);
     assert_int_equal(release(&g, 2, 1), HF_ELOST);
     lose_for(&g, 3); /* takes the place of 2, who has released */
-    assert_int_equal(hf__gate_check(&g, 1, at(1)), HF_ELOST);
-    assert_int_equal(hf__gate_check(&g, 3, at(1)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 3, at(1)), HF_ELOST);
     lose_for(&g, 4); /* takes that of the oldest */
-    assert_int_equal(hf__gate_check(&g, 1, at(1)), HF_ENOTOWNER);
-    assert_int_equal(hf__gate_check(&g, 3, at(1)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(&g, 3, at(1)), HF_ELOST);
 }
 
-static void test_gate_forgets_all_who_lost(void **state)
+static void test_queue_forgets_all_who_lost(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter anew = want(1);
 
     (void)state;
     lose_for(&g, 1);
     lose_for(&g, 2);
-    assert_false(hf__gate_unused(&g));
-    hf__gate_forget_all(&g);
-    assert_true(hf__gate_unused(&g));
-    assert_int_equal(hf__gate_check(&g, 2, at(1)), HF_ENOTOWNER);
-    assert_int_equal(hf__gate_enter(&g, &anew, at(1)), HF__PENDING);
+    assert_false(hf__queue_unused(&g));
+    hf__queue_forget_all(&g);
+    assert_true(hf__queue_unused(&g));
+    assert_int_equal(hf__queue_check(&g, 2, at(1)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_enter(&g, &anew, at(1)), HF__PENDING);
 }
 
-static void test_gate_renewable_a_little_before_its_time(void **state)
+static void test_queue_renewable_a_little_before_its_time(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
     int64_t third = TTL / 3, slack = TTL / 12;
 
     (void)state;
     grant(&g, &a, 0);
-    assert_false(hf__gate_renewable(&g, at(third - slack - 1)));
-    assert_true(hf__gate_renewable(&g, at(third - slack + 1)));
+    assert_false(hf__queue_renewable(&g, at(third - slack - 1)));
+    assert_true(hf__queue_renewable(&g, at(third - slack + 1)));
     hf__lease_renewing(&g.lease, TTL, at(third));
-    assert_false(hf__gate_renewable(&g, at(third))); /* under way */
-    hf__gate_renewed(&g, 101, HF__DONE, at(third), TTL, at(third + 1));
-    assert_false(hf__gate_renewable(&g, at(third + 1)));
+    assert_false(hf__queue_renewable(&g, at(third))); /* under way */
+    hf__queue_renewed(&g, 101, HF__DONE, at(third), TTL, at(third + 1));
+    assert_false(hf__queue_renewable(&g, at(third + 1)));
     assert_int_equal(release(&g, 1, third + 2), HF__DONE);
-    assert_false(hf__gate_renewable(&g, at(TTL)));
+    assert_false(hf__queue_renewable(&g, at(TTL)));
 }
 
-static void test_gate_fixed_is_not_renewable(void **state)
+static void test_queue_fixed_is_not_renewable(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
     a.fixed = true;
     grant(&g, &a, 0);
-    assert_false(hf__gate_renewable(&g, at(TTL - 1000)));
+    assert_false(hf__queue_renewable(&g, at(TTL - 1000)));
 }
 
-static void test_gate_renewal_refused_is_a_loss(void **state)
+static void test_queue_renewal_refused_is_a_loss(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
-    hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
+    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
     assert_true(g.was_lost);
-    assert_int_equal(hf__gate_check(&g, 1, at(12)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(12)), HF_ELOST);
     assert_string_equal(run(&g, 12), "A"); /* nothing to release */
 }
 
-static void test_gate_renewal_after_the_deadline_does_not_revive(void **state)
+static void test_queue_renewal_after_the_deadline_does_not_revive(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
     grant(&g, &a, 0);
     hf__lease_renewing(&g.lease, TTL, at(9000));
-    hf__gate_renewed(&g, 101, HF__DONE, at(9000), TTL, at(TTL));
+    hf__queue_renewed(&g, 101, HF__DONE, at(9000), TTL, at(TTL));
     assert_true(g.was_lost);
-    assert_int_equal(hf__gate_check(&g, 1, at(TTL)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(TTL)), HF_ELOST);
 }
 
-static void test_gate_renewal_of_an_old_hold_is_nothing(void **state)
+static void test_queue_renewal_of_an_old_hold_is_nothing(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
+    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
     grant(&g, &b, 10);
-    hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(5), TTL, at(11));
-    assert_int_equal(hf__gate_check(&g, 2, at(12)), HF__DONE);
+    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(5), TTL, at(11));
+    assert_int_equal(hf__queue_check(&g, 2, at(12)), HF__DONE);
 }
 
-static void test_gate_failing_all_leaves_the_owner(void **state)
+static void test_queue_failing_all_leaves_the_owner(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
-    hf__gate_fail(&g, HF_ECLOSED, wake);
+    hf__queue_fail(&g, HF_ECLOSED, wake);
     assert_int_equal(b.result, HF_ECLOSED);
-    assert_int_equal(hf__gate_check(&g, 1, at(2)), HF__DONE);
+    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF__DONE);
     assert_string_equal(run(&g, 2), "");
 }
 
-static void test_gate_quick_way_is_the_same_hold(void **state)
+static void test_queue_quick_way_is_the_same_hold(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 3), b = want(2);
 
     (void)state;
-    assert_false(hf__gate_quiet(&g, &a)); /* its holds end by themselves */
-    hf__gate_init(&g, false, true, 100);
-    assert_true(hf__gate_quiet(&g, &a));
-    hf__gate_quick_grant(&g, &a, 101, 7);
-    assert_int_equal(hf__gate_check(&g, 1, at(0)), HF__DONE);
+    assert_false(hf__queue_quiet(&g, &a)); /* its holds end by themselves */
+    hf__queue_init(&g, false, true, 100);
+    assert_true(hf__queue_quiet(&g, &a));
+    hf__queue_quick_grant(&g, &a, 101, 7);
+    assert_int_equal(hf__queue_check(&g, 1, at(0)), HF__DONE);
     assert_int_equal(g.lease.token, 7);
     assert_int_equal(g.lease.deadline, HF__NEVER);
-    assert_false(hf__gate_quiet(&g, &b));
-    assert_false(hf__gate_quick_release(&g, 2));
-    assert_true(hf__gate_quick_release(&g, 1));
-    assert_true(hf__gate_idle(&g));
+    assert_false(hf__queue_quiet(&g, &b));
+    assert_false(hf__queue_quick_release(&g, 2));
+    assert_true(hf__queue_quick_release(&g, 1));
+    assert_true(hf__queue_idle(&g));
 }
 
-static void test_gate_quick_release_is_not_for_those_with_company(void **state)
+static void test_queue_quick_release_is_not_for_those_with_company(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want(1), b = want(2), again = want(1);
 
     (void)state;
-    hf__gate_init(&g, false, true, 100);
-    hf__gate_quick_grant(&g, &a, 101, 7);
-    assert_int_equal(hf__gate_enter(&g, &again, at(0)), HF__GRANTED);
-    assert_false(hf__gate_quick_release(&g, 1)); /* twice */
+    hf__queue_init(&g, false, true, 100);
+    hf__queue_quick_grant(&g, &a, 101, 7);
+    assert_int_equal(hf__queue_enter(&g, &again, at(0)), HF__GRANTED);
+    assert_false(hf__queue_quick_release(&g, 1)); /* twice */
     assert_int_equal(release(&g, 1, 0), HF__PENDING);
     line_up(&g, &b, 0);
-    assert_false(hf__gate_quick_release(&g, 1)); /* somebody waits */
+    assert_false(hf__queue_quick_release(&g, 1)); /* somebody waits */
     assert_int_equal(release(&g, 1, 0), HF__DONE);
 }
 
-static void test_gate_reentry_after_the_deadline_is_lost(void **state)
+static void test_queue_reentry_after_the_deadline_is_lost(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
     (void)state;
     grant(&g, &a, 0);
-    assert_int_equal(hf__gate_enter(&g, &again, at(TTL)), HF_ELOST);
+    assert_int_equal(hf__queue_enter(&g, &again, at(TTL)), HF_ELOST);
     assert_true(g.was_lost);
 }
 
-static void test_gate_rouses_one_at_a_time(void **state)
+static void test_queue_rouses_one_at_a_time(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
     (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    assert_int_equal(hf__gate_enter(&g, &c, at(3)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(&g, &c, at(3)), HF__GRANTED);
     assert_int_equal(release(&g, 3, 4), HF__PENDING);
     assert_int_equal(woken_len, 1); /* b is on its way already */
-    assert_int_equal(hf__gate_enter(&g, &c, at(5)), HF__GRANTED);
-    hf__gate_leave(&g, &b, HF_ETIMEDOUT, wake); /* nothing to pass on */
-    assert_int_equal(hf__gate_check(&g, 3, at(5)), HF__DONE);
+    assert_int_equal(hf__queue_enter(&g, &c, at(5)), HF__GRANTED);
+    hf__queue_leave(&g, &b, HF_ETIMEDOUT, wake); /* nothing to pass on */
+    assert_int_equal(hf__queue_check(&g, 3, at(5)), HF__DONE);
     assert_string_equal(run(&g, 5), "");
 }
 
-static void test_gate_free_turn_can_be_lost(void **state)
+static void test_queue_free_turn_can_be_lost(void **state)
 {
-    struct hf__gate g = gate(false);
+    struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2);
 
     (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(0));
+    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
     assert_false(g.was_lost); /* nobody had it */
     assert_int_equal(release(&g, 1, 3), HF_ENOTOWNER);
     assert_string_equal(run(&g, 3), "A");
     answer(&g, HF__GRANTED, 4);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_false(hf__gate_claim(&g, &b, at(5))); /* it has it already */
+    assert_false(hf__queue_claim(&g, &b, at(5))); /* it has it already */
     assert_int_equal(g.count, 1);
     assert_false(g.waking);
 }
 
-static void test_gate_endless_hold_is_looked_at(void **state)
+static void test_queue_endless_hold_is_looked_at(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
-    hf__gate_init(&g, true, true, 100);
-    assert_false(hf__gate_renewable(&g, at(0)));
+    hf__queue_init(&g, true, true, 100);
+    assert_false(hf__queue_renewable(&g, at(0)));
     grant(&g, &a, 0);
-    assert_true(hf__gate_renewable(&g, at(1))); /* it may be broken */
-    hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL, at(1));
-    assert_int_equal(hf__gate_check(&g, 1, at(2)), HF_ELOST);
+    assert_true(hf__queue_renewable(&g, at(1))); /* it may be broken */
+    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL, at(1));
+    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF_ELOST);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gate_fair_hands_over_in_order),
-        cmocka_unit_test(test_gate_no_hand_over_unless_allowed),
-        cmocka_unit_test(test_gate_fixed_leases_are_not_handed_over),
-        cmocka_unit_test(test_gate_unfair_rouses_and_the_first_to_come_takes),
-        cmocka_unit_test(test_gate_claim_is_for_the_roused),
-        cmocka_unit_test(test_gate_asynchronous_ones_get_their_turn),
-        cmocka_unit_test(test_gate_turn_that_is_given_up_goes_on),
-        cmocka_unit_test(test_gate_turn_that_nobody_can_use_goes_back),
-        cmocka_unit_test(test_gate_turn_has_a_max_hold_of_its_own),
-        cmocka_unit_test(test_gate_after_the_deadline_everything_says_lost),
-        cmocka_unit_test(test_gate_loss_is_noticed_by_the_clock_alone),
-        cmocka_unit_test(test_gate_loss_without_waiters_asks_for_nobody),
-        cmocka_unit_test(test_gate_lost_owner_must_release_before_it_asks),
-        cmocka_unit_test(test_gate_remembers_the_last_who_lost),
-        cmocka_unit_test(test_gate_forgets_all_who_lost),
-        cmocka_unit_test(test_gate_renewable_a_little_before_its_time),
-        cmocka_unit_test(test_gate_fixed_is_not_renewable),
-        cmocka_unit_test(test_gate_renewal_refused_is_a_loss),
-        cmocka_unit_test(test_gate_renewal_after_the_deadline_does_not_revive),
-        cmocka_unit_test(test_gate_renewal_of_an_old_hold_is_nothing),
-        cmocka_unit_test(test_gate_failing_all_leaves_the_owner),
-        cmocka_unit_test(test_gate_quick_way_is_the_same_hold),
-        cmocka_unit_test(test_gate_quick_release_is_not_for_those_with_company),
-        cmocka_unit_test(test_gate_reentry_after_the_deadline_is_lost),
-        cmocka_unit_test(test_gate_rouses_one_at_a_time),
-        cmocka_unit_test(test_gate_free_turn_can_be_lost),
-        cmocka_unit_test(test_gate_endless_hold_is_looked_at),
+        cmocka_unit_test(test_queue_fair_hands_over_in_order),
+        cmocka_unit_test(test_queue_no_hand_over_unless_allowed),
+        cmocka_unit_test(test_queue_fixed_leases_are_not_handed_over),
+        cmocka_unit_test(test_queue_unfair_rouses_and_the_first_to_come_takes),
+        cmocka_unit_test(test_queue_claim_is_for_the_roused),
+        cmocka_unit_test(test_queue_asynchronous_ones_get_their_turn),
+        cmocka_unit_test(test_queue_turn_that_is_given_up_goes_on),
+        cmocka_unit_test(test_queue_turn_that_nobody_can_use_goes_back),
+        cmocka_unit_test(test_queue_turn_has_a_max_hold_of_its_own),
+        cmocka_unit_test(test_queue_after_the_deadline_everything_says_lost),
+        cmocka_unit_test(test_queue_loss_is_noticed_by_the_clock_alone),
+        cmocka_unit_test(test_queue_loss_without_waiters_asks_for_nobody),
+        cmocka_unit_test(test_queue_lost_owner_must_release_before_it_asks),
+        cmocka_unit_test(test_queue_remembers_the_last_who_lost),
+        cmocka_unit_test(test_queue_forgets_all_who_lost),
+        cmocka_unit_test(test_queue_renewable_a_little_before_its_time),
+        cmocka_unit_test(test_queue_fixed_is_not_renewable),
+        cmocka_unit_test(test_queue_renewal_refused_is_a_loss),
+        cmocka_unit_test(test_queue_renewal_after_the_deadline_does_not_revive),
+        cmocka_unit_test(test_queue_renewal_of_an_old_hold_is_nothing),
+        cmocka_unit_test(test_queue_failing_all_leaves_the_owner),
+        cmocka_unit_test(test_queue_quick_way_is_the_same_hold),
+        cmocka_unit_test(
+            test_queue_quick_release_is_not_for_those_with_company),
+        cmocka_unit_test(test_queue_reentry_after_the_deadline_is_lost),
+        cmocka_unit_test(test_queue_rouses_one_at_a_time),
+        cmocka_unit_test(test_queue_free_turn_can_be_lost),
+        cmocka_unit_test(test_queue_endless_hold_is_looked_at),
     };
 
-    return cmocka_run_group_tests_name("gate held", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("queue held", tests, NULL, NULL);
 }

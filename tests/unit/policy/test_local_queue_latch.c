@@ -1,32 +1,32 @@
-/* The gate of those who wait for a latch: they are let through together, and
+/* The queue of those who wait for a latch: they are let through together, and
  * nothing is held. */
 #include "local_queue_fixture.h"
 
-static struct hf__gate latch_gate(void)
+static struct hf__queue latch_queue(void)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
 
     g.latch = true;
     return g;
 }
 
-static void assert_nothing_is_held(struct hf__gate *g, int64_t ms)
+static void assert_nothing_is_held(struct hf__queue *g, int64_t ms)
 {
     assert_int_equal(g->owner, 0);
     assert_string_equal(run(g, ms), "");
-    assert_true(hf__gate_unused(g));
+    assert_true(hf__queue_unused(g));
     assert_int_equal(hf__lease_timer(&g->lease), HF__NEVER);
 }
 
 static void test_latch_lets_all_through_and_holds_nothing(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
-    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    assert_true(hf__queue_joinable(&g, &b, at(2)));
     line_up(&g, &b, 2);
     hf__lease_bell(&g.lease, at(2));
     assert_string_equal(run(&g, 2), "A");
@@ -37,7 +37,7 @@ static void test_latch_lets_all_through_and_holds_nothing(void **state)
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.result, HF__GRANTED);
     assert_nothing_is_held(&g, 4);
-    assert_int_equal(hf__gate_check(&g, 1, at(4)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(&g, 1, at(4)), HF_ENOTOWNER);
     assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
     /* And again: it is asked again. */
     ask(&g, &a, 5);
@@ -48,24 +48,24 @@ static void test_latch_lets_all_through_and_holds_nothing(void **state)
  * comes now asks through another line. */
 static void test_latch_answer_is_for_those_who_were_there(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     ask(&g, &a, 0);
-    assert_false(hf__gate_joinable(&g, &b, at(1)));
+    assert_false(hf__queue_joinable(&g, &b, at(1)));
     answer(&g, HF__QUEUED, 2);
-    assert_true(hf__gate_joinable(&g, &b, at(2)));
+    assert_true(hf__queue_joinable(&g, &b, at(2)));
     hf__lease_bell(&g.lease, at(3));
     assert_string_equal(run(&g, 3), "A");
-    assert_false(hf__gate_joinable(&g, &b, at(3)));
+    assert_false(hf__queue_joinable(&g, &b, at(3)));
 }
 
 /* It may be set again since it was 0 for those who waited: who has come since
  * the server was asked last asks anew. */
 static void test_latch_late_comer_asks_anew(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
@@ -90,7 +90,7 @@ static void test_latch_late_comer_asks_anew(void **state)
 /* Asked after all of them had come, it is 0: for all of them. */
 static void test_latch_at_zero_keeps_no_late_comer(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
     struct hf__req req = {.result = HF__GRANTED, .is_zero = true};
 
@@ -101,7 +101,7 @@ static void test_latch_at_zero_keeps_no_late_comer(void **state)
     hf__lease_bell(&g.lease, at(2));
     assert_string_equal(run(&g, 2), "A");
     req.hold_id = g.lease.hold_id;
-    hf__gate_answered(&g, &req, at(3), wake);
+    hf__queue_answered(&g, &req, at(3), wake);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.state, HF__W_FINISHED);
     assert_int_equal(b.result, HF__GRANTED);
@@ -112,12 +112,12 @@ static void test_latch_at_zero_keeps_no_late_comer(void **state)
  * for that as long as for any answer. */
 static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
     ask(&g, &a, 0);
-    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
     ask(&g, &b, 1);
     answer(&g, HF__QUEUED, 2);
@@ -128,15 +128,15 @@ static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
     answer(&g, HF__GRANTED, 5);
     assert_int_equal(b.result, HF__GRANTED);
     assert_int_equal(c.state, HF__W_WAITING);
-    hf__gate_tick(&g, at(4 + OP_TIMEOUT), wake);
+    hf__queue_tick(&g, at(4 + OP_TIMEOUT), wake);
     assert_int_equal(c.state, HF__W_WAITING);
-    hf__gate_tick(&g, at(5 + OP_TIMEOUT), wake);
+    hf__queue_tick(&g, at(5 + OP_TIMEOUT), wake);
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
 static void test_latch_try_is_answered_at_once(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
@@ -155,14 +155,14 @@ static void test_latch_try_is_answered_at_once(void **state)
 /* It has no lease: what was true after they came is true for them. */
 static void test_latch_answer_is_never_too_late(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1);
     struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
 
     (void)state;
     ask(&g, &a, 0);
     req.hold_id = g.lease.hold_id;
-    hf__gate_answered(&g, &req, at(2 * TTL), wake);
+    hf__queue_answered(&g, &req, at(2 * TTL), wake);
     assert_int_equal(a.state, HF__W_FINISHED);
     assert_int_equal(a.result, HF__GRANTED);
     assert_nothing_is_held(&g, 2 * TTL);
@@ -170,15 +170,15 @@ static void test_latch_answer_is_never_too_late(void **state)
 
 static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
 {
-    struct hf__gate g = latch_gate();
+    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     ask(&g, &a, 0);
-    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
     ask(&g, &b, 1);
-    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
     answer(&g, HF__GRANTED, 2); /* before the first was given up for sure */
     assert_true(let_go(&g, HF__DONE, 3));
     assert_nothing_is_held(&g, 3);
@@ -197,5 +197,5 @@ int main(void)
         cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),
     };
 
-    return cmocka_run_group_tests_name("gate-latch", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("queue-latch", tests, NULL, NULL);
 }

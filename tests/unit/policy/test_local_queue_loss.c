@@ -1,27 +1,27 @@
-/* Why a hold was lost: what the gate remembers of it, for each owner. */
+/* Why a hold was lost: what the queue remembers of it, for each owner. */
 #include "local_queue_fixture.h"
 
 #define SLOW 1000 /* ms: later than this no thread of the process ran */
 
-static enum hf__loss_why why(const struct hf__gate *g, uint64_t owner)
+static enum hf__loss_why why(const struct hf__queue *g, uint64_t owner)
 {
-    return (enum hf__loss_why)hf__gate_loss(g, owner).why;
+    return (enum hf__loss_why)hf__queue_loss(g, owner).why;
 }
 
-static hf__time since(const struct hf__gate *g, uint64_t owner)
+static hf__time since(const struct hf__queue *g, uint64_t owner)
 {
-    return (hf__time)hf__gate_loss(g, owner).at;
+    return (hf__time)hf__queue_loss(g, owner).at;
 }
 
 /* In ms after T0, rounded down. */
-static int64_t deadline_ms(const struct hf__gate *g)
+static int64_t deadline_ms(const struct hf__queue *g)
 {
     return (g->lease.deadline - T0) / HF__MS;
 }
 
-static struct hf__gate held_by(uint64_t owner)
+static struct hf__queue held_by(uint64_t owner)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter w = want(owner);
 
     grant(&g, &w, 0);
@@ -30,35 +30,35 @@ static struct hf__gate held_by(uint64_t owner)
 
 static void test_loss_fixed_lease_ended(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
     a.fixed = true;
     a.lease_ms = 700;
     grant(&g, &a, 0);
-    hf__gate_tick(&g, at(60000), wake); /* however late it is noticed */
+    hf__queue_tick(&g, at(60000), wake); /* however late it is noticed */
     assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(hf__gate_loss(&g, 1).at, 700);
-    assert_int_equal(hf__gate_last_loss(&g).why, HF__LOSS_LEASE);
+    assert_int_equal(hf__queue_loss(&g, 1).at, 700);
+    assert_int_equal(hf__queue_last_loss(&g).why, HF__LOSS_LEASE);
 }
 
 static void test_loss_max_hold_ended(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
     a.max_hold_ms = 300;
     grant(&g, &a, 0);
-    assert_int_equal(hf__gate_check(&g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(5000)), HF_ELOST);
     assert_int_equal(why(&g, 1), HF__LOSS_MAX);
 }
 
 /* Of two ends the earlier one is told. */
 static void test_loss_max_hold_within_a_fixed_lease(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
@@ -66,28 +66,28 @@ static void test_loss_max_hold_within_a_fixed_lease(void **state)
     a.lease_ms = 60000;
     a.max_hold_ms = 300;
     grant(&g, &a, 0);
-    assert_int_equal(hf__gate_check(&g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(5000)), HF_ELOST);
     assert_int_equal(why(&g, 1), HF__LOSS_MAX);
 }
 
 static void test_loss_orphan(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
 
     (void)state;
     g.lease.renew_at = HF__NEVER; /* as for a thread that has exited */
-    hf__gate_tick(&g, at(TTL), wake);
+    hf__queue_tick(&g, at(TTL), wake);
     assert_int_equal(why(&g, 1), HF__LOSS_ORPHAN);
 }
 
 /* The renewal was due at a third, and was not sent. */
 static void test_loss_stopped_before_the_renewal(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
     hf__time due = g.lease.renew_at;
 
     (void)state;
-    assert_int_equal(hf__gate_check(&g, 1, at(TTL)), HF_ELOST);
+    assert_int_equal(hf__queue_check(&g, 1, at(TTL)), HF_ELOST);
     assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
     assert_int_equal(since(&g, 1), due);
 }
@@ -100,21 +100,21 @@ static void test_loss_stopped_is_found_by_anyone(void **state)
 
     (void)state;
     for (int who = 0; who < 6; who++) {
-        struct hf__gate g = held_by(1);
+        struct hf__queue g = held_by(1);
         hf__time now = at(TTL + 1);
 
         if (who == 0)
-            hf__gate_tick(&g, now, wake);
+            hf__queue_tick(&g, now, wake);
         else if (who == 1)
-            assert_int_equal(hf__gate_check(&g, 1, now), HF_ELOST);
+            assert_int_equal(hf__queue_check(&g, 1, now), HF_ELOST);
         else if (who == 2)
-            assert_int_equal(hf__gate_enter(&g, &again, now), HF_ELOST);
+            assert_int_equal(hf__queue_enter(&g, &again, now), HF_ELOST);
         else if (who == 3)
             assert_int_equal(release(&g, 1, TTL + 1), HF_ELOST);
         else if (who == 4)
-            hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL, now);
+            hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL, now);
         else
-            hf__gate_gone(&g, 101, HF__LOSS_SESSION, now);
+            hf__queue_gone(&g, 101, HF__LOSS_SESSION, now);
         assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
     }
 }
@@ -122,33 +122,33 @@ static void test_loss_stopped_is_found_by_anyone(void **state)
 /* A renewal was under way, and the deadline was noticed late. */
 static void test_loss_stopped_while_renewing(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
     hf__time deadline;
 
     (void)state;
     hf__lease_renewing(&g.lease, TTL, g.lease.renew_at);
     deadline = g.lease.deadline;
-    hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL,
-                     deadline + SLOW * HF__MS);
+    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL,
+                      deadline + SLOW * HF__MS);
     assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
     assert_int_equal(since(&g, 1), deadline);
 }
 
 static void test_loss_not_stopped_if_it_ran(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
 
     (void)state;
     hf__lease_renewing(&g.lease, TTL, g.lease.renew_at);
-    hf__gate_tick(&g, g.lease.deadline + (SLOW - 1) * HF__MS, wake);
+    hf__queue_tick(&g, g.lease.deadline + (SLOW - 1) * HF__MS, wake);
     assert_int_equal(why(&g, 1), HF__LOSS_SILENT);
 
     /* The last renewal failed shortly before the deadline. */
     g = held_by(1);
     hf__lease_renewing(&g.lease, TTL, at(8000));
-    hf__gate_renewed(&g, 101, HF_EUNKNOWN, at(8000), TTL,
-                     at(deadline_ms(&g) - SLOW));
-    hf__gate_tick(&g, g.lease.deadline, wake);
+    hf__queue_renewed(&g, 101, HF_EUNKNOWN, at(8000), TTL,
+                      at(deadline_ms(&g) - SLOW));
+    hf__queue_tick(&g, g.lease.deadline, wake);
     assert_int_equal(why(&g, 1), HF__LOSS_SILENT);
     assert_int_equal(since(&g, 1), g.lease.deadline);
 }
@@ -156,12 +156,12 @@ static void test_loss_not_stopped_if_it_ran(void **state)
 /* The last renewal failed, and was not tried again. */
 static void test_loss_stopped_after_a_failed_renewal(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
 
     (void)state;
     hf__lease_renewing(&g.lease, TTL, at(4000));
-    hf__gate_renewed(&g, 101, HF_EUNKNOWN, at(4000), TTL, at(4100));
-    hf__gate_tick(&g, g.lease.deadline, wake);
+    hf__queue_renewed(&g, 101, HF_EUNKNOWN, at(4000), TTL, at(4100));
+    hf__queue_tick(&g, g.lease.deadline, wake);
     assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
 }
 
@@ -174,73 +174,73 @@ static void test_loss_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
-        struct hf__gate g = held_by(1);
+        struct hf__queue g = held_by(1);
         int64_t end = deadline_ms(&g);
 
-        hf__gate_renewed(&g, 101, said[(i + 1) % 3][0], at(4000), TTL,
-                         at(4000));
-        hf__gate_renewed(&g, 101, said[i][0], at(end - 1), TTL, at(end - 1));
-        hf__gate_tick(&g, g.lease.deadline, wake);
+        hf__queue_renewed(&g, 101, said[(i + 1) % 3][0], at(4000), TTL,
+                          at(4000));
+        hf__queue_renewed(&g, 101, said[i][0], at(end - 1), TTL, at(end - 1));
+        hf__queue_tick(&g, g.lease.deadline, wake);
         assert_int_equal(why(&g, 1), said[i][1]);
     }
 }
 
 static void test_loss_refused_is_over_with_the_next_hold(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
     struct hf__waiter b = want(2);
 
     (void)state;
-    hf__gate_renewed(&g, 101, HF_EBACKEND, at(10), TTL, at(10));
+    hf__queue_renewed(&g, 101, HF_EBACKEND, at(10), TTL, at(10));
     give_up(&g, 1, 20);
     assert_true(let_go(&g, HF__DONE, 21));
     grant(&g, &b, 30);
     hf__lease_renewing(&g.lease, TTL, at(4000));
-    hf__gate_tick(&g, g.lease.deadline, wake);
+    hf__queue_tick(&g, g.lease.deadline, wake);
     assert_int_equal(why(&g, 2), HF__LOSS_SILENT);
 }
 
 static void test_loss_taken_away(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
 
     (void)state;
-    hf__gate_renewed(&g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
+    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
     assert_int_equal(why(&g, 1), HF__LOSS_TAKEN);
     assert_int_equal(since(&g, 1), at(11));
 
     g = held_by(1);
-    hf__gate_gone(&g, 100, HF__LOSS_SESSION, at(5)); /* another hold */
-    assert_int_equal(hf__gate_check(&g, 1, at(5)), HF__DONE);
-    hf__gate_gone(&g, 101, HF__LOSS_SESSION, at(5));
+    hf__queue_gone(&g, 100, HF__LOSS_SESSION, at(5)); /* another hold */
+    assert_int_equal(hf__queue_check(&g, 1, at(5)), HF__DONE);
+    hf__queue_gone(&g, 101, HF__LOSS_SESSION, at(5));
     assert_int_equal(why(&g, 1), HF__LOSS_SESSION);
     assert_string_equal(run(&g, 6), ""); /* nothing to release */
 }
 
 static void test_loss_gone_after_release_is_none(void **state)
 {
-    struct hf__gate g = held_by(1);
+    struct hf__queue g = held_by(1);
 
     (void)state;
     assert_int_equal(release(&g, 1, 4), HF__DONE);
-    hf__gate_gone(&g, 101, HF__LOSS_TAKEN, at(5));
+    hf__queue_gone(&g, 101, HF__LOSS_TAKEN, at(5));
     assert_false(g.was_lost);
 }
 
 /* Each owner hears of its own, and the last release of it too. */
 static void test_loss_of_each_owner_is_its_own(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
     a.fixed = true;
     grant(&g, &a, 0);
-    hf__gate_tick(&g, g.lease.deadline, wake);
+    hf__queue_tick(&g, g.lease.deadline, wake);
     assert_string_equal(run(&g, TTL), "R");
     assert_true(let_go(&g, HF__DONE, TTL));
     grant(&g, &b, TTL);
-    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(TTL + 1));
+    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(TTL + 1));
     assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
     assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
     assert_int_equal(why(&g, 3), HF__LOSS_NONE);
@@ -259,7 +259,7 @@ static void give_entry(struct hf__waiter *w, struct hf__reader *r)
 /* One that lost an earlier hold of the line keeps its reason. */
 static void test_loss_of_each_reader_is_its_own(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__reader ra, rb;
 
@@ -268,10 +268,10 @@ static void test_loss_of_each_reader_is_its_own(void **state)
     give_entry(&a, &ra);
     give_entry(&b, &rb);
     grant(&g, &a, 0);
-    hf__gate_lose(&g, true, HF__LOSS_SESSION, at(1));
+    hf__queue_lose(&g, true, HF__LOSS_SESSION, at(1));
     grant(&g, &b, 10);
-    hf__gate_lose(&g, true, HF__LOSS_TAKEN, at(11));
-    assert_int_equal(hf__gate_last_loss(&g).why, HF__LOSS_TAKEN);
+    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(11));
+    assert_int_equal(hf__queue_last_loss(&g).why, HF__LOSS_TAKEN);
     assert_int_equal(why(&g, 1), HF__LOSS_SESSION);
     assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
     assert_int_equal(release(&g, 2, 12), HF_ELOST);
@@ -285,7 +285,7 @@ static void test_loss_fixed_in_a_session(void **state)
 {
     (void)state;
     for (int short_session = 0; short_session < 2; short_session++) {
-        struct hf__gate g = gate(true);
+        struct hf__queue g = queue(true);
         struct hf__waiter a = want(1);
         struct hf__req req = {.sent_at = at(0), .result = HF__GRANTED};
 
@@ -294,9 +294,9 @@ static void test_loss_fixed_in_a_session(void **state)
         ask(&g, &a, 0);
         req.hold_id = g.lease.hold_id;
         req.session_ms = short_session ? TTL / 2 : 2 * TTL;
-        hf__gate_answered(&g, &req, at(1), wake);
+        hf__queue_answered(&g, &req, at(1), wake);
         hf__lease_renewing(&g.lease, 0, g.lease.renew_at);
-        hf__gate_tick(&g, g.lease.deadline, wake);
+        hf__queue_tick(&g, g.lease.deadline, wake);
         assert_int_equal(why(&g, 1),
                          short_session ? HF__LOSS_SILENT : HF__LOSS_LEASE);
     }

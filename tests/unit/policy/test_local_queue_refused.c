@@ -2,20 +2,20 @@
 #include "local_queue_fixture.h"
 
 /* The answer of a server that has refused the last question. */
-static void refused(struct hf__gate *g, int code, bool untouched, int64_t ms)
+static void refused(struct hf__queue *g, int code, bool untouched, int64_t ms)
 {
     struct hf__req req = {.hold_id = g->lease.hold_id,
                           .sent_at = at(ms),
                           .result = (int16_t)code,
                           .untouched = untouched};
 
-    hf__gate_answered(g, &req, at(ms), wake);
+    hf__queue_answered(g, &req, at(ms), wake);
 }
 
 /* A release that was refused at 2. */
-static struct hf__gate refused_release(void)
+static struct hf__queue refused_release(void)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(9);
 
     grant(&g, &a, 0);
@@ -27,7 +27,7 @@ static struct hf__gate refused_release(void)
 
 static void test_refused_question_that_did_nothing_leaves_nothing(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
@@ -37,13 +37,13 @@ static void test_refused_question_that_did_nothing_leaves_nothing(void **state)
         refused(&g, HF_EAUTH, true, i);
         assert_int_equal(a.result, HF_EAUTH);
         assert_string_equal(run(&g, i), "");
-        assert_true(hf__gate_unused(&g));
+        assert_true(hf__queue_unused(&g));
     }
 }
 
 static void test_refused_question_that_was_queued_is_abandoned(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
@@ -59,7 +59,7 @@ static void test_refused_question_that_was_queued_is_abandoned(void **state)
 static void
 test_refused_question_that_was_lost_before_is_abandoned(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
@@ -73,7 +73,7 @@ test_refused_question_that_was_lost_before_is_abandoned(void **state)
 /* Sent again, because a replica was asked: that did nothing. */
 static void test_refused_question_that_did_nothing_twice(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     (void)state;
@@ -84,24 +84,24 @@ static void test_refused_question_that_did_nothing_twice(void **state)
     refused(&g, HF_EBACKEND, true, 2);
     assert_int_equal(a.result, HF_EBACKEND);
     assert_string_equal(run(&g, 2), "");
-    assert_true(hf__gate_unused(&g));
+    assert_true(hf__queue_unused(&g));
 }
 
 static void test_refused_let_go_is_said_to_each_who_comes(void **state)
 {
-    struct hf__gate g = refused_release();
+    struct hf__queue g = refused_release();
     struct hf__waiter t = want(1), w = want(2);
 
     (void)state;
     for (int i = 0; i < 5; i++) {
         t.is_try = i % 2;
-        assert_int_equal(hf__gate_enter(&g, &t, at(10 + i)), HF__PENDING);
+        assert_int_equal(hf__queue_enter(&g, &t, at(10 + i)), HF__PENDING);
         assert_string_equal(run(&g, 10 + i), "R");
         assert_false(let_go(&g, HF_EAUTH, 10 + i));
         assert_int_equal(t.result, HF_EAUTH);
         assert_string_equal(run(&g, 10 + i), "");
     }
-    assert_int_equal(hf__gate_enter(&g, &w, at(20)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(&g, &w, at(20)), HF__PENDING);
     assert_string_equal(run(&g, 20), "R");
     assert_true(let_go(&g, HF__DONE, 21));
     assert_string_equal(run(&g, 21), "A");
@@ -114,19 +114,19 @@ static void test_refused_let_go_is_said_to_each_who_comes(void **state)
  * silence is told begins anew. */
 static void test_refused_let_go_is_no_silence(void **state)
 {
-    struct hf__gate g = refused_release();
+    struct hf__queue g = refused_release();
     struct hf__waiter w[2] = {want(1), want(2)};
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &w[0], at(10)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(&g, &w[0], at(10)), HF__PENDING);
     assert_string_equal(run(&g, 10), "R");
     for (int i = 0; i < 5; i++) {
         struct hf__waiter *first = &w[i % 2], *next = &w[1 - i % 2];
         int64_t ms = 400 * (i + 1);
 
         *next = want((uint64_t)i + 2);
-        assert_int_equal(hf__gate_enter(&g, next, at(ms)), HF__PENDING);
-        assert_false(hf__gate_silent(&g, at(ms)));
+        assert_int_equal(hf__queue_enter(&g, next, at(ms)), HF__PENDING);
+        assert_false(hf__queue_silent(&g, at(ms)));
         assert_false(let_go(&g, HF_EAUTH, ms));
         assert_int_equal(first->result, HF_EAUTH);
         assert_string_equal(run(&g, ms), "R");
@@ -137,7 +137,7 @@ static void test_refused_let_go_is_no_silence(void **state)
 static void test_refused_let_go_is_sent_ever_less_often(void **state)
 {
     static const int64_t pauses[] = {200, 400, 800, 1600, 1600};
-    struct hf__gate g = refused_release();
+    struct hf__queue g = refused_release();
     int64_t ms = 2;
 
     (void)state;
@@ -153,7 +153,7 @@ static void test_refused_let_go_is_sent_ever_less_often(void **state)
 /* The refusal was on its way when they came: it is none of theirs. */
 static void test_old_refusal_is_not_for_those_who_came_later(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
@@ -174,11 +174,11 @@ static void test_old_refusal_is_not_for_those_who_came_later(void **state)
 
 static void test_old_refusal_of_a_let_go_is_not_either(void **state)
 {
-    struct hf__gate g = refused_release();
+    struct hf__queue g = refused_release();
     struct hf__waiter a = want(1), b = want(2);
 
     (void)state;
-    assert_int_equal(hf__gate_enter(&g, &a, at(3)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(&g, &a, at(3)), HF__PENDING);
     assert_string_equal(run(&g, 3), "R");
     line_up(&g, &b, 4);
     assert_false(let_go(&g, HF_EAUTH, 5));
@@ -193,7 +193,7 @@ static void test_old_refusal_of_a_let_go_is_not_either(void **state)
  * behind our own hold. */
 static void test_refused_let_go_before_the_next_question(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
@@ -208,7 +208,7 @@ static void test_refused_let_go_before_the_next_question(void **state)
     assert_int_equal(b.result, HF_EAUTH);
     assert_string_equal(run(&g, 4), "");
     c.is_try = true; /* nor is it busy */
-    assert_int_equal(hf__gate_enter(&g, &c, at(5)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(&g, &c, at(5)), HF__PENDING);
     assert_string_equal(run(&g, 5), "RA");
     assert_false(let_go(&g, HF_EAUTH, 6));
     assert_int_equal(c.result, HF_EAUTH);
@@ -217,7 +217,7 @@ static void test_refused_let_go_before_the_next_question(void **state)
 /* A local owner has it: its waiters are not concerned. */
 static void test_refused_let_go_while_it_is_held_again(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
@@ -239,7 +239,7 @@ static void test_refused_let_go_while_it_is_held_again(void **state)
 /* "Not now" is an answer. Who stays waits for the let_go from then on. */
 static void test_busy_while_unsure_is_not_silence(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
@@ -253,10 +253,10 @@ static void test_busy_while_unsure_is_not_silence(void **state)
     answer(&g, HF__BUSY, 400);
     assert_int_equal(b.result, HF_EBUSY);
     assert_string_equal(run(&g, 400), "");
-    hf__gate_tick(&g, at(1 + OP_TIMEOUT), wake);
+    hf__queue_tick(&g, at(1 + OP_TIMEOUT), wake);
     assert_int_equal(c.state, HF__W_WAITING);
     assert_int_equal(hf__lease_timer(&g.lease), at(400 + OP_TIMEOUT));
-    hf__gate_tick(&g, at(400 + OP_TIMEOUT), wake);
+    hf__queue_tick(&g, at(400 + OP_TIMEOUT), wake);
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
@@ -264,16 +264,16 @@ static void test_busy_while_unsure_is_not_silence(void **state)
  * answer. */
 static void test_try_takes_up_what_was_given_up(void **state)
 {
-    struct hf__gate g = gate(true);
+    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
     (void)state;
     ask(&g, &a, 0);
-    hf__gate_leave(&g, &a, HF_ECANCELED, wake);
+    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
     ask(&g, &b, 1);
     answer(&g, HF__QUEUED, 2);
-    hf__gate_leave(&g, &b, HF_ECANCELED, wake);
+    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 3), ""); /* after the first one */
     c.is_try = true;
     ask(&g, &c, 4);

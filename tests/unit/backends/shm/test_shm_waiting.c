@@ -102,7 +102,7 @@ static void test_async_waits_with_waitv_and_without(void **state)
     async_wait(url);
 }
 
-/* More holders than the keeper can watch in one sleep. */
+/* More holders than the helper thread can watch in one sleep. */
 static void test_many_async_waits(void **state)
 {
     enum { MANY = 150 };
@@ -416,7 +416,7 @@ static void test_waitv_that_a_filter_forbids(void **state)
     ends_well(child_that(wait_in_vain, p->url));
     pid = child_that(wait_without_a_thread, p->url);
     assert_true(WAIT_FOR(waiters(client) == 1 || has_ended(pid)));
-    nap_ms(30); /* its keeper has noticed that it is forbidden */
+    nap_ms(30); /* its helper has noticed that it is forbidden */
     at = wait_fair();
     OK(hf_lock_release(lock, NULL));
     ends_well(pid);

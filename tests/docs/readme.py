@@ -232,7 +232,7 @@ def options_are_known_to_meson():
             text += f.read()
     shown = re.findall(r'^\| `-D(\w+)=', text, re.MULTILINE)
     assert sorted(shown) == sorted(known), (shown, known)
-    with open(os.path.join(root, 'docs', 'hacking.md'), encoding='utf-8') as f:
+    with open(os.path.join(root, 'CONTRIBUTING.md'), encoding='utf-8') as f:
         text += f.read()
     assert '-Dtests=' in install
     assert [install] == snippets(os.path.join(root, 'docs/install.md'), 'sh')

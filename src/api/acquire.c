@@ -44,8 +44,8 @@ struct acquire {
     bool held_here; /* EBUSY: by another owner of this client */
 };
 
-int hf__lease_valid(const char *field, int64_t ms, const char *zero,
-                    hf_error *err)
+int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
+                         hf_error *err)
 {
     if (ms == 0 || (ms >= HF_LEASE_MIN_MS && ms <= HF__MS_MAX))
         return 0;
@@ -61,7 +61,7 @@ static int check_times(const hf_acquire_options *opt, hf_error *err)
                         "wait_ms is %lld; it must be HF_FOREVER (-1), 0, or "
                         "at most HF_TIME_MAX_MS",
                         (long long)opt->wait_ms);
-    return hf__lease_valid("lease_ms", opt->lease_ms, "renewed", err);
+    return hf__lock_lease_valid("lease_ms", opt->lease_ms, "renewed", err);
 }
 
 int hf__acquire_check_options(const hf_lock *lock,
@@ -88,7 +88,7 @@ int hf__acquire_check_options(const hf_lock *lock,
     return check_times(opt, err);
 }
 
-int hf__enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
+int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
 {
     const struct hf__reader *entry = w->reader;
     int rc = hf__queue_enter(&n->queue, w, now);
@@ -178,7 +178,7 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
         return false;
     req.hold_id = n->queue.lease.hold_id;
     if (has_kin)
-        hf__pick_rest(n);
+        hf__lines_rest(n);
     if ((has_kin ? n->kin->first : n)->watchers)
         hf__loss_fd_arm_of(n, owner);
     *rc = n->client->be->release(n->client->self, &req);
@@ -196,7 +196,7 @@ static bool release_line_quickly(struct hf__line *first, uint64_t owner,
     return release_quickly(*line, owner, true, rc);
 }
 
-void hf__wait_begin(hf_lock *lock)
+void hf__lock_wait_begin(hf_lock *lock)
 {
     hf_client *c = lock->name->client;
 
@@ -209,18 +209,18 @@ void hf__wait_begin(hf_lock *lock)
 
 /* The first half of its end, for who has name->mu: once that is free the handle
  * may go, and the name with it. The other half is hf__client_leave(). */
-static void wait_leave(hf_lock *lock, struct hf__line *line)
+static void hf__lock_wait_leave(hf_lock *lock, struct hf__line *line)
 {
     lock->waits--;
-    hf__pick_rest(line);
+    hf__lines_rest(line);
 }
 
-void hf__wait_end(hf_lock *lock, struct hf__line *line)
+void hf__lock_wait_end(hf_lock *lock, struct hf__line *line)
 {
     hf_client *c = lock->name->client;
 
     hf__line_lock(line);
-    wait_leave(lock, line);
+    hf__lock_wait_leave(lock, line);
     hf__line_unlock(line);
     hf__client_leave(c);
 }
@@ -254,10 +254,10 @@ static bool is_parkable(const struct hf__line *n)
 /* Somebody here has it, through whatever line; name->mu is held. */
 static bool is_held_here(struct hf__line *first)
 {
-    struct hf__line *n = hf__pick_newest(first);
+    struct hf__line *n = hf__lines_newest(first);
 
     while (n && !n->queue.owner)
-        n = hf__pick_after(n);
+        n = hf__lines_after(n);
     return n != NULL;
 }
 
@@ -285,7 +285,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     rc = a->w.state == HF__W_FINISHED;
     a->held_here = rc && a->w.result == HF_EBUSY && is_held_here(a->lock->name);
     if (rc && a->w.result == HF__GRANTED)
-        wait_leave(a->lock, a->line);
+        hf__lock_wait_leave(a->lock, a->line);
     a->parks = true;
     a->over = now;
     hf__line_unlock(n);
@@ -330,7 +330,7 @@ static void direct_wait(struct acquire *a)
         uint32_t seen;
         hf__time until = HF__NEVER;
 
-        if (hf__sleeper_looks(&a->s, &seen) &&
+        if (hf__sleeper_checks(&a->s, &seen) &&
             acquire_ready(a, hf__now(), &until))
             break;
         __atomic_store_n(&a->s.posture, HF__PARKED, __ATOMIC_SEQ_CST);
@@ -340,7 +340,7 @@ static void direct_wait(struct acquire *a)
     }
 }
 
-static int tell_busy(const struct acquire *a, const char *name, hf_error *err)
+static int fail_busy(const struct acquire *a, const char *name, hf_error *err)
 {
     switch (a->lock->name->remote.kind) {
     case HF_LATCH:
@@ -367,7 +367,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     case HF__GRANTED:
         return 0;
     case HF_EBUSY:
-        return tell_busy(a, name, err);
+        return fail_busy(a, name, err);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
                         kind == HF_LATCH
@@ -440,7 +440,7 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt,
     if (c->direct)
         direct_wait(a);
     else
-        hf__engine_wait(c, &a->s, acquire_ready, a);
+        hf__driver_wait(c, &a->s, acquire_ready, a);
     if (attached)
         cancel_detach(a->cancel, c);
     return a->w.result;
@@ -467,10 +467,10 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
-    rc = hf__enter(a->line, w, now);
+    rc = hf__acquire_enter(a->line, w, now);
     if (rc != HF__PENDING) {
         hf__count_at_once(a->line, rc);
-        hf__pick_rest(a->line);
+        hf__lines_rest(a->line);
         a->held_here = rc == HF_EBUSY && is_held_here(lock->name);
         /* Once unlocked, it may be gone. */
         rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
@@ -480,7 +480,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     a->parks = is_parkable(a->line);
     a->s.fresh = !opt->cancel && opt->wait_ms == HF_FOREVER;
     hf__count_wait(c, kind);
-    hf__wait_begin(lock);
+    hf__lock_wait_begin(lock);
     if (!now)
         now = hf__now();
     rc = wait_for(a, opt, latest);
@@ -490,7 +490,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         return 0;
     }
     rc = tell(a, opt, rc, err);
-    hf__wait_end(lock, a->line);
+    hf__lock_wait_end(lock, a->line);
     return rc;
 }
 
@@ -519,7 +519,7 @@ acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    hf__lock_heard(lock);
+    hf__loss_fd_heard(lock);
     n = lock->name;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
@@ -591,16 +591,16 @@ void hf_cancel_fire(hf_cancel *cancel)
 static bool release_ready(void *arg, hf__time now, hf__time *until)
 {
     const struct hf__releasing *r = arg;
-    bool settled;
+    bool finished;
 
     hf__line_lock(r->line);
-    settled = r->releaser.settled;
+    finished = r->releaser.finished;
     hf__line_unlock(r->line);
     *until = r->until;
-    return settled || now >= r->until;
+    return finished || now >= r->until;
 }
 
-void hf__releaser_forget(struct hf__line *n, struct hf__releaser *r)
+void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 {
     struct hf__releaser **p = &n->releasers;
 
@@ -610,8 +610,9 @@ void hf__releaser_forget(struct hf__line *n, struct hf__releaser *r)
         *p = r->next;
 }
 
-/* Through the queue, with name->mu held. PENDING: r will be settled. */
-int hf__release(struct hf__line *n, uint64_t owner, struct hf__releaser *r)
+/* Through the queue, with name->mu held. PENDING: r will be finished. */
+int hf__release_enter(struct hf__line *n, uint64_t owner,
+                      struct hf__releaser *r)
 {
     hf__time now = clock_for(n, false);
     int rc;
@@ -620,7 +621,7 @@ int hf__release(struct hf__line *n, uint64_t owner, struct hf__releaser *r)
         r->hold_id = n->queue.lease.hold_id;
     rc = hf__queue_release(&n->queue, owner, now, hf__line_wake);
     hf__tally_release(n, rc);
-    hf__pick_rest(n);
+    hf__lines_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->queue.shared)) &&
         hf__line_first(n)->watchers)
         hf__loss_fd_arm_of(n,
@@ -633,7 +634,7 @@ int hf__release(struct hf__line *n, uint64_t owner, struct hf__releaser *r)
     }
     hf__line_run(n, now);
     if (rc == HF__DONE && r)
-        return r->settled ? r->result : HF__PENDING;
+        return r->finished ? r->result : HF__PENDING;
     return rc;
 }
 
@@ -657,16 +658,16 @@ static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 /* A lease may have ended on the way to the server. */
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
-/* A release said ELOST: here, or by its answer if it is settled. */
+/* A release said ELOST: here, or by its answer if it is finished. */
 static struct hf__loss why_lost(const struct hf__line *line, uint64_t owner,
                                 const struct hf__releaser *r)
 {
-    if (!r->settled)
+    if (!r->finished)
         return hf__queue_loss(&line->queue, owner);
     return line->client->direct ? broken : too_late;
 }
 
-void hf__see_to_it(hf_client *c)
+void hf__helper_check_later(hf_client *c)
 {
     if (c->direct)
         return;
@@ -689,20 +690,20 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
     r->word.code = 0;
     r->releaser =
         (struct hf__releaser){.sleeper = &r->sleeper, .word = &r->word};
-    rc = hf__release(r->line, owner, waits ? &r->releaser : NULL);
-    hf__lock_released(lock, rc);
+    rc = hf__release_enter(r->line, owner, waits ? &r->releaser : NULL);
+    hf__loss_fd_released(lock, rc);
     if (rc != HF__PENDING) {
         if (rc)
             rc =
                 release_failed(lock, rc, why_lost(r->line, owner, &r->releaser),
                                &r->word, err);
         if (!waits)
-            hf__see_to_it(lock->name->client);
+            hf__helper_check_later(lock->name->client);
         hf__line_unlock_first(lock->name);
         return rc;
     }
-    r->until = hf__patience(lock->name->client);
-    hf__wait_begin(lock);
+    r->until = hf__op_deadline(lock->name->client);
+    hf__lock_wait_begin(lock);
     return HF__PENDING;
 }
 
@@ -725,7 +726,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     r->line = lock->name;
     if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {
-        hf__lock_released(lock, rc);
+        hf__loss_fd_released(lock, rc);
         rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
         hf__line_unlock_first(lock->name); /* and it may be gone */
         return rc;
@@ -744,19 +745,19 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
     hf_client *c = r->lock->name->client;
     int rc;
 
-    hf__engine_wait(c, &r->sleeper, release_ready, r);
+    hf__driver_wait(c, &r->sleeper, release_ready, r);
     hf__line_lock(r->line);
-    hf__releaser_forget(r->line, &r->releaser);
+    hf__line_forget_releaser(r->line, &r->releaser);
     hf__line_unlock(r->line);
     rc = r->releaser.result;
-    if (!r->releaser.settled)
+    if (!r->releaser.finished)
         rc = hf__fail(err, HF_EUNKNOWN,
                       "%s: no answer to the release within %u ms; it is tried "
                       "again in the background%s",
                       c->be->name, c->op_timeout_ms, hf__trouble(c).text);
     else if (rc)
         rc = release_failed(r->lock, rc, too_late, &r->word, err);
-    hf__wait_end(r->lock, r->line);
+    hf__lock_wait_end(r->lock, r->line);
     return rc;
 }
 

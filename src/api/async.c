@@ -53,12 +53,12 @@ int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
     return 0;
 }
 
-void hf__async_finish(struct hf__async *a, int result)
+void hf__callback_queue(struct hf__async *a, int result)
 {
     hf_client *c = a->lock->name->client;
 
     hf__mutex_lock(&c->mu);
-    hf__engine_callback_locked(c, a, result);
+    hf__callback_queue_locked(c, a, result);
     hf__mutex_unlock(&c->mu);
 }
 
@@ -77,10 +77,10 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     if (opt->wait_ms != HF_FOREVER)
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
-    rc = hf__enter(a->line, &a->waiter, now);
+    rc = hf__acquire_enter(a->line, &a->waiter, now);
     if (rc != HF__PENDING && a->acquires) { /* else hf__line_wake did it */
         a->waiter.state = HF__W_FINISHED;
-        hf__async_finish(a, rc);
+        hf__callback_queue(a, rc);
     }
     hf__mutex_lock(&c->mu);
     hf__helper_due_locked(c, c->outer_fd < 0 ? 0 : hf__timers_next(&c->timers));
@@ -107,7 +107,7 @@ static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
     lock->async->waiter = w;
     lock->async->line = line;
     enter_async(lock, lock->async, opt, now);
-    hf__pick_rest(line);
+    hf__lines_rest(line);
     return 0;
 }
 
@@ -123,7 +123,7 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
         rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    hf__lock_heard(lock);
+    hf__loss_fd_heard(lock);
     rc = begin_acquire(lock, opt, done, arg, err);
     if (rc)
         hf__count_failed(lock);
@@ -151,16 +151,16 @@ static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
     a->releaser = (struct hf__releaser){.async = a};
     a->waiter.state = HF__W_FINISHED;
     a->line = hf__pick_held(lock->name, lock->owner);
-    released = hf__release(a->line, lock->owner, &a->releaser);
-    hf__lock_released(lock, released);
+    released = hf__release_enter(a->line, lock->owner, &a->releaser);
+    hf__loss_fd_released(lock, released);
     if (released == HF__PENDING) {
-        hf__helper_timer(c, &a->timer, hf__patience(c));
-    } else if (!a->releaser.settled) {
+        hf__helper_timer(c, &a->timer, hf__op_deadline(c));
+    } else if (!a->releaser.finished) {
         /* Otherwise the callback is queued, and a->result is being read. */
-        a->releaser.settled = true;
-        hf__async_finish(a, released);
+        a->releaser.finished = true;
+        hf__callback_queue(a, released);
     }
-    hf__see_to_it(c);
+    hf__helper_check_later(c);
     return 0;
 }
 
@@ -182,21 +182,21 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
 void hf__async_give_up(struct hf__async *a)
 {
     hf_client *c = a->lock->name->client;
-    bool waits = a->releaser.async && !a->releaser.settled;
+    bool waits = a->releaser.async && !a->releaser.finished;
 
     if (waits) {
-        hf__releaser_forget(a->line, &a->releaser);
-        a->releaser.settled = true;
+        hf__line_forget_releaser(a->line, &a->releaser);
+        a->releaser.finished = true;
     }
     hf__mutex_lock(&c->mu);
-    if (a->talk.flight && !a->talk.flight->delivered) {
-        a->talk.flight->async = NULL; /* delivery frees it from now on */
-        hf__give_up_locked(c, &a->talk.flight->req);
-        a->talk.flight = NULL;
+    if (a->call.flight && !a->call.flight->delivered) {
+        a->call.flight->async = NULL; /* delivery frees it from now on */
+        hf__outbox_give_up_locked(c, &a->call.flight->req);
+        a->call.flight = NULL;
         waits = true;
     }
     if (waits)
-        hf__engine_callback_locked(c, a, HF_EUNKNOWN);
+        hf__callback_queue_locked(c, a, HF_EUNKNOWN);
     hf__mutex_unlock(&c->mu);
 }
 
@@ -205,7 +205,7 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
     hf__queue_leave(&a->line->queue, &a->waiter, code, hf__line_wake);
     a->lock->acquiring = false;
     hf__line_run(a->line, now);
-    hf__async_finish(a, code);
+    hf__callback_queue(a, code);
 }
 
 int hf_lock_cancel(hf_lock *lock)
@@ -223,7 +223,8 @@ int hf_lock_cancel(hf_lock *lock)
         hf__async_leave(a, HF_ECANCELED, hf__now());
     else if (a && a->busy)
         hf__async_give_up(a);
-    hf__see_to_it(lock->name->client); /* once unlocked, it may be gone */
+    hf__helper_check_later(
+        lock->name->client); /* once unlocked, it may be gone */
     hf__line_unlock(lock->name);
     return 0;
 }

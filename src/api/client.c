@@ -34,7 +34,7 @@ static const uint32_t *make_fork_mark(void)
     return page;
 }
 
-static void free_config(hf_client *c)
+static void hf__config_free(hf_client *c)
 {
     struct hf__config *config = c->config;
     char *secret = config ? (char *)(uintptr_t)config->password : NULL;
@@ -60,8 +60,8 @@ void hf__client_free(hf_client *c)
 {
     hf_hooks hooks = c->hooks;
 
-    free_config(c);
-    hf__engine_drop_events_locked(c);
+    hf__config_free(c);
+    hf__event_drop_all_locked(c);
     while (c->exchanges) {
         struct hf__exchange *x = c->exchanges;
 
@@ -83,7 +83,7 @@ void hf__client_free(hf_client *c)
     hf__free_by(&hooks, c);
 }
 
-static hf_client *make_client(const hf_client_options *opt)
+static hf_client *hf__client_new(const hf_client_options *opt)
 {
     hf_client boot = {0}, *c;
 
@@ -113,7 +113,7 @@ static int check_resources(hf_client *c, hf_error *err)
         return hf__fail(err, HF_EBACKEND,
                         "no page that is wiped on fork: %m (Linux 4.14 or "
                         "later is needed)");
-    if (hf__engine_watch(c, c->wake_fd, EPOLLIN, HF__TAG_WAKE))
+    if (hf__driver_watch(c, c->wake_fd, EPOLLIN, HF__TAG_WAKE))
         return hf__fail(err, HF_EBACKEND, "epoll: %m");
     return 0;
 }
@@ -376,8 +376,8 @@ static int check_fairness(const hf_client *c, hf_error *err)
 }
 
 /* Everything of the URL and the options that the core understands. */
-static int configure(hf_client *c, const char *text,
-                     const hf_client_options *opt, hf_error *err)
+static int hf__config_make(hf_client *c, const char *text,
+                           const hf_client_options *opt, hf_error *err)
 {
     struct hf__config *config = hf__alloc(c, sizeof(*config));
     struct hf__url *url;
@@ -450,7 +450,7 @@ static int connect_backend(hf_client *c, hf__time until, hf_error *err)
     struct hf__sleeper s;
 
     hf__sleeper_init(&s, NULL);
-    hf__engine_wait(c, &s, open_ready, &w);
+    hf__driver_wait(c, &s, open_ready, &w);
     if (w.result != HF__PENDING)
         return w.result ? hf__fail_why(c, err, w.result) : 0;
     hf__fail(err, HF_EBACKEND,
@@ -472,7 +472,7 @@ static int open_client(hf_client *c, const char *url,
     hf__time until = hf__now();
 
     if (!rc)
-        rc = configure(c, url, opt, err);
+        rc = hf__config_make(c, url, opt, err);
     if (rc)
         return rc;
     until += (hf__time)c->config->open_timeout_ms * HF__MS;
@@ -501,11 +501,11 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
     if (opt->size != sizeof(*opt))
         return hf__fail(err, HF_EINVAL,
                         "the options were not set by HF_CLIENT_OPTIONS_INIT");
-    c = make_client(opt);
+    c = hf__client_new(opt);
     if (!c)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = open_client(c, url, opt, err, &given_up);
-    if (rc == HF_EUNKNOWN) { /* nothing is left that could be settled */
+    if (rc == HF_EUNKNOWN) { /* nothing is left that could be finished */
         rc = HF_EBACKEND;
         if (err) {
             err->code = rc;
@@ -513,7 +513,7 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
         }
     }
     if (!rc) {
-        free_config(c);
+        hf__config_free(c);
         *out = c;
     } else if (!given_up) {
         hf__client_free(c);
@@ -532,7 +532,7 @@ int hf_client_caps(const hf_client *c, enum hf_kind kind)
 
 /* Calls fn for every name, with name->mu held; was it true of all? New ones
  * cannot come. */
-static bool each_name(hf_client *c, bool (*fn)(struct hf__line *))
+static bool each_line(hf_client *c, bool (*fn)(struct hf__line *))
 {
     bool all = true;
 
@@ -560,7 +560,7 @@ static bool each_name(hf_client *c, bool (*fn)(struct hf__line *))
 }
 
 /* Nothing is to be let go any more, now or after a pause. */
-static bool is_settled(struct hf__line *n)
+static bool is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
@@ -569,11 +569,11 @@ static bool is_settled(struct hf__line *n)
  * not wait for the answer. */
 static bool is_over(struct hf__line *n)
 {
-    return is_settled(n) ||
+    return is_idle(n) ||
            (hf__lease_over(&n->queue.lease, hf__now()) && !n->releasers);
 }
 
-static bool end_name(struct hf__line *n)
+static bool end_line(struct hf__line *n)
 {
     hf__time now = hf__now();
 
@@ -583,20 +583,20 @@ static bool end_name(struct hf__line *n)
     hf__lease_drop(&n->queue.lease);
     hf__lease_hurry(&n->queue.lease, now); /* it may be allowed by now */
     hf__line_run(n, now);
-    return is_settled(n);
+    return is_idle(n);
 }
 
 /* What no answer will come for any more. */
-static bool forget_name(struct hf__line *n)
+static bool forget_line(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__line_talks(n);
+    struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__line_settle(n, 0, HF_EUNKNOWN);
+    hf__line_finish_releases(n, 0, HF_EUNKNOWN);
     hf__mutex_lock(&c->mu);
     if (x) {
-        n->refs -= x->ask.flying + x->let_go.flying;
-        x->ask.flying = x->let_go.flying = false;
+        n->refs -= x->attempt.flying + x->let_go.flying;
+        x->attempt.flying = x->let_go.flying = false;
     }
     n->refs -= n->owes;
     n->owes = false;
@@ -647,7 +647,7 @@ struct close_wait {
  * it? */
 static bool is_awaited(hf_client *c)
 {
-    const struct hf__flight *f;
+    const struct hf__request *f;
 
     hf__mutex_lock(&c->mu);
     for (f = c->flights; f && (!f->async || f->delivered); f = f->next)
@@ -670,31 +670,31 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
             __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
     /* A refusal: it is sent again. (Direct: it ends with the client.) */
-    if (!w->result && !w->client->direct && !each_name(w->client, is_settled))
+    if (!w->result && !w->client->direct && !each_line(w->client, is_idle))
         w->result = HF__PENDING;
     *until = now + 20 * HF__MS;
     if (!alone || w->result != HF__PENDING)
         return alone;
     w->late = now >= w->until || (now >= w->soon && !is_awaited(w->client) &&
-                                  each_name(w->client, is_over));
+                                  each_line(w->client, is_over));
     return w->late && was_late;
 }
 
 /* It will not be answered. */
-static void drop_flight_locked(hf_client *c, struct hf__flight *f)
+static void drop_request_locked(hf_client *c, struct hf__request *f)
 {
     struct hf__async *a = f->async;
 
     if (a) {
-        a->talk.flight = NULL;
-        hf__engine_callback_locked(c, a, HF_EUNKNOWN);
+        a->call.flight = NULL;
+        hf__callback_queue_locked(c, a, HF_EUNKNOWN);
     }
     if (f->req.op == HF__RENEW)
         for (size_t i = 0; i < f->batch.len; i++)
             hf__line_unref_locked(hf__container(f->batch.item[i].remote,
                                                 struct hf__line, remote));
     else
-        hf__query_free(&f->query);
+        hf__query_destroy(&f->query);
     hf__list_remove(c->flights, f);
     hf__free(c, f);
 }
@@ -702,18 +702,18 @@ static void drop_flight_locked(hf_client *c, struct hf__flight *f)
 /* The backend is gone, and with it whatever it had not reported. */
 static void tidy(hf_client *c)
 {
-    struct hf__flight *f, *next;
+    struct hf__request *f, *next;
 
     hf__mutex_lock(&c->mu);
     c->landed = NULL;
-    while (c->parked)
-        hf__unpark_locked(c, c->parked);
+    while (c->outbox)
+        hf__outbox_remove_locked(c, c->outbox);
     for (f = c->flights; f; f = next) {
         next = f->next;
         if (!f->delivered) /* else it waits for its callback */
-            drop_flight_locked(c, f);
+            drop_request_locked(c, f);
     }
-    hf__engine_drop_events_locked(c);
+    hf__event_drop_all_locked(c);
     while (c->news) {
         struct hf__line *n = c->news;
 
@@ -721,7 +721,7 @@ static void tidy(hf_client *c)
         hf__line_unref_locked(n);
     }
     hf__mutex_unlock(&c->mu);
-    each_name(c, forget_name);
+    each_line(c, forget_line);
 }
 
 int hf_close(hf_client *c)
@@ -748,17 +748,17 @@ int hf_close(hf_client *c)
     hf__mutex_unlock(&c->mu);
     if (rc)
         return rc;
-    each_name(c, end_name);
+    each_line(c, end_line);
     now = hf__now();
     w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
     w.soon = now + SOON_MS * HF__MS;
     hf__sleeper_init(&s, NULL);
-    hf__engine_wait(c, &s, close_ready, &w);
+    hf__driver_wait(c, &s, close_ready, &w);
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
     hf__helper_stop(c);
     tidy(c);
-    while ((a = hf__engine_next_callback(c))) {
-        hf__engine_call_back(a);
+    while ((a = hf__callback_next(c))) {
+        hf__callback_run(a);
         if (hf__client_check(c) == HF_EFORK)
             return HF_EFORK; /* the child of a callback that forked */
     }

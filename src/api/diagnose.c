@@ -10,8 +10,8 @@ void hf_diagnosis_free(hf_diagnosis *d)
 {
     if (!d)
         return;
-    hf__given_free(d, d->findings);
-    hf__given_free(d, d);
+    hf__result_free(d, d->findings);
+    hf__result_free(d, d);
 }
 
 /* Leases are renewed after a third. */
@@ -83,7 +83,7 @@ static void put_promise_first(hf_diagnosis *d)
 int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
 {
     HF__UNCANCELLED;
-    struct hf__flight *f;
+    struct hf__request *f;
     int rc;
 
     if (!out)
@@ -92,9 +92,9 @@ int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
     f = hf__query_begin(c, HF__DIAGNOSE, "", 0, &rc, err);
     if (!f)
         return rc;
-    f->query.diagnosis = hf__give(c, sizeof(hf_diagnosis));
+    f->query.diagnosis = hf__result_alloc(c, sizeof(hf_diagnosis));
     f->query.req.lease_ms = c->ttl_ms;
-    rc = hf__query_ask(c, f, f->query.diagnosis, err);
+    rc = hf__query_run(c, f, f->query.diagnosis, err);
     if (rc)
         return rc;
     rc = try_lock(c, &f->query, err);

@@ -20,23 +20,23 @@ static int check(const hf_lock *lock, hf_error *err)
 
 /* The hold is that of another line from here on, whatever the server will
  * say. */
-static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
     struct hf__thread *thread;
     hf__time now = hf__now();
-    struct hf__flight *f;
+    struct hf__request *f;
     int rc = check(lock, err);
 
     if (rc)
         return rc;
     (void)hf__owner_of(lock, &thread);
-    f = hf__query_about(lock, HF__DOWNGRADE, err);
+    f = hf__query_new_of(lock, HF__DOWNGRADE, err);
     if (!f)
         return HF_ENOMEM;
     rc = hf__pick_downgrade(lock->name, thread, now, &t->line, err);
     if (rc) {
-        hf__flight_free(c, f);
+        hf__request_free(c, f);
         return rc;
     }
     t->hold_id = t->line->queue.lease.hold_id;
@@ -44,7 +44,7 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     f->req.lease_ms = t->line->queue.lease.lease_ms;
     f->query.line = &lock->name->remote;
     f->query.into = &t->line->remote;
-    hf__talk_ask(c, t, f);
+    hf__verb_send(c, t, f);
     hf__line_run(lock->name, now); /* the next writer asks after it */
     hf__line_run(t->line, now);
     return 0;
@@ -59,7 +59,7 @@ static int64_t as_before_ms(const struct hf__lease *l, hf__time now)
 }
 
 /* The answer was lost. A renewal tells the server the same. */
-static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
+static int tell_again(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     const struct hf__lease *l = &t->line->queue.lease;
     hf__time now = hf__now();
@@ -67,9 +67,9 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
     uint64_t owner = hf__owner_of(lock, NULL);
     int rc;
 
-    if (!hf__talk_may_go_on(lock, t))
+    if (!hf__verb_may_go_on(lock, t))
         return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
-    rc = hf__talk_check(lock, t);
+    rc = hf__verb_check(lock, t);
     if (!rc && !ms && !l->session)
         return hf__fail_loss(t->line, hf__loss(HF__LOSS_LEASE, l->lease_ms),
                              err);
@@ -77,14 +77,14 @@ static int tell_again(hf_lock *lock, struct hf__talk *t, hf_error *err)
         hf__line_run(t->line, now);
         return hf__fail_hold(t->line, owner, rc, err);
     }
-    if (hf__renew_ask(lock->name->client, t, (uint32_t)ms,
-                      l->fixed && !l->session, NULL))
+    if (hf__renew_send(lock->name->client, t, (uint32_t)ms,
+                       l->fixed && !l->session, NULL))
         return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
     return HF__PENDING;
 }
 
-static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
-                 hf_error *err)
+static int judge(hf_lock *lock, struct hf__verb_call *t,
+                 const struct hf__request *f, hf_error *err)
 {
     int rc = f->req.result;
 
@@ -92,12 +92,12 @@ static int judge(hf_lock *lock, struct hf__talk *t, const struct hf__flight *f,
         return hf__renew_answered(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
         return tell_again(lock, t, err);
-    return hf__talk_judge(lock, t, f, rc, err);
+    return hf__verb_judge(lock, t, f, rc, err);
 }
 
 /* The caller reads, whatever went wrong: no code may leave that open. */
-static int answered(hf_lock *lock, struct hf__talk *t,
-                    const struct hf__flight *f, hf_error *err)
+static int answered(hf_lock *lock, struct hf__verb_call *t,
+                    const struct hf__request *f, hf_error *err)
 {
     int rc = judge(lock, t, f, err);
 
@@ -112,15 +112,15 @@ static int answered(hf_lock *lock, struct hf__talk *t,
 }
 
 static const struct hf__verb downgrade = {"the downgrade", begin, answered};
-static const struct hf__talk what = {.verb = &downgrade};
+static const struct hf__verb_call what = {.verb = &downgrade};
 
 int hf_lock_downgrade(hf_lock *lock, hf_error *err)
 {
-    return hf__talk(lock, &what, err);
+    return hf__verb_run(lock, &what, err);
 }
 
 int hf_lock_downgrade_async(hf_lock *lock, hf_done_fn done, void *arg,
                             hf_error *err)
 {
-    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__verb_run_async(lock, &what, (union hf__done){done}, arg, err);
 }

@@ -25,7 +25,7 @@ struct event_item {
     char name[];
 };
 
-void hf__engine_callback_locked(hf_client *c, struct hf__async *a, int result)
+void hf__callback_queue_locked(hf_client *c, struct hf__async *a, int result)
 {
     a->result = result == HF__GRANTED ? 0 : result;
     if (a->acquires) {
@@ -84,8 +84,8 @@ static void unqueue_locked(hf_client *c, struct hf__event *e)
     c->events_len--;
 }
 
-void hf__engine_event_locked(hf_client *c, int type, struct hf__line *n,
-                             uint64_t token, struct hf__loss loss)
+void hf__event_queue_locked(hf_client *c, int type, struct hf__line *n,
+                            uint64_t token, struct hf__loss loss)
 {
     struct hf__event *e;
 
@@ -106,7 +106,7 @@ void hf__engine_event_locked(hf_client *c, int type, struct hf__line *n,
     }
 }
 
-void hf__engine_event_moves_locked(struct hf__line *n)
+void hf__event_detach_locked(struct hf__line *n)
 {
     struct hf__event *e = n->client->on_event ? hf__line_lost(n) : NULL;
     int type = e ? e->type : 0;
@@ -115,10 +115,10 @@ void hf__engine_event_moves_locked(struct hf__line *n)
         return;
     unqueue_locked(n->client, e);
     e->type = -1; /* no place any more */
-    hf__engine_event_locked(n->client, type, n, e->token, e->loss);
+    hf__event_queue_locked(n->client, type, n, e->token, e->loss);
 }
 
-void hf__engine_drop_events_locked(hf_client *c)
+void hf__event_drop_all_locked(hf_client *c)
 {
     struct hf__event *e;
 
@@ -157,7 +157,7 @@ int hf_client_fd(hf_client *c)
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
-struct hf__async *hf__engine_next_callback(hf_client *c)
+struct hf__async *hf__callback_next(hf_client *c)
 {
     struct hf__async *a;
 
@@ -174,14 +174,14 @@ struct hf__async *hf__engine_next_callback(hf_client *c)
 }
 
 /* One event, as the program sees it. */
-struct told {
+struct hf__event_copy {
     hf_event event;
     char name[HF_NAME_MAX + 1];
     struct hf__reason reason;
 };
 
 /* Where it waited may be gone at once. */
-static bool next_event(hf_client *c, struct told *t)
+static bool next_event(hf_client *c, struct hf__event_copy *t)
 {
     struct hf__event *e, was;
 
@@ -213,7 +213,7 @@ static bool next_event(hf_client *c, struct told *t)
     return true;
 }
 
-bool hf__engine_call_back(struct hf__async *a)
+bool hf__callback_run(struct hf__async *a)
 {
     hf_lock *lock = a->lock;
     union hf__done done = a->done;
@@ -224,11 +224,11 @@ bool hf__engine_call_back(struct hf__async *a)
 
     /* If it asks once more, a is not ours any more. */
     result =
-        a->talk.flight ? hf__talk_answered(lock, &a->talk, NULL) : a->result;
+        a->call.flight ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
         /* Another thread may dispatch as well: the handle may be gone. */
-        hf__engine_deliver(c, hf__now());
-        hf__see_to_it(c);
+        hf__deliver(c, hf__now());
+        hf__helper_check_later(c);
         return false;
     }
     /* From here on the handle may be used again, in the callback too, or be
@@ -236,7 +236,7 @@ bool hf__engine_call_back(struct hf__async *a)
     hf__mutex_lock(&lock->name->mu);
     a->busy = false;
     lock->waits--;
-    hf__pick_rest(a->line);
+    hf__lines_rest(a->line);
     hf__line_unlock(lock->name);
     if (is_latch)
         done.latch(arg, (hf_latch *)lock, result);
@@ -263,8 +263,8 @@ static int call_back_all(hf_client *c)
     hf__mutex_lock(&c->mu);
     left = c->callbacks_len;
     hf__mutex_unlock(&c->mu);
-    for (; left && (a = hf__engine_next_callback(c)); left--) {
-        called += hf__engine_call_back(a);
+    for (; left && (a = hf__callback_next(c)); left--) {
+        called += hf__callback_run(a);
         if (forked(c))
             return HF_EFORK;
     }
@@ -278,24 +278,24 @@ static void advance_beside_driver(hf_client *c)
     hf__time now = hf__now();
 
     hf__mutex_lock(&c->mu);
-    hf__engine_move_locked(c, now);
-    hf__engine_due_locked(c, c->be->next_timeout(c->self));
+    hf__driver_move_locked(c, now);
+    hf__driver_due_locked(c, c->be->next_timeout(c->self));
     hf__mutex_unlock(&c->mu);
-    hf__engine_deliver(c, now);
+    hf__deliver(c, now);
 }
 
 static int dispatch(hf_client *c)
 {
-    struct told t;
+    struct hf__event_copy t;
     unsigned left;
     int called, rc;
 
     hf__fd_drain(c->ready_fd);
     if (c->direct) {
-        hf__engine_deliver(c, hf__now());
-    } else if (hf__engine_take(c)) {
-        hf__engine_round(c, NULL, 0);
-        hf__engine_give(c);
+        hf__deliver(c, hf__now());
+    } else if (hf__driver_take(c)) {
+        hf__driver_round(c, NULL, 0);
+        hf__driver_give(c);
     } else {
         advance_beside_driver(c);
     }

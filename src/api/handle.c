@@ -87,7 +87,7 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
                         "max_hold_ms is %lld; 0 (no limit) to %lld would be "
                         "right",
                         (long long)opt->max_hold_ms, HF_TIME_MAX_MS);
-    if (hf__lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
+    if (hf__lock_lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
         return HF_EINVAL;
     return check_kind(c, opt, last, err);
 }
@@ -186,13 +186,13 @@ static void forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__line *n, *next;
 
-    for (n = hf__pick_newest(lock->name); n; n = next) {
-        next = hf__pick_after(n);
+    for (n = hf__lines_newest(lock->name); n; n = next) {
+        next = hf__lines_after(n);
         if (is_last)
             hf__queue_forget_all(&n->queue);
         else if (!lock->owner || !hf__queue_forget(&n->queue, lock->owner))
             continue;
-        hf__pick_rest(n);
+        hf__lines_rest(n);
     }
 }
 
@@ -202,8 +202,8 @@ static void notice_ends(struct hf__line *first)
     hf__time now = hf__now();
     struct hf__line *n, *next;
 
-    for (n = hf__pick_newest(first); n; n = next) {
-        next = hf__pick_after(n);
+    for (n = hf__lines_newest(first); n; n = next) {
+        next = hf__lines_after(n);
         if (!n->queue.owner || !hf__lease_expired(&n->queue.lease, now))
             continue;
         hf__queue_tick(&n->queue, now, hf__line_wake);
@@ -215,8 +215,8 @@ static bool in_use_locked(const hf_lock *lock)
 {
     if (lock->waits)
         return true;
-    for (struct hf__line *n = hf__pick_newest(lock->name); n;
-         n = hf__pick_after(n))
+    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+         n = hf__lines_after(n))
         if (keeps_locked(lock, n))
             return true;
     return false;
@@ -246,7 +246,7 @@ int hf_lock_free(hf_lock *lock)
     hf__mutex_unlock(&c->mu);
     if (!in_use) {
         forget_lost(lock, is_last);
-        hf__lock_unwatch(lock);
+        hf__loss_fd_close(lock);
     }
     hf__line_unlock(lock->name);
     if (in_use)
@@ -266,8 +266,8 @@ static unsigned permits_held(const hf_lock *lock)
     hf__time now = hf__now();
     unsigned sum = 0;
 
-    for (struct hf__line *n = hf__pick_newest(lock->name); n;
-         n = hf__pick_after(n))
+    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+         n = hf__lines_after(n))
         if (n->queue.owner == lock->owner &&
             !hf__lease_expired(&n->queue.lease, now))
             sum += n->kin->permits;

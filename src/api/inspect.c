@@ -9,11 +9,12 @@
 #include <string.h>
 
 /* The name is put behind the client's prefix. */
-static struct hf__flight *query_new(hf_client *c, enum hf__op op,
-                                    const void *name, size_t len, hf_error *err)
+static struct hf__request *query_new(hf_client *c, enum hf__op op,
+                                     const void *name, size_t len,
+                                     hf_error *err)
 {
     size_t prefix = strlen(c->prefix);
-    struct hf__flight *f = hf__flight_new(c, op, prefix + len + 1, err);
+    struct hf__request *f = hf__request_new(c, op, prefix + len + 1, err);
     char *text;
 
     if (!f)
@@ -26,8 +27,8 @@ static struct hf__flight *query_new(hf_client *c, enum hf__op op,
     return f;
 }
 
-struct hf__flight *hf__query_about(const hf_lock *lock, enum hf__op op,
-                                   hf_error *err)
+struct hf__request *hf__query_new_of(const hf_lock *lock, enum hf__op op,
+                                     hf_error *err)
 {
     const struct hf__line *n = lock->name;
     size_t prefix = strlen(n->client->prefix);
@@ -65,11 +66,11 @@ static int check(hf_client *c, enum hf__op op, const void *name, size_t *len,
     return rc;
 }
 
-struct hf__flight *hf__query_begin(hf_client *c, enum hf__op op,
-                                   const void *name, size_t len, int *rc,
-                                   hf_error *err)
+struct hf__request *hf__query_begin(hf_client *c, enum hf__op op,
+                                    const void *name, size_t len, int *rc,
+                                    hf_error *err)
 {
-    struct hf__flight *f;
+    struct hf__request *f;
 
     *rc = check(c, op, name, &len, err);
     if (*rc)
@@ -82,9 +83,9 @@ struct hf__flight *hf__query_begin(hf_client *c, enum hf__op op,
     return f;
 }
 
-void hf__query_end(hf_client *c, struct hf__flight *f)
+void hf__query_end(hf_client *c, struct hf__request *f)
 {
-    hf__flight_free(c, f);
+    hf__request_free(c, f);
     hf__client_leave(c);
 }
 
@@ -93,7 +94,7 @@ struct given {
     max_align_t it[];
 };
 
-void *hf__give(hf_client *c, size_t size)
+void *hf__result_alloc(hf_client *c, size_t size)
 {
     struct given *g = hf__alloc(c, sizeof(*g) + size);
 
@@ -103,7 +104,7 @@ void *hf__give(hf_client *c, size_t size)
     return g->it;
 }
 
-void hf__given_free(void *given, void *part)
+void hf__result_free(void *given, void *part)
 {
     struct given *g = hf__container(given, struct given, it);
     hf_hooks hooks = g->hooks;
@@ -115,9 +116,9 @@ void hf_info_free(hf_info *info)
 {
     if (!info)
         return;
-    hf__given_free(info, info->holders);
-    hf__given_free(info, info->waiters);
-    hf__given_free(info, info);
+    hf__result_free(info, info->holders);
+    hf__result_free(info, info->waiters);
+    hf__result_free(info, info);
 }
 
 void hf_names_free(hf_names *names)
@@ -125,21 +126,21 @@ void hf_names_free(hf_names *names)
     if (!names)
         return;
     for (size_t i = 0; i < names->len; i++)
-        hf__given_free(names, names->names[i].bytes);
-    hf__given_free(names, names->names);
-    hf__given_free(names, names);
+        hf__result_free(names, names->names[i].bytes);
+    hf__result_free(names, names->names);
+    hf__result_free(names, names);
 }
 
-void hf__query_free(struct hf__query *q)
+void hf__query_destroy(struct hf__query *q)
 {
     hf_info_free(q->info);
     hf_names_free(q->names);
     hf_diagnosis_free(q->diagnosis);
-    hf__watch_drop_locked(q->listener);
+    hf__watch_remove_locked(q->listener);
 }
 
 /* Why nothing was done to a hold, or the backend's word. */
-static int refused(hf_client *c, const struct hf__flight *f, hf_error *err)
+static int refused(hf_client *c, const struct hf__request *f, hf_error *err)
 {
     const struct hf__query *q = &f->query;
     struct hf__shown name = hf__show(q->name + strlen(c->prefix));
@@ -161,12 +162,12 @@ static int refused(hf_client *c, const struct hf__flight *f, hf_error *err)
         q->owner[0] && q->token == q->count ? ", by another owner" : "");
 }
 
-int hf__query_ask(hf_client *c, struct hf__flight *f, const void *given,
+int hf__query_run(hf_client *c, struct hf__request *f, const void *given,
                   hf_error *err)
 {
     int rc;
 
-    if (given && !hf__flight_wait(c, f)) {
+    if (given && !hf__request_run(c, f)) {
         rc = hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
                       c->be->name, c->op_timeout_ms, hf__trouble(c).text);
         hf__client_leave(c);
@@ -193,7 +194,7 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
                hf_error *err)
 {
     HF__UNCANCELLED;
-    struct hf__flight *f;
+    struct hf__request *f;
     int rc;
 
     if (!out)
@@ -202,8 +203,8 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
     f = hf__query_begin(c, HF__INSPECT, name, name_len, &rc, err);
     if (!f)
         return rc;
-    f->query.info = hf__give(c, sizeof(hf_info));
-    rc = hf__query_ask(c, f, f->query.info, err);
+    f->query.info = hf__result_alloc(c, sizeof(hf_info));
+    rc = hf__query_run(c, f, f->query.info, err);
     if (rc)
         return rc;
     *out = f->query.info;
@@ -242,7 +243,7 @@ static void sort_names(hf_client *c, hf_names *names)
 int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 {
     HF__UNCANCELLED;
-    struct hf__flight *f;
+    struct hf__request *f;
     int rc;
 
     if (!out)
@@ -252,8 +253,8 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     f = hf__query_begin(c, HF__LIST, prefix, strlen(prefix), &rc, err);
     if (!f)
         return rc;
-    f->query.names = hf__give(c, sizeof(hf_names));
-    rc = hf__query_ask(c, f, f->query.names, err);
+    f->query.names = hf__result_alloc(c, sizeof(hf_names));
+    rc = hf__query_run(c, f, f->query.names, err);
     if (rc)
         return rc;
     sort_names(c, f->query.names);
@@ -270,13 +271,13 @@ static int to_holder(hf_client *c, enum hf__op op, const void *name,
 {
     HF__UNCANCELLED;
     int rc;
-    struct hf__flight *f = hf__query_begin(c, op, name, name_len, &rc, err);
+    struct hf__request *f = hf__query_begin(c, op, name, name_len, &rc, err);
 
     if (!f)
         return rc;
     f->query.token = token;
     memcpy(f->query.owner, owner, strlen(owner) + 1);
-    rc = hf__query_ask(c, f, f, err);
+    rc = hf__query_run(c, f, f, err);
     if (!rc)
         hf__query_end(c, f);
     return rc;

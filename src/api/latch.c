@@ -35,25 +35,25 @@ static int no_latch(hf_error *err)
 }
 
 /* A lost answer is asked for again under the same request id. */
-static int ask(hf_lock *lock, struct hf__talk *t, hf_error *err)
+static int send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
-    struct hf__flight *f = hf__query_about(lock, t->op, err);
+    struct hf__request *f = hf__query_new_of(lock, t->op, err);
 
     if (!f)
         return HF_ENOMEM;
     f->query.count = t->count;
     f->query.request = t->request;
-    hf__talk_ask(lock->name->client, t, f);
+    hf__verb_send(lock->name->client, t, f);
     return 0;
 }
 
-static int answered(hf_lock *lock, struct hf__talk *t,
-                    const struct hf__flight *f, hf_error *err)
+static int answered(hf_lock *lock, struct hf__verb_call *t,
+                    const struct hf__request *f, hf_error *err)
 {
     int rc = f->req.result;
 
-    if (rc == HF_EUNKNOWN && f->query.request && hf__talk_may_go_on(lock, t) &&
-        !ask(lock, t, NULL))
+    if (rc == HF_EUNKNOWN && f->query.request && hf__verb_may_go_on(lock, t) &&
+        !send(lock, t, NULL))
         return HF__PENDING;
     if (rc == HF_EBUSY)
         return hf__fail(err, rc, "the latch is set already: %llu left",
@@ -65,22 +65,22 @@ static int answered(hf_lock *lock, struct hf__talk *t,
     return 0;
 }
 
-static const struct hf__verb set = {"the setting", ask, answered};
-static const struct hf__verb down = {"the count-down", ask, answered};
-static const struct hf__verb get = {"the question", ask, answered};
+static const struct hf__verb set = {"the setting", send, answered};
+static const struct hf__verb down = {"the count-down", send, answered};
+static const struct hf__verb get = {"the question", send, answered};
 
-static struct hf__talk to(enum hf__op op, uint64_t count, uint64_t *left)
+static struct hf__verb_call to(enum hf__op op, uint64_t count, uint64_t *left)
 {
-    return (struct hf__talk){.verb = op == HF__LATCH_SET    ? &set
-                                     : op == HF__LATCH_DOWN ? &down
-                                                            : &get,
-                             .op = op,
-                             .count = count,
-                             .left = left,
-                             .request = hf__owner_number()};
+    return (struct hf__verb_call){.verb = op == HF__LATCH_SET    ? &set
+                                          : op == HF__LATCH_DOWN ? &down
+                                                                 : &get,
+                                  .op = op,
+                                  .count = count,
+                                  .left = left,
+                                  .request = hf__owner_number()};
 }
 
-static int check_args(const hf_latch *latch, const struct hf__talk *what,
+static int check_args(const hf_latch *latch, const struct hf__verb_call *what,
                       hf_error *err)
 {
     if (!latch)
@@ -94,54 +94,55 @@ static int check_args(const hf_latch *latch, const struct hf__talk *what,
     return 0;
 }
 
-static int talk(hf_latch *latch, struct hf__talk what, hf_error *err)
+static int latch_run(hf_latch *latch, struct hf__verb_call what, hf_error *err)
 {
     int rc = check_args(latch, &what, err);
 
-    return rc ? rc : hf__talk(lock_of(latch), &what, err);
+    return rc ? rc : hf__verb_run(lock_of(latch), &what, err);
 }
 
-static int talk_async(hf_latch *latch, struct hf__talk what,
-                      hf_latch_done_fn done, void *arg, hf_error *err)
+static int latch_run_async(hf_latch *latch, struct hf__verb_call what,
+                           hf_latch_done_fn done, void *arg, hf_error *err)
 {
     int rc = check_args(latch, &what, err);
 
     return rc ? rc
-              : hf__talk_async(lock_of(latch), &what,
-                               (union hf__done){.latch = done}, arg, err);
+              : hf__verb_run_async(lock_of(latch), &what,
+                                   (union hf__done){.latch = done}, arg, err);
 }
 
 int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
 {
-    return talk(latch, to(HF__LATCH_SET, count, NULL), err);
+    return latch_run(latch, to(HF__LATCH_SET, count, NULL), err);
 }
 
 int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return talk(latch, to(HF__LATCH_DOWN, 0, left), err);
+    return latch_run(latch, to(HF__LATCH_DOWN, 0, left), err);
 }
 
 int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return talk(latch, to(HF__LATCH_GET, 0, left), err);
+    return latch_run(latch, to(HF__LATCH_GET, 0, left), err);
 }
 
 int hf_latch_set_async(hf_latch *latch, uint64_t count, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return talk_async(latch, to(HF__LATCH_SET, count, NULL), done, arg, err);
+    return latch_run_async(latch, to(HF__LATCH_SET, count, NULL), done, arg,
+                           err);
 }
 
 int hf_latch_down_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                         void *arg, hf_error *err)
 {
-    return talk_async(latch, to(HF__LATCH_DOWN, 0, left), done, arg, err);
+    return latch_run_async(latch, to(HF__LATCH_DOWN, 0, left), done, arg, err);
 }
 
 int hf_latch_get_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return talk_async(latch, to(HF__LATCH_GET, 0, left), done, arg, err);
+    return latch_run_async(latch, to(HF__LATCH_GET, 0, left), done, arg, err);
 }
 
 int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,

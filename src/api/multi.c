@@ -201,7 +201,7 @@ static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
     /* While we drive one client nobody drives the others. */
     for (size_t i = 0; r && i < n; i++)
         if (all[i].lock && all[i].lock->name->client != r->lock->name->client)
-            hf__see_to_it(all[i].lock->name->client);
+            hf__helper_check_later(all[i].lock->name->client);
     for (; r; r = soonest(all, n)) {
         int rc = hf__release_end(r, first ? NULL : err);
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 /* What is sent: the key stands behind the flight, the value behind the key. */
-static struct hf__flight *make(hf_client *c, const struct hf__put *p,
-                               hf_error *err)
+static struct hf__request *make(hf_client *c, const struct hf__put *p,
+                                hf_error *err)
 {
-    struct hf__flight *f =
-        hf__flight_new(c, HF__PUT, p->key_len + 1 + p->value_len, err);
+    struct hf__request *f =
+        hf__request_new(c, HF__PUT, p->key_len + 1 + p->value_len, err);
     char *text;
 
     if (!f)
@@ -59,10 +59,10 @@ static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
     return 0;
 }
 
-static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__put p = *t->put;
-    struct hf__flight *f;
+    struct hf__request *f;
     int rc = check(lock, &p, err);
 
     t->put = NULL; /* the caller's, and is copied */
@@ -76,17 +76,17 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
     t->hold_id = t->line->queue.lease.hold_id;
     f->req.hold_id = t->hold_id;
     f->query.line = &t->line->remote;
-    hf__talk_ask(lock->name->client, t, f);
+    hf__verb_send(lock->name->client, t, f);
     return 0;
 }
 
-static int answered(hf_lock *lock, struct hf__talk *t,
-                    const struct hf__flight *f, hf_error *err)
+static int answered(hf_lock *lock, struct hf__verb_call *t,
+                    const struct hf__request *f, hf_error *err)
 {
     int rc = f->req.result;
 
     if (rc == HF_ENOTOWNER)
-        return hf__talk_lost(lock, t, err);
+        return hf__verb_lost(lock, t, err);
     return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
 }
 
@@ -96,9 +96,9 @@ int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
                 const void *value, size_t value_len, hf_error *err)
 {
     struct hf__put p = {key, key_len, value, value_len};
-    struct hf__talk what = {.verb = &put, .put = &p};
+    struct hf__verb_call what = {.verb = &put, .put = &p};
 
-    return hf__talk(lock, &what, err);
+    return hf__verb_run(lock, &what, err);
 }
 
 int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
@@ -106,7 +106,7 @@ int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
                       void *arg, hf_error *err)
 {
     struct hf__put p = {key, key_len, value, value_len};
-    struct hf__talk what = {.verb = &put, .put = &p};
+    struct hf__verb_call what = {.verb = &put, .put = &p};
 
-    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__verb_run_async(lock, &what, (union hf__done){done}, arg, err);
 }

@@ -4,7 +4,7 @@
  */
 #include "core/client.h"
 
-void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
+void hf__verb_send(hf_client *c, struct hf__verb_call *t, struct hf__request *f)
 {
     hf__mutex_lock(&c->mu);
     t->flight = f;
@@ -15,13 +15,13 @@ void hf__talk_ask(hf_client *c, struct hf__talk *t, struct hf__flight *f)
     hf__mutex_unlock(&c->mu);
     if (t->async)
         hf__helper_timer(c, &t->async->timer, t->until);
-    hf__flight_submit(c, f);
+    hf__request_submit(c, f);
 }
 
-int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
+int hf__verb_answered(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
-    struct hf__flight *f = t->flight;
+    struct hf__request *f = t->flight;
     int rc;
 
     hf__mutex_lock(&lock->name->mu);
@@ -30,11 +30,11 @@ int hf__talk_answered(hf_lock *lock, struct hf__talk *t, hf_error *err)
     hf__mutex_unlock(&c->mu);
     rc = t->verb->answered(lock, t, f, err);
     hf__line_unlock(lock->name);
-    hf__flight_free(c, f);
+    hf__request_free(c, f);
     return rc;
 }
 
-int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
+int hf__verb_lost(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__queue *g = &t->line->queue;
     uint64_t owner = hf__owner_of(lock, NULL);
@@ -52,7 +52,7 @@ int hf__talk_lost(hf_lock *lock, struct hf__talk *t, hf_error *err)
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
-int hf__talk_check(const hf_lock *lock, const struct hf__talk *t)
+int hf__verb_check(const hf_lock *lock, const struct hf__verb_call *t)
 {
     struct hf__queue *g = &t->line->queue;
     int rc = hf__queue_check(g, hf__owner_of(lock, NULL), hf__now());
@@ -62,8 +62,8 @@ int hf__talk_check(const hf_lock *lock, const struct hf__talk *t)
     return rc;
 }
 
-int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
-                   const struct hf__flight *f, int rc, hf_error *err)
+int hf__verb_judge(hf_lock *lock, struct hf__verb_call *t,
+                   const struct hf__request *f, int rc, hf_error *err)
 {
     hf_client *c = lock->name->client;
     uint64_t owner = hf__owner_of(lock, NULL);
@@ -71,21 +71,21 @@ int hf__talk_judge(hf_lock *lock, struct hf__talk *t,
 
     if (hf__client_check(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
-    now = hf__talk_check(lock, t);
+    now = hf__verb_check(lock, t);
     hf__line_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
-        return hf__talk_lost(lock, t, err);
+        return hf__verb_lost(lock, t, err);
     if (now)
         return hf__fail_hold(t->line, owner, now, err);
     return rc ? hf__fail_word(c, &f->why, err, rc) : 0;
 }
 
-bool hf__talk_may_go_on(const hf_lock *lock, const struct hf__talk *t)
+bool hf__verb_may_go_on(const hf_lock *lock, const struct hf__verb_call *t)
 {
     return hf__now() < t->until && !hf__client_check(lock->name->client);
 }
 
-static int unanswered(const hf_lock *lock, const struct hf__talk *t,
+static int unanswered(const hf_lock *lock, const struct hf__verb_call *t,
                       hf_error *err)
 {
     hf_client *c = lock->name->client;
@@ -95,10 +95,10 @@ static int unanswered(const hf_lock *lock, const struct hf__talk *t,
                     c->op_timeout_ms, hf__trouble(c).text);
 }
 
-int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
+int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
 {
     HF__UNCANCELLED;
-    struct hf__talk t = *what;
+    struct hf__verb_call t = *what;
     struct hf__sleeper s;
     hf_client *c;
     int rc = hf__lock_check(lock, err);
@@ -111,24 +111,24 @@ int hf__talk(hf_lock *lock, const struct hf__talk *what, hf_error *err)
     hf__sleeper_init(&s, NULL);
     t.sleeper = &s;
     t.line = lock->name;
-    t.until = hf__patience(c);
+    t.until = hf__op_deadline(c);
     rc = t.verb->begin(lock, &t, err);
     if (rc) {
         hf__line_unlock(lock->name);
         return rc;
     }
-    hf__wait_begin(lock);
+    hf__lock_wait_begin(lock);
     do
-        rc = hf__flight_end(c, t.flight, t.until)
-                 ? hf__talk_answered(lock, &t, err)
+        rc = hf__request_await(c, t.flight, t.until)
+                 ? hf__verb_answered(lock, &t, err)
                  : unanswered(lock, &t, err);
     while (rc == HF__PENDING);
-    hf__wait_end(lock, t.line);
+    hf__lock_wait_end(lock, t.line);
     return rc;
 }
 
 /* name->mu is held. */
-static int begin_async(hf_lock *lock, const struct hf__talk *what,
+static int begin_async(hf_lock *lock, const struct hf__verb_call *what,
                        union hf__done done, void *arg, hf_error *err)
 {
     int rc = hf__async_begin(lock, done, arg, err);
@@ -137,18 +137,18 @@ static int begin_async(hf_lock *lock, const struct hf__talk *what,
     if (rc)
         return rc;
     a->line = lock->name;
-    a->talk = *what;
-    a->talk.async = a;
-    a->talk.line = lock->name;
-    a->talk.until = hf__patience(lock->name->client);
-    rc = what->verb->begin(lock, &a->talk, err);
+    a->call = *what;
+    a->call.async = a;
+    a->call.line = lock->name;
+    a->call.until = hf__op_deadline(lock->name->client);
+    rc = what->verb->begin(lock, &a->call, err);
     if (rc)
         hf__async_undo(lock);
     return rc;
 }
 
-int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
-                   union hf__done done, void *arg, hf_error *err)
+int hf__verb_run_async(hf_lock *lock, const struct hf__verb_call *what,
+                       union hf__done done, void *arg, hf_error *err)
 {
     HF__UNCANCELLED;
     int rc = hf__async_check(lock, done, err);
@@ -164,8 +164,8 @@ int hf__talk_async(hf_lock *lock, const struct hf__talk *what,
         rc = begin_async(lock, what, done, arg, err);
         hf__line_unlock(lock->name);
     }
-    hf__engine_deliver(c, hf__now()); /* it may have its answer at once */
-    hf__see_to_it(c);
+    hf__deliver(c, hf__now()); /* it may have its answer at once */
+    hf__helper_check_later(c);
     hf__client_leave(c);
     return rc;
 }

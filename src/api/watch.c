@@ -56,7 +56,7 @@ void hf__watch_changed(hf_client *c, struct hf__listener *on, const char *name,
 }
 
 /* It may be NULL. */
-void hf__watch_drop_locked(struct hf__listener *on)
+void hf__watch_remove_locked(struct hf__listener *on)
 {
     hf_watch *w = on ? hf__container(on, hf_watch, on) : NULL;
     hf_client *c = w ? w->client : NULL;
@@ -137,7 +137,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
                  hf_error *err)
 {
     HF__UNCANCELLED;
-    struct hf__flight *f;
+    struct hf__request *f;
     hf_watch *w;
     int rc;
 
@@ -162,7 +162,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
         w->arg = arg;
         f->query.listener = &w->on;
     }
-    rc = hf__query_ask(c, f, w, err);
+    rc = hf__query_run(c, f, w, err);
     if (rc || !w) /* then it is ENOMEM */
         return rc;
     f->query.listener = NULL;
@@ -190,7 +190,7 @@ int hf_watch_free(hf_watch *w)
     hf__mutex_lock(&c->mu);
     busy = w->calling && !pthread_equal(w->caller, pthread_self());
     if (!busy)
-        hf__watch_drop_locked(&w->on);
+        hf__watch_remove_locked(&w->on);
     hf__mutex_unlock(&c->mu);
     if (busy)
         return HF_EBUSY;

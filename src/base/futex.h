@@ -55,7 +55,7 @@ struct hf__sleeper {
     uint32_t own_word;
     uint32_t posture; /* enum hf__posture */
     bool following;
-    bool fresh; /* see hf__sleeper_looks() */
+    bool fresh; /* see hf__sleeper_checks() */
 };
 
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
@@ -64,7 +64,7 @@ void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
 /* Is it to look whether there is news before it sleeps? *seen: the word before
  * that. Not if it has just been made, and could only see what it saw then. */
-static inline bool hf__sleeper_looks(struct hf__sleeper *s, uint32_t *seen)
+static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
     bool fresh = s->fresh;
 

@@ -8,7 +8,7 @@
 struct hf__timer {
     hf__time at;          /* what it was set to; HF__NEVER */
     uint32_t place : 31;  /* in the heap, from 1; 0: not in it */
-    uint32_t is_name : 1; /* of a hf__line, else of a hf__async */
+    uint32_t is_line : 1; /* of a hf__line, else of a hf__async */
     uint32_t handles;     /* of a hf__line, on it: here is room */
 };
 

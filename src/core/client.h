@@ -40,11 +40,11 @@ struct hf__releaser {
     struct hf__async *async;
     hf_error *word; /* or NULL: where the server's words about it go */
     int result;
-    bool settled;
+    bool finished;
 };
 
-struct hf__flight;
-struct hf__talk;
+struct hf__request;
+struct hf__verb_call;
 
 /* An event for the program, which waits for dispatch. A loss has its place in
  * front of the line that lost (hf__line_lost): it needs no memory, and however
@@ -62,7 +62,7 @@ struct hf__event {
  * there; idle names have none. (A direct one answers at once: its requests live
  * on the stack.) */
 struct hf__exchange {
-    struct hf__req ask; /* must be first: remote.ask is cast back to it */
+    struct hf__req attempt; /* must be first: remote.ask is cast back to it */
     struct hf__req let_go;
     uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
     hf_error *why[2];          /* the last failure of each, in words; or NULL.
@@ -105,7 +105,7 @@ struct hf__line {
                               of refs */
     };
     struct { /* client->mu */
-        bool in_news : 1, ask_ready : 1, let_go_ready : 1, rang : 1;
+        bool in_news : 1, attempt_ready : 1, let_go_ready : 1, rang : 1;
         bool session_lost : 1;
     };
     char text[]; /* the name, terminated, with the client's prefix */
@@ -127,11 +127,11 @@ union hf__done {
  * acquire and release: renew, put, downgrade, those of a latch. */
 struct hf__verb {
     const char *what; /* "the renewal": for people, if it is not answered */
-    /* Sends the question (hf__talk_ask), or says why not; name->mu is held. */
-    int (*begin)(hf_lock *, struct hf__talk *, hf_error *);
+    /* Sends the question (hf__verb_send), or says why not; name->mu is held. */
+    int (*begin)(hf_lock *, struct hf__verb_call *, hf_error *);
     /* What the answer means; PENDING: it asks once more, name->mu is held. */
-    int (*answered)(hf_lock *, struct hf__talk *, const struct hf__flight *,
-                    hf_error *);
+    int (*answered)(hf_lock *, struct hf__verb_call *,
+                    const struct hf__request *, hf_error *);
 };
 
 /* What hf_lock_put() is to write. */
@@ -144,9 +144,9 @@ struct hf__put {
 
 /* One such verb, under way: on the stack of the thread that waits, or in the
  * handle. Its steps are taken by that thread, or by whoever dispatches. */
-struct hf__talk {
+struct hf__verb_call {
     const struct hf__verb *verb;
-    struct hf__flight *flight;   /* the question; client->mu. NULL: given up */
+    struct hf__request *flight;  /* the question; client->mu. NULL: given up */
     struct hf__sleeper *sleeper; /* the thread's, or NULL: */
     struct hf__async *async;
     hf__time until;        /* all questions together */
@@ -167,7 +167,7 @@ struct hf__async {
     hf__time grace;         /* but the first answer is waited for until here */
     hf__time since;         /* when the acquire was called */
     struct hf__releaser releaser;
-    struct hf__talk talk;
+    struct hf__verb_call call;
     struct hf__async *next; /* in client->callbacks */
     hf_lock *lock;
     struct hf__line *line; /* where it waits */
@@ -193,10 +193,10 @@ struct hf_lock {
     int loss_fd; /* -1: nobody asked; name->mu. Stands here so that bits that
                     are written are not beside bits that are only read. */
     /* name->mu: */
-    uint32_t waits : 30;    /* through this handle, under way */
-    uint32_t acquiring : 1; /* one of them waits in the queue; if it has an
-                               owner */
-    uint32_t told : 1;      /* loss_fd tells of a loss */
+    uint32_t waits : 30;         /* through this handle, under way */
+    uint32_t acquiring : 1;      /* one of them waits in the queue; if it has an
+                                    owner */
+    uint32_t loss_signalled : 1; /* loss_fd tells of a loss */
 };
 
 /* What the server, or the way to it, was like for a while: so that a loss can
@@ -206,16 +206,16 @@ struct hf__note {
     hf__time from;         /* the text is of this time: there may be another
                               note, with an earlier text */
     enum hf__loss_why why; /* SILENT: not connected; SESSION, REFUSED */
-    bool told;             /* it has explained a loss: its text stays */
+    bool explained;        /* it has explained a loss: its text stays */
     char text[384];        /* with a statement that helps, of MySQL */
 };
 #define HF__NOTES 8 /* the last ones */
 
 /* A batch or a query under way. Freed by whoever is last: the waiting thread,
  * or delivery if no thread waits (any more). client->mu. */
-struct hf__flight {
-    struct hf__flight *next, *prev; /* client->flights */
-    struct hf__flight *next_landed;
+struct hf__request {
+    struct hf__request *next, *prev; /* client->flights */
+    struct hf__request *next_landed;
     struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
     struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
     bool delivered;
@@ -282,8 +282,8 @@ struct hf_client {
     size_t buckets_len, names_len;
     struct hf__line *news, *news_tail;
     struct hf__exchange *exchanges; /* to be used again */
-    struct hf__flight *flights, *landed, *landed_tail;
-    struct hf__req *parked, *parked_tail; /* see backend.h */
+    struct hf__request *flights, *landed, *landed_tail;
+    struct hf__req *outbox, *outbox_tail; /* see backend.h */
     bool may_go_on;                       /* the backend takes them again */
     struct hf__async *callbacks, *callbacks_tail;
     size_t callbacks_len;
@@ -323,7 +323,7 @@ void hf__free_by(const hf_hooks *, void *);
 char *hf__strdup(hf_client *, const char *);
 void hf__log(hf_client *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void hf__session_spread_locked(hf_client *);
+void hf__report_session_locked(hf_client *);
 extern const struct hf__core hf__core;
 
 /* error.c */
@@ -400,95 +400,96 @@ int hf__name_valid(const void *name, size_t *len, hf_error *);
 typedef bool hf__ready_fn(void *arg, hf__time now, hf__time *until);
 /* Drives, or follows whoever drives, until ready() says so. It is called on
  * this thread, without locks, and says when to call it again at the latest. */
-void hf__engine_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
+void hf__driver_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
                      void *arg);
 /* For the helper thread and dispatch. False: somebody else drives. */
-bool hf__engine_take(hf_client *);
-void hf__engine_lead_locked(hf_client *); /* takes what is known to be free */
-void hf__engine_give(hf_client *);
+bool hf__driver_take(hf_client *);
+void hf__driver_lead_locked(hf_client *); /* takes what is known to be free */
+void hf__driver_give(hf_client *);
 /* One round of the driver: sleeps until then at most, moves on, delivers. */
-void hf__engine_round(hf_client *, struct hf__sleeper *, hf__time until);
+void hf__driver_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* What has come so far, to the backend, and then what is due. Does not wait. */
-void hf__engine_move_locked(hf_client *, hf__time now);
-int hf__engine_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
+void hf__driver_move_locked(hf_client *, hf__time now);
+int hf__driver_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
 /* Takes news, landed flights and due timers to where they belong. */
-void hf__engine_deliver(hf_client *, hf__time now);
+void hf__deliver(hf_client *, hf__time now);
 /* When something is due: a timer, or something at the backend. */
-hf__time hf__engine_next_locked(hf_client *);
+hf__time hf__driver_next_locked(hf_client *);
 /* Somebody is to be awake then. */
-void hf__engine_due_locked(hf_client *, hf__time at);
+void hf__driver_due_locked(hf_client *, hf__time at);
 /* Of an eventfd, which does not block. Async-signal-safe. */
 void hf__fd_post(int fd);
 void hf__fd_drain(int fd);
 /* It is over: its callback is called. A question that has landed has its own
  * result. */
-void hf__engine_callback_locked(hf_client *, struct hf__async *, int result);
-struct hf__async *hf__engine_next_callback(hf_client *);
+void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
+struct hf__async *hf__callback_next(hf_client *);
 /* By this thread, so that it is in a callback if it asks. */
 bool hf__is_dispatching(const hf_client *);
 /* False: its verb is not over, it has asked once more. */
-bool hf__engine_call_back(struct hf__async *);
+bool hf__callback_run(struct hf__async *);
 /* loss: of LOST. */
-void hf__engine_event_locked(hf_client *, int type, struct hf__line *,
-                             uint64_t token, struct hf__loss);
+void hf__event_queue_locked(hf_client *, int type, struct hf__line *,
+                            uint64_t token, struct hf__loss);
 /* The line is about to be freed: an event that waits in it gets another place.
  */
-void hf__engine_event_moves_locked(struct hf__line *);
+void hf__event_detach_locked(struct hf__line *);
 /* Those that wait are not delivered any more. */
-void hf__engine_drop_events_locked(hf_client *);
+void hf__event_drop_all_locked(hf_client *);
 /* Leaves word for a sleeper. What is returned, if anything, is to be given to
  * hf__futex_wake(), at once or when the mutex that guards the sleeper is free
  * again. */
-uint32_t *hf__sleeper_tell(hf_client *, struct hf__sleeper *);
+uint32_t *hf__sleeper_notify(hf_client *, struct hf__sleeper *);
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 /* outbox.c: requests on their way to a networked backend; client->mu */
 /* Hands it over, or parks it: PENDING. Else what it came to at once. */
-int hf__submit_locked(hf_client *, struct hf__req *);
+int hf__outbox_submit_locked(hf_client *, struct hf__req *);
 /* Those that are parked, as far as the backend takes them. */
-void hf__submit_parked_locked(hf_client *);
+void hf__outbox_flush_locked(hf_client *);
 /* If it is parked: nothing is sent for it. */
-void hf__unpark_locked(hf_client *, struct hf__req *);
+void hf__outbox_remove_locked(hf_client *, struct hf__req *);
 /* The same, and it is reported: that is what it came to. */
-void hf__leave_parked_locked(hf_client *, struct hf__req *, int result);
+void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);
 /* Its caller leaves: nothing is sent for it from now on, unless it is always
  * meant. */
-void hf__give_up_locked(hf_client *, struct hf__req *);
+void hf__outbox_give_up_locked(hf_client *, struct hf__req *);
 /* hf__core.unsent */
-void hf__park_first(hf_client *, struct hf__req *);
+void hf__outbox_return(hf_client *, struct hf__req *);
 /* requests.c */
 /* With room behind it; NULL: out of memory, and err says so. */
-struct hf__flight *hf__flight_new(hf_client *, enum hf__op, size_t extra,
-                                  hf_error *);
+struct hf__request *hf__request_new(hf_client *, enum hf__op, size_t extra,
+                                    hf_error *);
 /* Submits it and waits for it. False: not answered in time; the flight is not
  * the caller's any more. */
-bool hf__flight_wait(hf_client *, struct hf__flight *);
+bool hf__request_run(hf_client *, struct hf__request *);
 /* The two halves of it; the first may be done with a name's mutex held. */
-void hf__flight_submit(hf_client *, struct hf__flight *);
-bool hf__flight_end(hf_client *, struct hf__flight *, hf__time until);
-void hf__flight_free(hf_client *, struct hf__flight *);
+void hf__request_submit(hf_client *, struct hf__request *);
+bool hf__request_await(hf_client *, struct hf__request *, hf__time until);
+void hf__request_free(hf_client *, struct hf__request *);
 
 /* inspect.c */
 /* A question about the name of a handle; NULL: out of memory, and err says so.
  */
-struct hf__flight *hf__query_about(const hf_lock *, enum hf__op, hf_error *);
-void hf__query_free(struct hf__query *); /* client->mu is held */
+struct hf__request *hf__query_new_of(const hf_lock *, enum hf__op, hf_error *);
+void hf__query_destroy(struct hf__query *); /* client->mu is held */
 /* Begins one of hf_inspect(), hf_list() ..., if the backend can do that: it
  * enters the client. NULL, and *rc: why not. */
-struct hf__flight *hf__query_begin(hf_client *, enum hf__op, const void *name,
-                                   size_t len, int *rc, hf_error *);
+struct hf__request *hf__query_begin(hf_client *, enum hf__op, const void *name,
+                                    size_t len, int *rc, hf_error *);
 /* Sends it and waits. On success hf__query_end() is the caller's to call, else
- * it has ended. given: where the answer goes, by hf__give(); NULL: ENOMEM. */
-int hf__query_ask(hf_client *, struct hf__flight *, const void *given,
+ * it has ended. given: where the answer goes, by hf__result_alloc(); NULL:
+ * ENOMEM. */
+int hf__query_run(hf_client *, struct hf__request *, const void *given,
                   hf_error *);
-void hf__query_end(hf_client *, struct hf__flight *);
+void hf__query_end(hf_client *, struct hf__request *);
 /* Memory that a program is given, zeroed, or NULL. It may outlive the client,
  * so that the hooks are kept beside it. */
-void *hf__give(hf_client *, size_t);
+void *hf__result_alloc(hf_client *, size_t);
 /* Frees what belongs to it; and at last it itself. */
-void hf__given_free(void *given, void *part);
+void hf__result_free(void *given, void *part);
 
 /* Until when an answer to what is asked now is waited for. */
-static inline hf__time hf__patience(const hf_client *c)
+static inline hf__time hf__op_deadline(const hf_client *c)
 {
     return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;
 }
@@ -498,7 +499,7 @@ static inline hf__time hf__patience(const hf_client *c)
 void hf__watch_changed(hf_client *, struct hf__listener *, const char *name,
                        size_t len);
 /* One that the program never got. */
-void hf__watch_drop_locked(struct hf__listener *);
+void hf__watch_remove_locked(struct hf__listener *);
 /* The callbacks of those that have changed: how many were called, or EFORK. */
 int hf__watch_call_all(hf_client *);
 
@@ -582,12 +583,12 @@ static inline void hf__line_unlock(struct hf__line *n)
 /* Its name, for people: without the client's prefix. */
 struct hf__shown hf__line_shown(struct hf__line *);
 /* What it talks to a networked backend with; or NULL. */
-static inline struct hf__exchange *hf__line_talks(const struct hf__line *n)
+static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 {
     return (struct hf__exchange *)n->remote.ask;
 }
 /* The same, made if it has none; NULL: out of memory. */
-struct hf__exchange *hf__line_exchange(struct hf__line *);
+struct hf__exchange *hf__exchange_make(struct hf__line *);
 /* Sends what the queue wants sent and sets the timer; name->mu is held. */
 void hf__line_run(struct hf__line *, hf__time now);
 /* Takes the backend's news to the queue. */
@@ -605,7 +606,7 @@ bool hf__line_forget_the_gone(struct hf__line *);
 /* The queue has a new owner: w. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
 /* Tells those who wait for the release of that hold id, or (0) of any. */
-void hf__line_settle(struct hf__line *, uint64_t hold_id, int result);
+void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
 
 /* counters.c: what the client has done */
 static inline void hf__count(uint64_t *counter, uint64_t n)
@@ -696,20 +697,20 @@ void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
 void hf__loss_fd_moved(struct hf__line *);
 /* Something was done through the handle: a loss that nobody has to release any
  * more is told no more. */
-void hf__lock_unlearn(hf_lock *);
-static inline void hf__lock_heard(hf_lock *lock)
+void hf__loss_fd_clear(hf_lock *);
+static inline void hf__loss_fd_heard(hf_lock *lock)
 {
-    if (__builtin_expect(lock->told, 0))
-        hf__lock_unlearn(lock);
+    if (__builtin_expect(lock->loss_signalled, 0))
+        hf__loss_fd_clear(lock);
 }
 /* The release may have found the loss before anybody was told of it; but the
  * descriptor, which is a timer, tells by itself. */
-static inline void hf__lock_released(hf_lock *lock, int result)
+static inline void hf__loss_fd_released(hf_lock *lock, int result)
 {
-    if (__builtin_expect(lock->told || result == HF_ELOST, 0))
-        hf__lock_unlearn(lock);
+    if (__builtin_expect(lock->loss_signalled || result == HF_ELOST, 0))
+        hf__loss_fd_clear(lock);
 }
-void hf__lock_unwatch(hf_lock *); /* it is about to be freed */
+void hf__loss_fd_close(hf_lock *); /* it is about to be freed */
 
 /* line_pick.c: which line a verb is about; name->mu is held */
 /* The line through which w is to be acquired: that of the owner's hold, one
@@ -732,13 +733,13 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *,
                        hf__time now, struct hf__line **into, hf_error *);
 /* Takes back entries that are not needed any more, and the line if nobody uses
  * it any more (that of a mutex stays). hf__line_run() does it too. */
-void hf__pick_rest(struct hf__line *);
+void hf__lines_rest(struct hf__line *);
 /* Those that are taken, newest first. */
-struct hf__line *hf__pick_newest(struct hf__line *first); /* or NULL */
-struct hf__line *hf__pick_after(const struct hf__line *); /* or NULL */
-/* Takes all but the first out of their list; see hf__pick_after(). */
-struct hf__line *hf__pick_all_but(struct hf__line *first);
-void hf__pick_free(struct hf__line *); /* the entries it has */
+struct hf__line *hf__lines_newest(struct hf__line *first); /* or NULL */
+struct hf__line *hf__lines_after(const struct hf__line *); /* or NULL */
+/* Takes all but the first out of their list; see hf__lines_after(). */
+struct hf__line *hf__lines_all_but_first(struct hf__line *first);
+void hf__lines_free_entries(struct hf__line *); /* the entries it has */
 
 /* handle.c */
 const char *hf__kind_name(int kind); /* for people */
@@ -771,8 +772,8 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
     return hf__lock_unusable(lock, err);
 }
 /* A lease or TTL: EINVAL, with a text that says what 0 would mean. */
-int hf__lease_valid(const char *field, int64_t ms, const char *zero,
-                    hf_error *);
+int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
+                         hf_error *);
 /* hf_lock_acquire(), but the first answer is not waited for beyond that. */
 int hf__acquire_by(hf_lock *, const hf_acquire_options *, hf__time latest,
                    hf_error *);
@@ -818,10 +819,10 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
 /* Enters the queue, with name->mu held. GRANTED, PENDING or a code. */
-int hf__enter(struct hf__line *, struct hf__waiter *, hf__time now);
+int hf__acquire_enter(struct hf__line *, struct hf__waiter *, hf__time now);
 /* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
  * will be told. */
-int hf__release(struct hf__line *, uint64_t owner, struct hf__releaser *);
+int hf__release_enter(struct hf__line *, uint64_t owner, struct hf__releaser *);
 /* A release whose answer is waited for, in two halves. */
 struct hf__releasing {
     struct hf__sleeper sleeper;
@@ -837,12 +838,12 @@ int hf__release_begin(hf_lock *, struct hf__releasing *, hf_error *);
 int hf__release_end(struct hf__releasing *, hf_error *);
 /* From the one to the other, neither handle (with its name) nor client go away.
  * begin: name->mu is held, and free afterwards. */
-void hf__wait_begin(hf_lock *);
-void hf__wait_end(hf_lock *, struct hf__line *line);
+void hf__lock_wait_begin(hf_lock *);
+void hf__lock_wait_end(hf_lock *, struct hf__line *line);
 /* Does not want to hear of it any more; name->mu is held. */
-void hf__releaser_forget(struct hf__line *, struct hf__releaser *);
+void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);
 /* The helper thread shall look after what is under way, if nobody else does. */
-void hf__see_to_it(hf_client *);
+void hf__helper_check_later(hf_client *);
 
 /* async.c */
 /* Is the handle fit for asynchronous verbs? */
@@ -851,7 +852,7 @@ int hf__async_check(hf_lock *, union hf__done, hf_error *);
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* it did not begin after all */
 /* It is over: its callback is called. name->mu is held, like for the next. */
-void hf__async_finish(struct hf__async *, int result);
+void hf__callback_queue(struct hf__async *, int result);
 /* Ends the wait in the queue, which is not over. */
 void hf__async_leave(struct hf__async *, int code, hf__time now);
 /* Ends the wait for an answer; what was sent goes its way. */
@@ -859,41 +860,42 @@ void hf__async_give_up(struct hf__async *);
 
 /* request_verb.c: verbs that are a question and its answer */
 /* The whole verb, for the calling thread. */
-int hf__talk(hf_lock *, const struct hf__talk *, hf_error *);
-int hf__talk_async(hf_lock *, const struct hf__talk *, union hf__done,
-                   void *arg, hf_error *);
+int hf__verb_run(hf_lock *, const struct hf__verb_call *, hf_error *);
+int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,
+                       void *arg, hf_error *);
 /* Sends a question for it; name->mu is held. */
-void hf__talk_ask(hf_client *, struct hf__talk *, struct hf__flight *);
+void hf__verb_send(hf_client *, struct hf__verb_call *, struct hf__request *);
 /* There is time for one more, and somebody to ask. */
-bool hf__talk_may_go_on(const hf_lock *, const struct hf__talk *);
+bool hf__verb_may_go_on(const hf_lock *, const struct hf__verb_call *);
 /* The question that was under way has landed. PENDING: another one is. */
-int hf__talk_answered(hf_lock *, struct hf__talk *, hf_error *);
+int hf__verb_answered(hf_lock *, struct hf__verb_call *, hf_error *);
 /* The server does not know the hold that it is about any more, or it is lost;
  * ELOST. */
-int hf__talk_lost(hf_lock *, struct hf__talk *, hf_error *);
+int hf__verb_lost(hf_lock *, struct hf__verb_call *, hf_error *);
 /* Does the caller still have the hold t->hold_id? 0, ELOST, or ENOTOWNER if
  * another thread has released it. name->mu is held. */
-int hf__talk_check(const hf_lock *, const struct hf__talk *);
+int hf__verb_check(const hf_lock *, const struct hf__verb_call *);
 /* What the answer rc about the hold t->hold_id means for the caller. A good
  * answer says nothing about a hold that has ended before it came: that is
  * ELOST, or ENOTOWNER if another thread has released it. name->mu is held. */
-int hf__talk_judge(hf_lock *, struct hf__talk *, const struct hf__flight *,
-                   int rc, hf_error *);
+int hf__verb_judge(hf_lock *, struct hf__verb_call *,
+                   const struct hf__request *, int rc, hf_error *);
 
 /* renewals.c */
 /* Asks for one renewal of the hold of t->line; no_longer: it is told for how
  * long it lasts, and shall not last longer by it. name->mu is held. */
-int hf__renew_ask(hf_client *, struct hf__talk *, uint32_t ms, bool no_longer,
-                  hf_error *);
+int hf__renew_send(hf_client *, struct hf__verb_call *, uint32_t ms,
+                   bool no_longer, hf_error *);
 /* What it came to; name->mu is held. */
-int hf__renew_answered(hf_lock *, struct hf__talk *, const struct hf__flight *,
-                       hf_error *);
+int hf__renew_answered(hf_lock *, struct hf__verb_call *,
+                       const struct hf__request *, hf_error *);
 /* A hold that hf__line_timer() wants renewed, with a reference to its name. */
 struct hf__due {
     struct hf__line *name;
     uint64_t hold_id;
 };
-void hf__renew_due(hf_client *, const struct hf__due *, size_t, hf__time now);
-void hf__renew_landed(hf_client *, struct hf__flight *);
+void hf__renewals_due(hf_client *, const struct hf__due *, size_t,
+                      hf__time now);
+void hf__renewals_landed(hf_client *, struct hf__request *);
 
 #endif

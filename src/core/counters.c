@@ -147,7 +147,7 @@ static void add_waits(hf_metrics *m, const struct hf__counts *counts)
     m->wait_sum_ns = read64(&counts->wait_sum_ns);
 }
 
-static void read_locked(hf_client *c, hf_metrics *m)
+static void hf__counters_read_locked(hf_client *c, hf_metrics *m)
 {
     const struct hf__counts *counts = &c->counts;
 
@@ -184,7 +184,7 @@ int hf_client_metrics(hf_client *c, hf_metrics *out, hf_error *err)
         return hf__fail(err, HF_EINVAL,
                         "the metrics were not set by HF_METRICS_INIT");
     hf__mutex_lock(&c->mu);
-    read_locked(c, out);
+    hf__counters_read_locked(c, out);
     hf__mutex_unlock(&c->mu);
     return 0;
 }

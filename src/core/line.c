@@ -11,7 +11,7 @@
 /* With name->mu held: the system call comes after it. */
 static void wake(struct hf__line *n, struct hf__sleeper *s)
 {
-    uint32_t *word = hf__sleeper_tell(n->client, s);
+    uint32_t *word = hf__sleeper_notify(n->client, s);
 
     n = hf__line_first(n);
     if (word && n->to_wake)
@@ -54,7 +54,7 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
         if (n->remote.kind == HF_SEMAPHORE)
             hf__line_set_granted(&n->kin->first->kin->lines, &n->kin->line);
     }
-    hf__lock_heard(w->handle);
+    hf__loss_fd_heard(w->handle);
     if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
         hf__line_forget_the_gone(n); /* nobody knows later that it is */
         if (t)
@@ -74,9 +74,9 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
 }
 
 /* What was said of the failure of this line's request, for the caller. */
-static bool tell_why(struct hf__line *n, bool let_go, int code, hf_error *err)
+static bool copy_words(struct hf__line *n, bool let_go, int code, hf_error *err)
 {
-    struct hf__exchange *x = hf__line_talks(n);
+    struct hf__exchange *x = hf__exchange_of(n);
     bool told;
 
     if (!x || !err || code >= 0)
@@ -101,16 +101,17 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
         hf__tally_hold(n);
     }
     if (over && w->is_async)
-        hf__async_finish(hf__container(w, struct hf__async, waiter), w->result);
+        hf__callback_queue(hf__container(w, struct hf__async, waiter),
+                           w->result);
     if (w->is_async)
         return; /* it takes no turns by itself */
     if (over)
-        w->told = tell_why(n, false, w->result, w->err) ||
-                  tell_why(n, true, w->result, w->err);
+        w->told = copy_words(n, false, w->result, w->err) ||
+                  copy_words(n, true, w->result, w->err);
     wake(n, w->sleeper);
 }
 
-void hf__line_settle(struct hf__line *n, uint64_t hold_id, int result)
+void hf__line_finish_releases(struct hf__line *n, uint64_t hold_id, int result)
 {
     struct hf__releaser **p = &n->releasers, *r;
 
@@ -121,14 +122,14 @@ void hf__line_settle(struct hf__line *n, uint64_t hold_id, int result)
         }
         *p = r->next;
         r->result = result;
-        r->settled = true;
+        r->finished = true;
         if (result == HF_ELOST)
             hf__count(&n->client->counts.lost, 1);
-        tell_why(n, true, result, r->word);
+        copy_words(n, true, result, r->word);
         if (r->sleeper)
             wake(n, r->sleeper);
         else
-            hf__async_finish(r->async, result);
+            hf__callback_queue(r->async, result);
     }
 }
 
@@ -155,21 +156,21 @@ static int submit(struct hf__line *n, struct hf__req *req,
     req->flying = true;
     n->refs++;
     c->under_way++;
-    rc = hf__submit_locked(c, req);
+    rc = hf__outbox_submit_locked(c, req);
     if (rc != HF__PENDING) {
         req->flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
-        hf__keep_word_locked(c, hf__line_talks(n), req->op != HF__ATTEMPT, rc);
+        hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT, rc);
     }
     hf__mutex_unlock(&c->mu);
     return rc;
 }
 
-struct hf__exchange *hf__line_exchange(struct hf__line *n)
+struct hf__exchange *hf__exchange_make(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__line_talks(n);
+    struct hf__exchange *x = hf__exchange_of(n);
 
     if (x)
         return x;
@@ -179,18 +180,18 @@ struct hf__exchange *hf__line_exchange(struct hf__line *n)
         c->exchanges = x->next;
     else
         x = hf__alloc(c, sizeof(*x));
-    n->remote.ask = x ? &x->ask : NULL;
+    n->remote.ask = x ? &x->attempt : NULL;
     hf__mutex_unlock(&c->mu);
     return x;
 }
 
-static void end_exchange(struct hf__line *n)
+static void exchange_end(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__line_talks(n);
+    struct hf__exchange *x = hf__exchange_of(n);
 
     hf__mutex_lock(&c->mu);
-    if (!x->ask.flying && !x->let_go.flying && !n->ask_ready &&
+    if (!x->attempt.flying && !x->let_go.flying && !n->attempt_ready &&
         !n->let_go_ready) {
         x->lost_id = 0;
         hf__words_free(c, x);
@@ -201,8 +202,8 @@ static void end_exchange(struct hf__line *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void ask(struct hf__line *n, const struct hf__waiter *first,
-                bool may_queue, hf__time now)
+static void send_attempt(struct hf__line *n, const struct hf__waiter *first,
+                         bool may_queue, hf__time now)
 {
     hf_client *c = n->client;
     struct hf__req here, *req = &here;
@@ -210,9 +211,9 @@ static void ask(struct hf__line *n, const struct hf__waiter *first,
     int rc = 0;
 
     if (!c->direct) {
-        x = hf__line_exchange(n);
+        x = hf__exchange_make(n);
         rc = x ? 0 : HF_ENOMEM;
-        req = x ? &x->ask : &here;
+        req = x ? &x->attempt : &here;
     }
     *req = (struct hf__req){.remote = &n->remote,
                             .op = HF__ATTEMPT,
@@ -235,7 +236,7 @@ static void ask(struct hf__line *n, const struct hf__waiter *first,
 
 /* An abandoned question is never reported. (If the abandon is being repeated,
  * the one that is under way may be a later one.) */
-static void forget_ask(struct hf__line *n)
+static void forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__req *ask = n->remote.ask;
@@ -243,8 +244,8 @@ static void forget_ask(struct hf__line *n)
     if (ask->hold_id != n->queue.lease.let_go_id)
         return;
     hf__mutex_lock(&c->mu);
-    n->ask_ready = false;
-    hf__unpark_locked(c, ask);
+    n->attempt_ready = false;
+    hf__outbox_remove_locked(c, ask);
     if (ask->flying) {
         ask->flying = false;
         n->refs--; /* the caller has one */
@@ -262,12 +263,13 @@ static void let_go_answered(struct hf__line *n, int result, hf__time now)
         now = hf__now(); /* it needed none until here, see acquire.c */
     if (!hf__queue_let_go(&n->queue, result, now, hf__line_wake)) {
         if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
-            hf__line_settle(n, l->let_go_id, result);
+            hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
     /* Of a repeated request, "not yours" means that an earlier one worked. */
-    hf__line_settle(n, l->let_go_id,
-                    result == HF_ENOTOWNER && first_word ? HF_ELOST : HF__DONE);
+    hf__line_finish_releases(n, l->let_go_id,
+                             result == HF_ENOTOWNER && first_word ? HF_ELOST
+                                                                  : HF__DONE);
 }
 
 static void let_go(struct hf__line *n, hf__time now)
@@ -279,14 +281,14 @@ static void let_go(struct hf__line *n, hf__time now)
     int rc = HF__DONE; /* if no question could be sent for want of memory */
 
     if (!direct && n->remote.ask)
-        req = &hf__line_talks(n)->let_go;
+        req = &hf__exchange_of(n)->let_go;
     if (req) {
         *req = (struct hf__req){.remote = &n->remote,
                                 .op = n->queue.lease.let_go_op,
                                 .hold_id = n->queue.lease.let_go_id,
                                 .meant_until = HF__NEVER};
         if (abandon && !direct)
-            forget_ask(n);
+            forget_attempt(n);
         rc = submit(n, req, abandon ? be->abandon : be->release);
     }
     if (rc != HF__PENDING)
@@ -308,7 +310,7 @@ static void report_loss(struct hf__line *n)
     hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
             hf__line_shown(n).text, hf__reason(c, loss).text);
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_LOST, n, n->queue.lease.token, loss);
+    hf__event_queue_locked(c, HF_EVENT_LOST, n, n->queue.lease.token, loss);
     hf__mutex_unlock(&c->mu);
     hf__loss_fd_arm(n, true);
     hf__line_forget_the_gone(n);
@@ -365,7 +367,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
     for (;;) {
         switch (hf__queue_next(&n->queue, now, &first, &may_queue)) {
         case HF__TODO_ATTEMPT:
-            ask(n, first, may_queue, now);
+            send_attempt(n, first, may_queue, now);
             continue;
         case HF__TODO_LET_GO:
             let_go(n, now);
@@ -379,8 +381,8 @@ void hf__line_run(struct hf__line *n, hf__time now)
         find_parker(n);
     keep_while_it_owes(n);
     if (n->remote.ask && hf__queue_idle(&n->queue))
-        end_exchange(n);
-    hf__pick_rest(n);
+        exchange_end(n);
+    hf__lines_rest(n);
     set_timer(n);
 }
 
@@ -391,30 +393,30 @@ static void take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
     hf__time now = hf__now(); /* not when it was read: a grant may be over */
-    struct hf__exchange talk = {0}, *x;
-    bool ask_ready, let_go_ready, rang, lost;
+    struct hf__exchange was = {0}, *x;
+    bool attempt_ready, let_go_ready, rang, lost;
 
     hf__mutex_lock(&c->mu);
-    x = hf__line_talks(n);
+    x = hf__exchange_of(n);
     if (x) {
-        talk = *x;
+        was = *x;
         x->lost_id = 0;
     }
-    ask_ready = n->ask_ready;
+    attempt_ready = n->attempt_ready;
     let_go_ready = n->let_go_ready;
     rang = n->rang;
     lost = n->session_lost;
-    n->ask_ready = n->let_go_ready = n->rang = n->session_lost = false;
+    n->attempt_ready = n->let_go_ready = n->rang = n->session_lost = false;
     hf__mutex_unlock(&c->mu);
     if (lost && n->queue.lease.state == HF__HELD)
         hf__queue_lose(&n->queue, false, HF__LOSS_SESSION, now);
     if (let_go_ready)
-        let_go_answered(n, talk.let_go.result, now);
-    if (ask_ready)
-        hf__queue_answered(&n->queue, &talk.ask, now, hf__line_wake);
-    if (talk.lost_id)
-        hf__queue_gone(&n->queue, talk.lost_id,
-                       talk.session_over ? HF__LOSS_SESSION : HF__LOSS_TAKEN,
+        let_go_answered(n, was.let_go.result, now);
+    if (attempt_ready)
+        hf__queue_answered(&n->queue, &was.attempt, now, hf__line_wake);
+    if (was.lost_id)
+        hf__queue_gone(&n->queue, was.lost_id,
+                       was.session_over ? HF__LOSS_SESSION : HF__LOSS_TAKEN,
                        now);
     if (rang)
         hf__lease_bell(&n->queue.lease, now);
@@ -435,8 +437,8 @@ static bool is_answered(struct hf__line *n)
     bool answered;
 
     hf__mutex_lock(&n->client->mu);
-    x = hf__line_talks(n);
-    answered = (n->ask_ready && x->ask.result != HF_EUNKNOWN) ||
+    x = hf__exchange_of(n);
+    answered = (n->attempt_ready && x->attempt.result != HF_EUNKNOWN) ||
                (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
     hf__mutex_unlock(&n->client->mu);
     return answered;
@@ -446,7 +448,7 @@ static bool is_answered(struct hf__line *n)
 static void note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__exchange *x = hf__line_talks(n);
+    struct hf__exchange *x = hf__exchange_of(n);
 
     hf__mutex_lock(&c->mu);
     if (x && !x->why[0])
@@ -461,8 +463,8 @@ static void report_orphan(struct hf__line *n)
     hf_client *c = n->client;
 
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_ORPHANED, n, n->queue.lease.token,
-                            hf__no_loss);
+    hf__event_queue_locked(c, HF_EVENT_ORPHANED, n, n->queue.lease.token,
+                           hf__no_loss);
     hf__mutex_unlock(&c->mu);
 }
 

@@ -9,14 +9,14 @@ static struct hf__line *name_of(struct hf__line_entry *line)
     return hf__container(line->queue, struct hf__line, queue);
 }
 
-struct hf__line *hf__pick_after(const struct hf__line *n)
+struct hf__line *hf__lines_after(const struct hf__line *n)
 {
     struct hf__line_entry *next = n->kin ? n->kin->line.next : NULL;
 
     return next ? name_of(next) : NULL;
 }
 
-struct hf__line *hf__pick_newest(struct hf__line *first)
+struct hf__line *hf__lines_newest(struct hf__line *first)
 {
     struct hf__line_entry *newest;
 
@@ -26,7 +26,7 @@ struct hf__line *hf__pick_newest(struct hf__line *first)
     return newest ? name_of(newest) : NULL;
 }
 
-struct hf__line *hf__pick_all_but(struct hf__line *first)
+struct hf__line *hf__lines_all_but_first(struct hf__line *first)
 {
     struct hf__line_entry *line =
         hf__line_set_all_but_first(&first->kin->lines);
@@ -34,7 +34,7 @@ struct hf__line *hf__pick_all_but(struct hf__line *first)
     return line ? name_of(line) : NULL;
 }
 
-void hf__pick_rest(struct hf__line *n)
+void hf__lines_rest(struct hf__line *n)
 {
     struct hf__kin *f = hf__line_first(n)->kin;
     struct hf__reader *r;
@@ -60,7 +60,7 @@ static void free_readers(hf_client *c, struct hf__reader *r)
     }
 }
 
-void hf__pick_free(struct hf__line *n)
+void hf__lines_free_entries(struct hf__line *n)
 {
     if (n->queue.shared) {
         free_readers(n->client, n->queue.readers);
@@ -148,11 +148,11 @@ static bool forget_the_gone(struct hf__line *first)
     struct hf__line *n, *next;
     bool any = false;
 
-    for (n = hf__pick_newest(first); n; n = next) {
-        next = hf__pick_after(n);
+    for (n = hf__lines_newest(first); n; n = next) {
+        next = hf__lines_after(n);
         if (!hf__line_forget_the_gone(n))
             continue;
-        hf__pick_rest(n);
+        hf__lines_rest(n);
         any = true;
     }
     return any;
@@ -209,8 +209,8 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
     if (rc)
         return rc;
     /* It may never have asked for anything, and will have to let go. */
-    if (!first->client->direct && !hf__line_exchange(*into)) {
-        hf__pick_rest(*into);
+    if (!first->client->direct && !hf__exchange_make(*into)) {
+        hf__lines_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");
     }
     r = take_entry(first, thread);

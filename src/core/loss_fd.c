@@ -13,9 +13,9 @@ static void arm(hf_lock *lock, hf__time at)
     struct itimerspec spec = {0};
 
     /* Whoever lost it has to hear of it first. */
-    if (lock->told && at != ALREADY)
+    if (lock->loss_signalled && at != ALREADY)
         return;
-    lock->told = at == ALREADY;
+    lock->loss_signalled = at == ALREADY;
     if (at != HF__NEVER) {
         spec.it_value.tv_sec = at / 1000000000;
         spec.it_value.tv_nsec = at % 1000000000;
@@ -45,8 +45,8 @@ static hf__time first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
 
-    for (struct hf__line *n = hf__pick_newest(lock->name); n;
-         n = hf__pick_after(n)) {
+    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+         n = hf__lines_after(n)) {
         const struct hf__queue *g = &n->queue;
 
         if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
@@ -78,8 +78,8 @@ static bool to_be_released(const struct hf__line *n, const hf_lock *lock)
 
 static bool has_news(const hf_lock *lock)
 {
-    for (struct hf__line *n = hf__pick_newest(lock->name); n;
-         n = hf__pick_after(n))
+    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+         n = hf__lines_after(n))
         if (to_be_released(n, lock))
             return true;
     return false;
@@ -98,11 +98,11 @@ static bool was_about(const struct hf__line *n, const hf_lock *lock)
     return false;
 }
 
-void hf__lock_unlearn(hf_lock *lock)
+void hf__loss_fd_clear(hf_lock *lock)
 {
     if (has_news(lock))
         return;
-    lock->told = false;
+    lock->loss_signalled = false;
     if (lock->loss_fd >= 0)
         arm(lock, first_end(lock));
 }
@@ -162,7 +162,7 @@ int hf_lock_fd(hf_lock *lock)
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
-void hf__lock_unwatch(hf_lock *lock)
+void hf__loss_fd_close(hf_lock *lock)
 {
     hf_lock **p = &lock->name->watchers;
 

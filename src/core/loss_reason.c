@@ -36,7 +36,7 @@ static struct hf__note *find(hf_client *c, enum hf__loss_why why, hf__time at)
  * the older one. */
 static bool is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
-    return a->told != b->told ? a->told : b->from < a->from;
+    return a->explained != b->explained ? a->explained : b->from < a->from;
 }
 
 static void add(hf_client *c, enum hf__loss_why why, hf__time since,
@@ -63,7 +63,7 @@ static void note(hf_client *c, enum hf__loss_why why, const char *text)
         return;
     /* While it is not connected there are several errors: the last one before a
      * loss tells most, and the first one since when. */
-    if (n && why == HF__LOSS_SILENT && !n->told)
+    if (n && why == HF__LOSS_SILENT && !n->explained)
         snprintf(n->text, sizeof(n->text), "%s", text);
     else
         add(c, why, n && why == HF__LOSS_SILENT ? n->since : 0, text);
@@ -159,7 +159,7 @@ static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
     struct hf__note *down = find(c, HF__LOSS_SILENT, at);
 
     if (down)
-        down->told = true;
+        down->explained = true;
     switch ((enum hf__loss_why)loss.why) {
     case HF__LOSS_TAKEN:
         append(r, "it was taken away: %s",

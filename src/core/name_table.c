@@ -86,12 +86,12 @@ static size_t front_of(const hf_client *c)
     return c->on_event ? sizeof(struct hf__event) : 0;
 }
 
-static void free_name(hf_client *c, struct hf__line *n)
+static void free_line(hf_client *c, struct hf__line *n)
 {
     if (!n)
         return;
     if (n->kin) {
-        hf__pick_free(n);
+        hf__lines_free_entries(n);
         hf__free(c, n->kin);
     }
     hf__free(c, (char *)n - front_of(c));
@@ -115,7 +115,7 @@ static struct hf__line *make(hf_client *c, const struct hf__remote *as,
     n->client = c;
     n->refs = 1;
     n->timer.handles = !first;
-    n->timer.is_name = true;
+    n->timer.is_line = true;
     n->timer.at = HF__NEVER;
     n->remote = *as;
     n->remote.name = n->text;
@@ -124,7 +124,7 @@ static struct hf__line *make(hf_client *c, const struct hf__remote *as,
     if (as->kind != HF_MUTEX) {
         n->kin = hf__alloc(c, sizeof(*n->kin));
         if (!n->kin) {
-            free_name(c, n);
+            free_line(c, n);
             return NULL;
         }
         n->kin->first = first ? first : n;
@@ -157,13 +157,13 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
     if (!rc)
         rc = hf__timers_reserve(c, &c->timers);
     if (rc) {
-        free_name(c, n);
+        free_line(c, n);
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     }
     rc = c->be->attach(c->self, &n->remote);
     if (rc) {
         hf__timers_unreserve(&c->timers);
-        free_name(c, n);
+        free_line(c, n);
         hf__fail_why(c, err, rc == HF__LATER ? HF_EBACKEND : rc);
         return rc;
     }
@@ -254,7 +254,7 @@ static bool is_fair(const hf_client *c, const hf_lock_options *opt)
 static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
                struct hf__line **out, hf_error *err)
 {
-    hf__time until = hf__patience(c);
+    hf__time until = hf__op_deadline(c);
     hf_error why = HF_ERROR_INIT;
     int rc = HF__LATER;
 
@@ -302,7 +302,7 @@ void hf__line_unref_locked(struct hf__line *n)
 
     if (--n->refs)
         return;
-    hf__engine_event_moves_locked(n);
+    hf__event_detach_locked(n);
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
     p = &c->buckets[bucket_of(n, c->buckets_len)];
@@ -315,9 +315,9 @@ void hf__line_unref_locked(struct hf__line *n)
     hf__tally_carry_locked(n);
     hf__thread_unref(n->owner_thread);
     if (n->remote.ask)
-        hf__words_free(c, hf__line_talks(n));
-    hf__free(c, hf__line_talks(n));
-    free_name(c, n);
+        hf__words_free(c, hf__exchange_of(n));
+    hf__free(c, hf__exchange_of(n));
+    free_line(c, n);
     if (first != n)
         hf__line_unref_locked(first);
 }
@@ -339,12 +339,12 @@ void hf__names_put(struct hf__line *n)
     hf__line_lock(n);
     hf__mutex_lock(&c->mu);
     if (!n->timer.handles && n->kin) /* or somebody has made a new one */
-        lines = hf__pick_all_but(n);
+        lines = hf__lines_all_but_first(n);
     hf__mutex_unlock(&c->mu);
     hf__line_unlock(n);
     hf__mutex_lock(&c->mu);
     while ((line = lines)) {
-        lines = hf__pick_after(line);
+        lines = hf__lines_after(line);
         hf__line_unref_locked(line);
     }
     hf__line_unref_locked(n);

@@ -12,24 +12,24 @@ static void park(hf_client *c, struct hf__req *req, bool first)
     if (req->op == HF__DOWNGRADE) /* the lines go their own ways */
         q->line = q->into = NULL;
     req->parked = true;
-    if (first && c->parked)
-        hf__list_add(c->parked, req);
+    if (first && c->outbox)
+        hf__list_add(c->outbox, req);
     else
-        hf__queue_add(c->parked, c->parked_tail, req);
+        hf__queue_add(c->outbox, c->outbox_tail, req);
 }
 
-void hf__park_first(hf_client *c, struct hf__req *req)
+void hf__outbox_return(hf_client *c, struct hf__req *req)
 {
-    if (req->flying) /* or it is being abandoned: see core_done() */
+    if (req->flying) /* or it is being abandoned: see hf__report_done() */
         park(c, req, true);
 }
 
-void hf__unpark_locked(hf_client *c, struct hf__req *req)
+void hf__outbox_remove_locked(hf_client *c, struct hf__req *req)
 {
     if (!req->parked)
         return;
     req->parked = false;
-    hf__queue_remove(c->parked, c->parked_tail, req);
+    hf__queue_remove(c->outbox, c->outbox_tail, req);
 }
 
 static int lacks(hf_client *c, const char *what)
@@ -59,7 +59,7 @@ static int hand_over(hf_client *c, struct hf__req *req)
     }
 }
 
-int hf__submit_locked(hf_client *c, struct hf__req *req)
+int hf__outbox_submit_locked(hf_client *c, struct hf__req *req)
 {
     int rc = hand_over(c, req);
 
@@ -75,14 +75,14 @@ static void finish(hf_client *c, struct hf__req *req, int result)
     hf__core.done(c, req);
 }
 
-void hf__submit_parked_locked(hf_client *c)
+void hf__outbox_flush_locked(hf_client *c)
 {
     struct hf__req *req;
 
-    while ((req = c->parked)) {
+    while ((req = c->outbox)) {
         int rc;
 
-        hf__unpark_locked(c, req);
+        hf__outbox_remove_locked(c, req);
         req->parked = true; /* for the slot */
         rc = hand_over(c, req);
         req->parked = false;
@@ -95,18 +95,18 @@ void hf__submit_parked_locked(hf_client *c)
     }
 }
 
-void hf__leave_parked_locked(hf_client *c, struct hf__req *req, int result)
+void hf__outbox_finish_locked(hf_client *c, struct hf__req *req, int result)
 {
     if (!req->parked)
         return;
-    hf__unpark_locked(c, req);
+    hf__outbox_remove_locked(c, req);
     finish(c, req, result);
 }
 
-void hf__give_up_locked(hf_client *c, struct hf__req *req)
+void hf__outbox_give_up_locked(hf_client *c, struct hf__req *req)
 {
     if (req->meant_until == HF__NEVER)
         return;
     req->meant_until = 0; /* if the backend gives it back */
-    hf__leave_parked_locked(c, req, HF_EUNKNOWN);
+    hf__outbox_finish_locked(c, req, HF_EUNKNOWN);
 }

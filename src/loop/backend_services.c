@@ -41,7 +41,7 @@ char *hf__strdup(hf_client *c, const char *s)
     return copy ? memcpy(copy, s, size) : NULL;
 }
 
-static int core_random(void *buf, size_t len)
+static int services_random(void *buf, size_t len)
 {
     char *p = buf;
 
@@ -72,8 +72,8 @@ void hf__log(hf_client *c, const char *fmt, ...)
     c->hooks.log(c->hooks.ctx, text);
 }
 
-static void set_why(hf_client *c, int code, bool may_pass, const char *fmt,
-                    va_list ap)
+static void hf__fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
+                         va_list ap)
 {
     char text[720];
 
@@ -84,27 +84,27 @@ static void set_why(hf_client *c, int code, bool may_pass, const char *fmt,
     hf__mutex_unlock(&c->why_mu);
 }
 
-static int core_why(hf_client *c, int code, const char *fmt, ...)
+static int hf__fail_why_set(hf_client *c, int code, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    set_why(c, code, hf__may_pass(c, code), fmt, ap);
+    hf__fail_set(c, code, hf__may_pass(c, code), fmt, ap);
     va_end(ap);
     return code;
 }
 
-static int core_lasts(hf_client *c, int code, const char *fmt, ...)
+static int hf__fail_lasts(hf_client *c, int code, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    set_why(c, code, false, fmt, ap);
+    hf__fail_set(c, code, false, fmt, ap);
     va_end(ap);
     return code;
 }
 
-static void core_trouble(hf_client *c, const char *text)
+static void hf__trouble_set(hf_client *c, const char *text)
 {
     hf__mutex_lock(&c->why_mu);
     snprintf(c->trouble, sizeof(c->trouble), "%s", text ? text : "");
@@ -125,19 +125,19 @@ static void news(hf_client *c, struct hf__line *n)
     hf__fifo_add(c->news, c->news_tail, n, next_news);
 }
 
-static void core_done(hf_client *c, struct hf__req *req)
+static void hf__report_done(hf_client *c, struct hf__req *req)
 {
     struct hf__line *n;
-    struct hf__flight *f;
+    struct hf__request *f;
 
     /* A question that is being abandoned: its answer came before the backend
-     * heard of that (forget_ask), and it has been counted. */
+     * heard of that (forget_attempt), and it has been counted. */
     if (req->remote && !req->flying)
         return;
     c->under_way--;
     req->flying = false;
     if (!req->remote) {
-        f = hf__container(req, struct hf__flight, req);
+        f = hf__container(req, struct hf__request, req);
         /* Of a batch, each renewal of which may have failed in its own way:
          * whatever was said last. */
         hf__mutex_lock(&c->why_mu);
@@ -147,30 +147,30 @@ static void core_done(hf_client *c, struct hf__req *req)
         return;
     }
     n = hf__container(req->remote, struct hf__line, remote);
-    hf__keep_word_locked(c, hf__line_talks(n), req->op != HF__ATTEMPT,
+    hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT,
                          req->result);
     if (req->op == HF__ATTEMPT)
-        n->ask_ready = true;
+        n->attempt_ready = true;
     else
         n->let_go_ready = true;
     news(c, n);
     hf__line_unref_locked(n); /* the request's; news has one of its own */
 }
 
-static void core_go_on(hf_client *c)
+static void services_go_on(hf_client *c)
 {
     c->may_go_on = true;
 }
 
-static void core_refuse(hf_client *c, int code)
+static void hf__outbox_refuse(hf_client *c, int code)
 {
-    while (c->parked) {
-        c->parked->untouched = true;
-        hf__leave_parked_locked(c, c->parked, code);
+    while (c->outbox) {
+        c->outbox->untouched = true;
+        hf__outbox_finish_locked(c, c->outbox, code);
     }
 }
 
-static void core_bell(hf_client *c, struct hf__remote *remote)
+static void hf__report_bell(hf_client *c, struct hf__remote *remote)
 {
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
 
@@ -178,11 +178,11 @@ static void core_bell(hf_client *c, struct hf__remote *remote)
     news(c, n);
 }
 
-static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
-                      const char *session)
+static void hf__report_lost(hf_client *c, struct hf__remote *remote,
+                            uint64_t hold_id, const char *session)
 {
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
-    struct hf__exchange *x = hf__line_talks(n);
+    struct hf__exchange *x = hf__exchange_of(n);
 
     if (c->direct) { /* see for yourself: it may be held anew by now */
         hf__timers_set(&c->timers, &n->timer, 0);
@@ -197,16 +197,17 @@ static void core_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     news(c, n);
 }
 
-static void core_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
+static void hf__report_wanted(hf_client *c, struct hf__remote *remote,
+                              uint64_t token)
 {
-    hf__engine_event_locked(c, HF_EVENT_WANTED,
-                            hf__container(remote, struct hf__line, remote),
-                            token, hf__no_loss);
+    hf__event_queue_locked(c, HF_EVENT_WANTED,
+                           hf__container(remote, struct hf__line, remote),
+                           token, hf__no_loss);
 }
 
 /* May come from a direct backend on any thread: the helper thread spreads it.
  */
-static void core_session(hf_client *c, int event, const char *why)
+static void hf__report_session(hf_client *c, int event, const char *why)
 {
     if (event == HF_EVENT_LOST) {
         hf__note(c, HF__LOSS_SESSION, why);
@@ -217,11 +218,11 @@ static void core_session(hf_client *c, int event, const char *why)
         hf__count(event == HF_EVENT_DOWN ? &c->counts.disconnects
                                          : &c->counts.reconnects,
                   1);
-        hf__engine_event_locked(c, event, NULL, 0, hf__no_loss);
+        hf__event_queue_locked(c, event, NULL, 0, hf__no_loss);
     }
 }
 
-void hf__session_spread_locked(hf_client *c)
+void hf__report_session_locked(hf_client *c)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket) {
@@ -244,7 +245,8 @@ static void *grow(hf_client *c, void *old, size_t len, size_t size)
     return p;
 }
 
-static hf_party *core_add_party(hf_client *c, struct hf__query *q, bool holds)
+static hf_party *services_add_party(hf_client *c, struct hf__query *q,
+                                    bool holds)
 {
     hf_party **list = holds ? &q->info->holders : &q->info->waiters;
     size_t *len = holds ? &q->info->holders_len : &q->info->waiters_len;
@@ -260,10 +262,10 @@ static hf_party *core_add_party(hf_client *c, struct hf__query *q, bool holds)
  * names of 30 bytes these are a million. */
 enum { HF__NAMES_BYTES = 64 << 20 };
 
-static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
-                         size_t len)
+static int services_add_name(hf_client *c, struct hf__query *q,
+                             const char *bytes, size_t len)
 {
-    struct hf__flight *f = hf__container(q, struct hf__flight, query);
+    struct hf__request *f = hf__container(q, struct hf__request, query);
     struct hf_name *names;
     size_t skip = strlen(c->prefix);
     char *copy;
@@ -272,10 +274,11 @@ static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
         return 0;
     f->names_bytes += sizeof(*names) + 16 + len; /* 16: of the allocator */
     if (f->names_bytes > HF__NAMES_BYTES)
-        return core_why(c, HF_EBACKEND,
-                        "the list has more than %zu names, which take more "
-                        "than %d MB: list those with a longer prefix",
-                        q->names->len, HF__NAMES_BYTES >> 20);
+        return hf__fail_why_set(
+            c, HF_EBACKEND,
+            "the list has more than %zu names, which take more "
+            "than %d MB: list those with a longer prefix",
+            q->names->len, HF__NAMES_BYTES >> 20);
     names = grow(c, q->names->names, q->names->len, sizeof(*names));
     if (!names)
         return HF_ENOMEM;
@@ -291,20 +294,21 @@ static int core_add_name(hf_client *c, struct hf__query *q, const char *bytes,
 /* A server decides how many there are of some kinds, but not of these. */
 enum { HF__FINDINGS_MAX = 100 };
 
-static bool is_always_told(const char *subject)
+static bool is_always_shown(const char *subject)
 {
     return !strcmp(subject, HF__PROMISE) || !strcmp(subject, "locking") ||
            !strcmp(subject, "latency");
 }
 
-static void core_find(hf_client *c, struct hf__query *q, enum hf_level level,
-                      const char *subject, const char *fmt, ...)
+static void services_find(hf_client *c, struct hf__query *q,
+                          enum hf_level level, const char *subject,
+                          const char *fmt, ...)
 {
     hf_diagnosis *d = q->diagnosis;
     hf_finding *f = NULL;
     va_list ap;
 
-    if (d->len >= HF__FINDINGS_MAX && !is_always_told(subject))
+    if (d->len >= HF__FINDINGS_MAX && !is_always_shown(subject))
         return;
     f = grow(c, d->findings, d->len, sizeof(*f));
     if (!f) {
@@ -325,30 +329,30 @@ static void core_find(hf_client *c, struct hf__query *q, enum hf_level level,
 const struct hf__core hf__core = {
     .abi = HF__ABI,
     .now = hf__now,
-    .random = core_random,
+    .random = services_random,
     .alloc = hf__alloc,
     .free = hf__free,
     .log = hf__log,
-    .why = core_why,
-    .lasts = core_lasts,
-    .trouble = core_trouble,
-    .done = core_done,
-    .unsent = hf__park_first,
-    .go_on = core_go_on,
-    .refuse = core_refuse,
-    .bell = core_bell,
-    .lost = core_lost,
-    .wanted = core_wanted,
+    .why = hf__fail_why_set,
+    .lasts = hf__fail_lasts,
+    .trouble = hf__trouble_set,
+    .done = hf__report_done,
+    .unsent = hf__outbox_return,
+    .go_on = services_go_on,
+    .refuse = hf__outbox_refuse,
+    .bell = hf__report_bell,
+    .lost = hf__report_lost,
+    .wanted = hf__report_wanted,
     .changed = hf__watch_changed,
-    .session = core_session,
-    .watch = hf__engine_watch,
-    .due = hf__engine_due_locked,
+    .session = hf__report_session,
+    .watch = hf__driver_watch,
+    .due = hf__driver_due_locked,
     .lookup = hf__lookup,
     .lookup_over = hf__lookup_over,
     .lookup_leave = hf__lookup_leave,
     .option = hf__url_option,
     .parse_ms = hf__parse_ms,
-    .add_party = core_add_party,
-    .add_name = core_add_name,
-    .find = core_find,
+    .add_party = services_add_party,
+    .add_name = services_add_name,
+    .find = services_find,
 };

@@ -7,7 +7,7 @@
 /* The time of an asynchronous wait is over. The handle cannot go away as long
  * as `firing` is set: its callback waits for that, and then for the name. The
  * timer is set again together with it, or this would be done twice at once. */
-static void async_over(struct hf__async *a, hf__time now)
+static void async_timed_out(struct hf__async *a, hf__time now)
 {
     struct hf__line *n = a->line;
     struct hf__lease *l = &n->queue.lease;
@@ -36,19 +36,19 @@ static void async_over(struct hf__async *a, hf__time now)
 
 /* Takes timers out that are due before then: names, of which each gets a
  * reference, and asynchronous waits, which are ended. */
-static size_t due_names(hf_client *c, hf__time before, hf__time now,
+static size_t due_lines(hf_client *c, hf__time before, hf__time now,
                         struct hf__due *due, size_t room)
 {
     size_t len = 0;
 
     while (len < room) {
         struct hf__timer *t;
-        bool is_name;
+        bool is_line;
 
         hf__mutex_lock(&c->mu);
         t = hf__timers_pop(&c->timers, before);
-        is_name = t && t->is_name;
-        if (is_name) {
+        is_line = t && t->is_line;
+        if (is_line) {
             hf__timers_set(&c->timers, t, HF__NEVER);
             due[len].name = hf__container(t, struct hf__line, timer);
             due[len++].name->refs++;
@@ -61,14 +61,14 @@ static size_t due_names(hf_client *c, hf__time before, hf__time now,
         hf__mutex_unlock(&c->mu);
         if (!t)
             break;
-        if (!is_name)
-            async_over(hf__container(t, struct hf__async, timer), now);
+        if (!is_line)
+            async_timed_out(hf__container(t, struct hf__async, timer), now);
     }
     return len;
 }
 
 /* Lets the names know; those to be renewed stay, at the front. */
-static size_t tell_names(struct hf__due *due, size_t len, hf__time now)
+static size_t fire_lines(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;
 
@@ -90,21 +90,21 @@ static void deliver_timers(hf_client *c, hf__time now)
     struct hf__due due[MANY];
     size_t len, renew;
 
-    while ((len = due_names(c, now, now, due, MANY))) {
-        renew = tell_names(due, len, now);
+    while ((len = due_lines(c, now, now, due, MANY))) {
+        renew = fire_lines(due, len, now);
         if (!renew)
             continue;
         /* Renewals go together: those that are due soon come along. */
-        len = due_names(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
+        len = due_lines(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
                         due + renew, MANY - renew);
-        renew += tell_names(due + renew, len, now);
-        hf__renew_due(c, due, renew, now);
+        renew += fire_lines(due + renew, len, now);
+        hf__renewals_due(c, due, renew, now);
     }
 }
 
 static void deliver_landed(hf_client *c)
 {
-    struct hf__flight *f;
+    struct hf__request *f;
     bool wanted;
 
     for (;;) {
@@ -116,21 +116,21 @@ static void deliver_landed(hf_client *c)
         if (!f)
             return;
         if (f->req.op == HF__RENEW)
-            hf__renew_landed(c, f);
+            hf__renewals_landed(c, f);
         hf__mutex_lock(&c->mu);
         f->delivered = true;
         wanted = f->sleeper || f->async;
         if (f->sleeper)
             hf__sleeper_wake(c, f->sleeper);
         else if (f->async)
-            hf__engine_callback_locked(c, f->async, 0);
+            hf__callback_queue_locked(c, f->async, 0);
         hf__mutex_unlock(&c->mu);
         if (!wanted)
-            hf__flight_free(c, f);
+            hf__request_free(c, f);
     }
 }
 
-void hf__engine_deliver(hf_client *c, hf__time now)
+void hf__deliver(hf_client *c, hf__time now)
 {
     deliver_timers(c, now);
     for (;;) {

@@ -32,7 +32,7 @@ void hf__fd_drain(int fd)
     (void)!read(fd, &many, sizeof(many));
 }
 
-uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
+uint32_t *hf__sleeper_notify(hf_client *c, struct hf__sleeper *s)
 {
     uint32_t *word = s->word;
 
@@ -50,7 +50,7 @@ uint32_t *hf__sleeper_tell(hf_client *c, struct hf__sleeper *s)
 
 void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
 {
-    uint32_t *word = hf__sleeper_tell(c, s);
+    uint32_t *word = hf__sleeper_notify(c, s);
 
     if (word)
         hf__futex_wake(word, 1);
@@ -70,7 +70,7 @@ static int timeout_ms(hf__time until)
     return (int)((left + HF__MS - 1) / HF__MS);
 }
 
-int hf__engine_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
+int hf__driver_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
 {
     struct epoll_event ev = {.events = events, .data.u32 = tag};
 
@@ -96,13 +96,13 @@ static void advance_locked(hf_client *c, hf__time now)
     c->be->advance(c->self, now);
     while (c->may_go_on) {
         c->may_go_on = false;
-        hf__submit_parked_locked(c);
+        hf__outbox_flush_locked(c);
         c->be->advance(c->self, now);
     }
 }
 
 /* The wake-up is left to the driver, for whom it is. */
-void hf__engine_move_locked(hf_client *c, hf__time now)
+void hf__driver_move_locked(hf_client *c, hf__time now)
 {
     struct epoll_event ev[EVENTS];
     int n = 0;
@@ -113,14 +113,14 @@ void hf__engine_move_locked(hf_client *c, hf__time now)
     advance_locked(c, now);
 }
 
-hf__time hf__engine_next_locked(hf_client *c)
+hf__time hf__driver_next_locked(hf_client *c)
 {
     hf__time at = hf__timers_next(&c->timers);
 
     return c->direct ? at : hf__min_time(at, c->be->next_timeout(c->self));
 }
 
-void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
+void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
 {
     struct epoll_event ev[EVENTS];
     bool busy;
@@ -129,7 +129,7 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     hf__mutex_lock(&c->mu);
     c->rounds++;
     busy = c->news || c->landed;
-    until = hf__min_time(until, hf__engine_next_locked(c));
+    until = hf__min_time(until, hf__driver_next_locked(c));
     c->driver_until = until;
     hf__mutex_unlock(&c->mu);
     n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : timeout_ms(until));
@@ -145,15 +145,15 @@ void hf__engine_round(hf_client *c, struct hf__sleeper *s, hf__time until)
         ready_locked(c, ev, n, until);
         /* If this thread stood still on its way here, more has come. */
         if (c->be->next_timeout(c->self) <= until)
-            hf__engine_move_locked(c, until);
+            hf__driver_move_locked(c, until);
         else
             advance_locked(c, until);
     }
     hf__mutex_unlock(&c->mu);
-    hf__engine_deliver(c, until);
+    hf__deliver(c, until);
 }
 
-void hf__engine_due_locked(hf_client *c, hf__time at)
+void hf__driver_due_locked(hf_client *c, hf__time at)
 {
     if (!c->driven || c->helper_drives) {
         hf__helper_due_locked(c, at);
@@ -195,7 +195,7 @@ static void pass_on_locked(hf_client *c)
         return;
     if (c->followers)
         hf__sleeper_wake(c, c->followers);
-    at = hf__engine_next_locked(c);
+    at = hf__driver_next_locked(c);
     if (c->followers) {
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
         if (!c->direct)
@@ -208,25 +208,25 @@ static void pass_on_locked(hf_client *c)
     hf__helper_due_locked(c, at);
 }
 
-void hf__engine_lead_locked(hf_client *c)
+void hf__driver_lead_locked(hf_client *c)
 {
     c->driven = true;
     c->driver = pthread_self();
 }
 
-bool hf__engine_take(hf_client *c)
+bool hf__driver_take(hf_client *c)
 {
     bool taken;
 
     hf__mutex_lock(&c->mu);
     taken = !c->driven;
     if (taken)
-        hf__engine_lead_locked(c);
+        hf__driver_lead_locked(c);
     hf__mutex_unlock(&c->mu);
     return taken;
 }
 
-void hf__engine_give(hf_client *c)
+void hf__driver_give(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
     c->driven = false;
@@ -243,7 +243,7 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
     hf__mutex_lock(&c->mu);
     lead = !c->driven;
     if (lead) {
-        hf__engine_lead_locked(c);
+        hf__driver_lead_locked(c);
         unfollow_locked(c, s);
     } else {
         follow_locked(c, s);
@@ -255,7 +255,7 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
     return lead;
 }
 
-void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
+void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
                      void *arg)
 {
     bool leading = false;
@@ -265,7 +265,7 @@ void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
         uint32_t seen;
 
         until = HF__NEVER;
-        if (hf__sleeper_looks(s, &seen) && ready(arg, hf__now(), &until))
+        if (hf__sleeper_checks(s, &seen) && ready(arg, hf__now(), &until))
             break;
         if (!leading)
             leading = lead_or_follow(c, s);
@@ -276,7 +276,7 @@ void hf__engine_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
         }
         __atomic_store_n(&s->posture, HF__DRIVING, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(s->word, __ATOMIC_SEQ_CST) == seen)
-            hf__engine_round(c, s, until);
+            hf__driver_round(c, s, until);
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
     hf__mutex_lock(&c->mu);

@@ -48,7 +48,7 @@ struct turn {
 
 /* Holds that need no renewal are looked at all the same, as often: their
  * thread may have exited, somebody may have broken them. */
-static void look_at_all_locked(hf_client *c, hf__time now)
+static void check_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
@@ -62,7 +62,7 @@ static void look_at_all_locked(hf_client *c, hf__time now)
  * When it leaves its role it says when to be awake. */
 static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
 {
-    hf__time at = hf__engine_next_locked(c);
+    hf__time at = hf__driver_next_locked(c);
 
     if (at >= c->driver_until && at != HF__NEVER)
         at += hf__driver_patience(c);
@@ -76,7 +76,7 @@ static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
 static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
 {
     t->stop = c->helper_stop;
-    t->until = hf__engine_next_locked(c);
+    t->until = hf__driver_next_locked(c);
     if (c->endless)
         t->until = hf__min_time(t->until, look_at);
     if (!c->direct) {
@@ -95,19 +95,19 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
         t->until = 0;
     if (t->drive)
-        hf__engine_lead_locked(c);
+        hf__driver_lead_locked(c);
     c->helper_drives = t->drive;
     c->helper_until = t->until;
 }
 
 static void drive(hf_client *c, struct turn *t)
 {
-    hf__engine_round(c, NULL, t->until);
+    hf__driver_round(c, NULL, t->until);
     hf__mutex_lock(&c->mu);
     c->helper_drives = false;
     c->helper_until = 0; /* awake: nobody needs to wake it */
     hf__mutex_unlock(&c->mu);
-    hf__engine_give(c);
+    hf__driver_give(c);
 }
 
 static void act(hf_client *c, struct turn *t)
@@ -125,16 +125,16 @@ static void act(hf_client *c, struct turn *t)
     t->asked = c->helper_until;
     t->late = !c->direct && c->driven && c->rounds == t->rounds &&
               (t->late ||
-               t->now - hf__driver_patience(c) >= hf__engine_next_locked(c));
+               t->now - hf__driver_patience(c) >= hf__driver_next_locked(c));
     c->helper_until = 0; /* awake: nobody needs to wake it */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
-        hf__engine_event_locked(c, HF_EVENT_LOST, NULL, 0,
-                                hf__loss(HF__LOSS_SESSION, t->now));
-        hf__session_spread_locked(c);
+        hf__event_queue_locked(c, HF_EVENT_LOST, NULL, 0,
+                               hf__loss(HF__LOSS_SESSION, t->now));
+        hf__report_session_locked(c);
     }
-    hf__engine_move_locked(c, t->now);
+    hf__driver_move_locked(c, t->now);
     hf__mutex_unlock(&c->mu);
-    hf__engine_deliver(c, t->now);
+    hf__deliver(c, t->now);
 }
 
 static void keep(hf_client *c)
@@ -148,7 +148,7 @@ static void keep(hf_client *c)
         t.word = __atomic_load_n(&c->helper_word, __ATOMIC_ACQUIRE);
         hf__mutex_lock(&c->mu);
         if (c->endless && t.now >= look_at) {
-            look_at_all_locked(c, t.now);
+            check_all_locked(c, t.now);
             look_at = t.now + period;
         }
         plan_locked(c, &t, look_at);
@@ -160,7 +160,7 @@ static void keep(hf_client *c)
 }
 
 /* False: nobody waits for the result any more, the client is ours to free. */
-static bool tell_opener(hf_client *c, void *self, int rc)
+static bool report_open(hf_client *c, void *self, int rc)
 {
     bool wanted;
 
@@ -194,7 +194,7 @@ static void *helper_main(void *arg)
 
     pthread_setname_np(pthread_self(), "hf-helper");
     rc = c->be->open(c, &hf__core, c->config, &self);
-    if (!tell_opener(c, self, rc)) {
+    if (!report_open(c, self, rc)) {
         if (!rc)
             c->be->close(self);
         hf__client_free(c);

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-static struct hf__flight *batch_new(hf_client *c, size_t room, hf_error *err)
+static struct hf__request *hf__renewals_batch(hf_client *c, size_t room,
+                                              hf_error *err)
 {
-    struct hf__flight *f =
-        hf__flight_new(c, HF__RENEW, room * sizeof(struct hf__renewal), err);
+    struct hf__request *f =
+        hf__request_new(c, HF__RENEW, room * sizeof(struct hf__renewal), err);
 
     if (f)
         f->batch.item = (struct hf__renewal *)(f + 1);
@@ -14,7 +15,7 @@ static struct hf__flight *batch_new(hf_client *c, size_t room, hf_error *err)
 }
 
 /* A renewal of the hold that the line has; name->mu is held. */
-static struct hf__renewal renewal_of(struct hf__line *n, uint32_t ms)
+static struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
 {
     return (struct hf__renewal){.remote = &n->remote,
                                 .hold_id = n->queue.lease.hold_id,
@@ -40,7 +41,7 @@ static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
         held = l->state == HF__HELD && l->hold_id == due[i].hold_id &&
                !l->drop && !l->renewing;
         if (held) {
-            b->item[b->len++] = renewal_of(n, hf__lease_renew_ms(l));
+            b->item[b->len++] = hf__renewals_of(n, hf__lease_renew_ms(l));
             hf__lease_renewing(l, hf__lease_renew_ms(l), now);
             if (l->deadline > b->req.meant_until)
                 b->req.meant_until = l->deadline;
@@ -68,10 +69,10 @@ static void put_off(hf_client *c, const struct hf__due *due, size_t len,
     }
 }
 
-void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
-                   hf__time now)
+void hf__renewals_due(hf_client *c, const struct hf__due *due, size_t len,
+                      hf__time now)
 {
-    struct hf__flight *f = batch_new(c, len, NULL);
+    struct hf__request *f = hf__renewals_batch(c, len, NULL);
 
     if (!f) { /* out of memory */
         put_off(c, due, len, now + 100 * HF__MS);
@@ -79,15 +80,15 @@ void hf__renew_due(hf_client *c, const struct hf__due *due, size_t len,
     }
     fill(&f->batch, due, len, now);
     if (!f->batch.len) {
-        hf__flight_free(c, f);
+        hf__request_free(c, f);
         return;
     }
-    hf__flight_submit(c, f);
-    hf__see_to_it(c);
+    hf__request_submit(c, f);
+    hf__helper_check_later(c);
 }
 
 /* What became of one of them; all of them, if the request was not sent. */
-static int result_of(const struct hf__flight *f, size_t i)
+static int hf__renewals_result(const struct hf__request *f, size_t i)
 {
     int result = f->batch.item[i].result;
 
@@ -106,7 +107,7 @@ static void count(hf_client *c, const struct hf__lease *l, uint64_t hold_id,
         hf__count(&c->counts.renewals_failed, 1);
 }
 
-void hf__renew_landed(hf_client *c, struct hf__flight *f)
+void hf__renewals_landed(hf_client *c, struct hf__request *f)
 {
     /* Not when the round began: if this process was stopped since, the deadline
      * has passed, and that is why the server does not have it any more. */
@@ -115,7 +116,7 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
     for (size_t i = 0; i < f->batch.len; i++) {
         struct hf__renewal *r = &f->batch.item[i];
         struct hf__line *n = hf__container(r->remote, struct hf__line, remote);
-        int result = result_of(f, i);
+        int result = hf__renewals_result(f, i);
 
         if (hf__is_refusal(result))
             hf__note_refusal(c, result, &f->why);
@@ -133,15 +134,15 @@ void hf__renew_landed(hf_client *c, struct hf__flight *f)
     }
 }
 
-int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
-                  hf_error *err)
+int hf__renew_send(hf_client *c, struct hf__verb_call *t, uint32_t ms,
+                   bool no_longer, hf_error *err)
 {
-    struct hf__flight *f = batch_new(c, 1, err);
+    struct hf__request *f = hf__renewals_batch(c, 1, err);
     struct hf__line *n = t->line;
 
     if (!f)
         return HF_ENOMEM;
-    f->batch.item[0] = renewal_of(n, ms);
+    f->batch.item[0] = hf__renewals_of(n, ms);
     f->batch.item[0].no_longer = no_longer;
     f->batch.len = 1;
     t->hold_id = n->queue.lease.hold_id;
@@ -149,16 +150,17 @@ int hf__renew_ask(hf_client *c, struct hf__talk *t, uint32_t ms, bool no_longer,
     hf__mutex_lock(&c->mu);
     n->refs++; /* the flight's */
     hf__mutex_unlock(&c->mu);
-    hf__talk_ask(c, t, f);
+    hf__verb_send(c, t, f);
     hf__loss_fd_moved(n);
     hf__line_run(n, hf__now()); /* it may end sooner now */
     return 0;
 }
 
-static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
+static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     const struct hf__lease *l;
-    int rc = hf__lease_valid("lease_ms", t->lease_ms, "as long as before", err);
+    int rc =
+        hf__lock_lease_valid("lease_ms", t->lease_ms, "as long as before", err);
 
     if (!rc)
         rc = hf__pick_check(lock, &t->line, err);
@@ -170,30 +172,30 @@ static int begin(hf_lock *lock, struct hf__talk *t, hf_error *err)
                         "the hold of \"%s\" is renewed by itself: lease_ms "
                         "must be 0",
                         hf__line_shown(lock->name).text);
-    return hf__renew_ask(lock->name->client, t,
-                         t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
-                         false, err);
+    return hf__renew_send(lock->name->client, t,
+                          t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
+                          false, err);
 }
 
-int hf__renew_answered(hf_lock *lock, struct hf__talk *t,
-                       const struct hf__flight *f, hf_error *err)
+int hf__renew_answered(hf_lock *lock, struct hf__verb_call *t,
+                       const struct hf__request *f, hf_error *err)
 {
-    return hf__talk_judge(lock, t, f, result_of(f, 0), err);
+    return hf__verb_judge(lock, t, f, hf__renewals_result(f, 0), err);
 }
 
 static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
 
 int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {
-    struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
+    struct hf__verb_call what = {.verb = &renew, .lease_ms = lease_ms};
 
-    return hf__talk(lock, &what, err);
+    return hf__verb_run(lock, &what, err);
 }
 
 int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
                         void *arg, hf_error *err)
 {
-    struct hf__talk what = {.verb = &renew, .lease_ms = lease_ms};
+    struct hf__verb_call what = {.verb = &renew, .lease_ms = lease_ms};
 
-    return hf__talk_async(lock, &what, (union hf__done){done}, arg, err);
+    return hf__verb_run_async(lock, &what, (union hf__done){done}, arg, err);
 }

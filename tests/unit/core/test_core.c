@@ -152,8 +152,8 @@ static void test_core_child_of_an_event_hears_no_other(void **state)
     c->on_event = fork_at_event;
     c->event_arg = &f;
     hf__mutex_lock(&c->mu);
-    hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0, hf__no_loss);
-    hf__engine_event_locked(c, HF_EVENT_UP, NULL, 0, hf__no_loss);
+    hf__event_queue_locked(c, HF_EVENT_DOWN, NULL, 0, hf__no_loss);
+    hf__event_queue_locked(c, HF_EVENT_UP, NULL, 0, hf__no_loss);
     hf__mutex_unlock(&c->mu);
     both_have_returned(&f, hf_client_dispatch(c), 2);
     assert_int_equal(f.called, 2);
@@ -215,7 +215,7 @@ static void test_core_events_that_are_dropped_are_told(void **state)
     for (int round = 1; round <= 2; round++) {
         hf__mutex_lock(&c->mu);
         for (int i = 0; i < 1100; i++)
-            hf__engine_event_locked(c, HF_EVENT_DOWN, NULL, 0, hf__no_loss);
+            hf__event_queue_locked(c, HF_EVENT_DOWN, NULL, 0, hf__no_loss);
         hf__mutex_unlock(&c->mu);
         assert_int_equal(hf_client_dispatch(c), 1025);
         assert_int_equal(h.events, round * 1025);
@@ -237,7 +237,7 @@ static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         hf__mutex_lock(&c->mu);
-        hf__engine_event_locked(c, HF_EVENT_LOST, lock->name, 7, hf__no_loss);
+        hf__event_queue_locked(c, HF_EVENT_LOST, lock->name, 7, hf__no_loss);
         hf__mutex_unlock(&c->mu);
     }
     assert_int_equal(hf_lock_free(lock), 0);

@@ -194,8 +194,8 @@ static void are_in_order(struct scene *s)
     assert_int_equal(was[1].op, HF__LATCH_SET);
     assert_true(is_of(&was[2], s->locks[1]));
     assert_true(is_of(&was[3], s->locks[2]));
-    assert_null(s->client->parked);
-    assert_null(s->client->parked_tail);
+    assert_null(s->client->outbox);
+    assert_null(s->client->outbox_tail);
     hf__mutex_unlock(&s->client->mu);
 }
 
@@ -284,8 +284,8 @@ static void test_who_gives_up_is_not_parked_any_more(void **state)
     assert_int_equal(s->calls[0].result, HF_ECANCELED);
     lock(s);
     assert_int_equal(abandoned, 2);
-    assert_true(is_of(s->client->parked, s->locks[1]));
-    assert_ptr_equal(s->client->parked, s->client->parked_tail);
+    assert_true(is_of(s->client->outbox, s->locks[1]));
+    assert_ptr_equal(s->client->outbox, s->client->outbox_tail);
     room = MANY;
     goes_on = true;
     unlock(s);
@@ -364,7 +364,7 @@ static void test_unsent_while_it_is_abandoned(void **state)
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[0])));
     lock(s);
     assert_int_equal(abandoned, 1);
-    assert_null(s->client->parked);
+    assert_null(s->client->outbox);
     gives_back_late = keeps = false;
     hf__mutex_unlock(&s->client->mu);
     end(s);
@@ -378,9 +378,9 @@ static void test_parked_is_not_sent_after_its_time(void **state)
     (void)state;
     ask_four(s);
     lock(s);
-    assert_int_equal(s->client->parked->next->op, HF__LATCH_SET);
-    assert_true(s->client->parked->next->meant_until != HF__NEVER);
-    s->client->parked->next->meant_until = hf__now();
+    assert_int_equal(s->client->outbox->next->op, HF__LATCH_SET);
+    assert_true(s->client->outbox->next->meant_until != HF__NEVER);
+    s->client->outbox->next->meant_until = hf__now();
     room = 3;
     goes_on = true;
     unlock(s);

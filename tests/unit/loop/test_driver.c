@@ -300,14 +300,14 @@ static hf_client *open_with_ends(void)
         assert_int_equal(server.core->watch(c, fds[0], EPOLLIN, i), 0);
     }
     hf__mutex_unlock(&c->mu);
-    assert_true(hf__engine_take(c));
+    assert_true(hf__driver_take(c));
     assert_true(WAIT_FOR(is_helper_asleep(c)));
     return c;
 }
 
 static void close_with_ends(hf_client *c)
 {
-    hf__engine_give(c);
+    hf__driver_give(c);
     hf__mutex_lock(&c->mu);
     for (uint32_t i = 0; i < TAGS; i++)
         assert_int_equal(server.core->watch(c, ends.from[i], 0, i), 0);
@@ -326,11 +326,11 @@ static void test_driver_backend_hears_what_is_ready_by_its_tag(void **state)
 
     (void)state;
     (void)!write(ends.to[1], "x", 1);
-    hf__engine_round(c, NULL, HF__NEVER);
+    hf__driver_round(c, NULL, HF__NEVER);
     hf__mutex_lock(&c->mu);
     assert_string_equal(ends.order, "1a");
     (void)!write(ends.to[0], "x", 1);
-    hf__engine_move_locked(c, hf__now());
+    hf__driver_move_locked(c, hf__now());
     assert_string_equal(ends.order, "1a0a");
     hf__mutex_unlock(&c->mu);
     close_with_ends(c);
@@ -346,7 +346,7 @@ test_driver_what_came_in_time_is_told_before_what_is_due(void **state)
     ends.comes_late = true;
     hf__mutex_unlock(&c->mu);
     (void)!write(ends.to[0], "x", 1);
-    hf__engine_round(c, NULL, HF__NEVER);
+    hf__driver_round(c, NULL, HF__NEVER);
     hf__mutex_lock(&c->mu);
     assert_string_equal(ends.order, "01a");
     hf__mutex_unlock(&c->mu);

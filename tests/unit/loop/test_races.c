@@ -373,8 +373,8 @@ static void test_races_write_after_the_end_of_a_read(void **state)
 /* ---- what a callback is told stands there when it is queued ----------------
  */
 
-void __real_hf__engine_callback_locked(hf_client *, struct hf__async *, int);
-void __wrap_hf__engine_callback_locked(hf_client *, struct hf__async *, int);
+void __real_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
+void __wrap_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 
 #define MARK 1000
 
@@ -382,10 +382,10 @@ static bool marks; /* client->mu */
 
 /* From now on another thread may read the result: what is written afterwards
  * takes the mark away. */
-void __wrap_hf__engine_callback_locked(hf_client *c, struct hf__async *a,
-                                       int result)
+void __wrap_hf__callback_queue_locked(hf_client *c, struct hf__async *a,
+                                      int result)
 {
-    __real_hf__engine_callback_locked(c, a, result);
+    __real_hf__callback_queue_locked(c, a, result);
     if (marks)
         a->result += MARK;
 }

@@ -120,7 +120,7 @@ static void deliver(hf_client *c, hf__time now)
 {
     memset(renewed, 0, sizeof(renewed));
     batches = looks = 0;
-    hf__engine_deliver(c, now);
+    hf__deliver(c, now);
 }
 
 static bool nothing_flies(hf_client *c)
@@ -143,7 +143,7 @@ static void answer(hf_client *c, int16_t result)
         answer_one();
     server.answer = HF__GRANTED;
     hf__mutex_unlock(&c->mu);
-    hf__engine_deliver(c, hf__now());
+    hf__deliver(c, hf__now());
     assert_true(WAIT_FOR(nothing_flies(c)));
 }
 

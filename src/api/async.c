@@ -1,5 +1,26 @@
-/* The verbs of a lock for programs with a loop of their own. */
+#include "api/async.h"
+
+#include "api/acquire.h"
+#include "api/lock_verb.h"
+#include "api/release.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "base/uncancelled.h"
+#include "core/async.h"
+#include "core/callbacks.h"
 #include "core/client.h"
+#include "core/counters.h"
+#include "core/hooks.h"
+#include "core/line.h"
+#include "core/line_list.h"
+#include "core/line_pick.h"
+#include "core/lock.h"
+#include "core/loss_fd.h"
+#include "core/wakeup.h"
+#include "loop/async_wait.h"
+#include "policy/local_queue.h"
 
 int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
                     hf_error *err)
@@ -16,7 +37,7 @@ int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
         if (!a)
             return hf__fail(err, HF_ENOMEM, "out of memory");
         hf__mutex_lock(&c->mu);
-        rc = hf__timers_reserve(c, &c->timers);
+        rc = hf__timers_reserve(&c->hooks, &c->timers);
         hf__mutex_unlock(&c->mu);
         if (rc) {
             hf__free(c, a);
@@ -51,15 +72,6 @@ int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
         return hf__fail(err, HF_EINVAL,
                         "asynchronous verbs need HF_OWNER_HANDLE");
     return 0;
-}
-
-void hf__callback_queue(struct hf__async *a, int result)
-{
-    hf_client *c = a->lock->name->client;
-
-    hf__mutex_lock(&c->mu);
-    hf__callback_queue_locked(c, a, result);
-    hf__mutex_unlock(&c->mu);
 }
 
 static void enter_async(hf_lock *lock, struct hf__async *a,
@@ -177,35 +189,6 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     rc = begin_release(lock, done, arg, err);
     hf__line_unlock(lock->name); /* and it may be gone */
     return rc;
-}
-
-void hf__async_give_up(struct hf__async *a)
-{
-    hf_client *c = a->lock->name->client;
-    bool waits = a->releaser.async && !a->releaser.finished;
-
-    if (waits) {
-        hf__line_forget_releaser(a->line, &a->releaser);
-        a->releaser.finished = true;
-    }
-    hf__mutex_lock(&c->mu);
-    if (a->call.flight && !a->call.flight->delivered) {
-        a->call.flight->async = NULL; /* delivery frees it from now on */
-        hf__outbox_give_up_locked(c, &a->call.flight->req);
-        a->call.flight = NULL;
-        waits = true;
-    }
-    if (waits)
-        hf__callback_queue_locked(c, a, HF_EUNKNOWN);
-    hf__mutex_unlock(&c->mu);
-}
-
-void hf__async_leave(struct hf__async *a, int code, hf__time now)
-{
-    hf__queue_leave(&a->line->queue, &a->waiter, code, hf__line_wake);
-    a->lock->acquiring = false;
-    hf__line_run(a->line, now);
-    hf__callback_queue(a, code);
 }
 
 int hf_lock_cancel(hf_lock *lock)

@@ -1,18 +1,17 @@
 /* What a server, as it is configured, promises: what the backend finds, and
  * what is the same everywhere. */
+#include "api/query.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "base/uncancelled.h"
 #include "core/client.h"
+#include "core/lock.h"
+#include "core/requests.h"
+#include "loop/backend_services.h"
 
 #include <string.h>
 
 #define SCRATCH "holdfast-diagnose"
-
-void hf_diagnosis_free(hf_diagnosis *d)
-{
-    if (!d)
-        return;
-    hf__result_free(d, d->findings);
-    hf__result_free(d, d);
-}
 
 /* Leases are renewed after a third. */
 static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)

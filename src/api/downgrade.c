@@ -1,5 +1,19 @@
 /* A write hold becomes a read hold, with nobody between. */
+#include "api/query.h"
+#include "api/renew.h"
+#include "api/request_verb.h"
+#include "base/error.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "core/async.h"
 #include "core/client.h"
+#include "core/last_error.h"
+#include "core/line.h"
+#include "core/line_pick.h"
+#include "core/lock.h"
+#include "core/loss_reason.h"
+#include "core/requests.h"
+#include "policy/lease.h"
 
 /* Does the caller write? */
 static int check(const hf_lock *lock, hf_error *err)
@@ -112,6 +126,7 @@ static int answered(hf_lock *lock, struct hf__verb_call *t,
 }
 
 static const struct hf__verb downgrade = {"the downgrade", begin, answered};
+
 static const struct hf__verb_call what = {.verb = &downgrade};
 
 int hf_lock_downgrade(hf_lock *lock, hf_error *err)

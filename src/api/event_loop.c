@@ -1,6 +1,27 @@
-/* What a program with a loop of its own gets: callbacks and events, on the
- * thread that dispatches and nowhere else. */
+#include "api/event_loop.h"
+
+#include "api/lock_verb.h"
+#include "api/request_verb.h"
+#include "api/watch.h"
+#include "base/futex.h"
+#include "base/time.h"
+#include "base/uncancelled.h"
+#include "core/async.h"
+#include "core/callbacks.h"
 #include "core/client.h"
+#include "core/events.h"
+#include "core/line.h"
+#include "core/line_list.h"
+#include "core/line_pick.h"
+#include "core/lock.h"
+#include "core/loss_fd.h"
+#include "core/wakeup.h"
+#include "loop/deliver.h"
+#include "loop/driver.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,121 +35,6 @@ struct frame {
 
 static __thread struct frame *dispatching
     __attribute__((tls_model("initial-exec")));
-
-#define EVENTS_MAX                                                             \
-    1024 /* kept for a program that does not dispatch, beside                  \
-            the losses of its handles */
-
-/* One that has no place in a line. */
-struct event_item {
-    struct hf__event event; /* must be first */
-    char name[];
-};
-
-void hf__callback_queue_locked(hf_client *c, struct hf__async *a, int result)
-{
-    a->result = result == HF__GRANTED ? 0 : result;
-    if (a->acquires) {
-        c->async_waits--;
-        hf__count_waited(c, a->lock->name->remote.kind, result,
-                         hf__now() - a->since);
-    }
-    a->acquires = false;
-    hf__timers_set(&c->timers, &a->timer, HF__NEVER);
-    hf__fifo_add(c->callbacks, c->callbacks_tail, a, next);
-    c->callbacks_len++;
-    hf__fd_post(c->ready_fd);
-}
-
-static const char *name_of(const hf_client *c, const struct hf__line *n)
-{
-    return n->text + strlen(c->prefix);
-}
-
-static size_t name_len(const hf_client *c, const struct hf__line *n)
-{
-    return n ? n->remote.name_len - strlen(c->prefix) : 0;
-}
-
-static struct hf__event *allocate_locked(hf_client *c, int type,
-                                         const struct hf__line *n)
-{
-    size_t len = name_len(c, n);
-    struct event_item *item = NULL;
-    /* However often others ask, there is room for what matters. */
-    unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
-
-    if (c->events_allocated < room)
-        item = hf__alloc(c, sizeof(*item) + len + 1);
-    if (!item)
-        return NULL;
-    if (n)
-        memcpy(item->name, name_of(c, n), len);
-    item->event.place = HF__ALLOCATED;
-    c->events_allocated++;
-    return &item->event;
-}
-
-static void queue_locked(hf_client *c, struct hf__event *e, int type)
-{
-    e->type = type;
-    hf__queue_add(c->events, c->events_tail, e);
-    c->events_len++;
-    hf__fd_post(c->ready_fd);
-}
-
-static void unqueue_locked(hf_client *c, struct hf__event *e)
-{
-    e->type = 0;
-    hf__queue_remove(c->events, c->events_tail, e);
-    c->events_len--;
-}
-
-void hf__event_queue_locked(hf_client *c, int type, struct hf__line *n,
-                            uint64_t token, struct hf__loss loss)
-{
-    struct hf__event *e;
-
-    if (!c->on_event || __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
-        return;
-    if (type == HF_EVENT_LOST && n && !hf__line_lost(n)->type)
-        e = hf__line_lost(n);
-    else
-        e = allocate_locked(c, type, n);
-    if (e) {
-        e->token = token;
-        e->loss = loss;
-        e->name_len = (uint16_t)name_len(c, n);
-        queue_locked(c, e, type);
-    } else if (!c->overflow.type) {
-        c->overflow.place = HF__IN_CLIENT;
-        queue_locked(c, &c->overflow, HF_EVENT_OVERFLOW);
-    }
-}
-
-void hf__event_detach_locked(struct hf__line *n)
-{
-    struct hf__event *e = n->client->on_event ? hf__line_lost(n) : NULL;
-    int type = e ? e->type : 0;
-
-    if (!type)
-        return;
-    unqueue_locked(n->client, e);
-    e->type = -1; /* no place any more */
-    hf__event_queue_locked(n->client, type, n, e->token, e->loss);
-}
-
-void hf__event_drop_all_locked(hf_client *c)
-{
-    struct hf__event *e;
-
-    while ((e = c->events)) {
-        unqueue_locked(c, e);
-        if (e->place == HF__ALLOCATED)
-            hf__free(c, e);
-    }
-    c->events_allocated = 0;
-}
 
 int hf_client_fd(hf_client *c)
 {
@@ -157,62 +63,6 @@ int hf_client_fd(hf_client *c)
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
-struct hf__async *hf__callback_next(hf_client *c)
-{
-    struct hf__async *a;
-
-    hf__mutex_lock(&c->mu);
-    a = c->callbacks;
-    if (a && a->firing)
-        a = NULL; /* not yet: ready_fd will tell */
-    if (a) {
-        c->callbacks = a->next;
-        c->callbacks_len--;
-    }
-    hf__mutex_unlock(&c->mu);
-    return a;
-}
-
-/* One event, as the program sees it. */
-struct hf__event_copy {
-    hf_event event;
-    char name[HF_NAME_MAX + 1];
-    struct hf__reason reason;
-};
-
-/* Where it waited may be gone at once. */
-static bool next_event(hf_client *c, struct hf__event_copy *t)
-{
-    struct hf__event *e, was;
-
-    hf__mutex_lock(&c->mu);
-    e = c->events;
-    if (!e) {
-        hf__mutex_unlock(&c->mu);
-        return false;
-    }
-    was = *e;
-    unqueue_locked(c, e);
-    if (was.name_len)
-        memcpy(t->name,
-               was.place == HF__ALLOCATED
-                   ? ((struct event_item *)e)->name
-                   : name_of(c, (struct hf__line *)(e + 1)),
-               was.name_len);
-    if (was.place == HF__ALLOCATED) {
-        c->events_allocated--;
-        hf__free(c, e);
-    }
-    hf__mutex_unlock(&c->mu);
-    t->name[was.name_len] = '\0';
-    t->reason.text[0] = '\0';
-    if (was.type == HF_EVENT_LOST)
-        t->reason = hf__reason(c, was.loss);
-    t->event =
-        (hf_event){was.type, t->name, was.name_len, was.token, t->reason.text};
-    return true;
-}
-
 bool hf__callback_run(struct hf__async *a)
 {
     hf_lock *lock = a->lock;
@@ -224,7 +74,7 @@ bool hf__callback_run(struct hf__async *a)
 
     /* If it asks once more, a is not ours any more. */
     result =
-        a->call.flight ? hf__verb_answered(lock, &a->call, NULL) : a->result;
+        a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
         /* Another thread may dispatch as well: the handle may be gone. */
         hf__deliver(c, hf__now());
@@ -305,7 +155,7 @@ static int dispatch(hf_client *c)
     hf__mutex_lock(&c->mu);
     left = c->events_len;
     hf__mutex_unlock(&c->mu);
-    for (; left && next_event(c, &t); left--, called++) {
+    for (; left && hf__event_next(c, &t); left--, called++) {
         c->on_event(c->event_arg, &t.event);
         if (forked(c))
             return HF_EFORK;
@@ -345,4 +195,23 @@ int hf_client_dispatch(hf_client *c)
     if (rc != HF_EFORK)
         hf__client_leave(c);
     return rc;
+}
+
+int hf_lock_fd(hf_lock *lock)
+{
+    HF__UNCANCELLED;
+    struct hf__line *held;
+    int rc = hf__lock_check(lock, NULL), fd;
+
+    if (!rc)
+        rc = hf__lock_enter(lock, NULL);
+    if (rc)
+        return rc;
+    if (lock->loss_fd < 0 && hf__loss_fd_open(lock)) {
+        (void)hf__pick_check(lock, &held, NULL); /* that may be news */
+        hf__loss_fd_start(lock);
+    }
+    fd = lock->loss_fd;
+    hf__line_unlock(lock->name);
+    return fd < 0 ? HF_EBACKEND : fd;
 }

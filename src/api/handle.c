@@ -1,19 +1,27 @@
-/* Handles: made and freed, and what one can ask of a hold without asking the
- * network. */
+#include "api/handle.h"
+
+#include "api/lock_verb.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "base/uncancelled.h"
 #include "core/client.h"
+#include "core/hooks.h"
+#include "core/line.h"
+#include "core/line_list.h"
+#include "core/lock.h"
+#include "core/loss_fd.h"
+#include "core/name_table.h"
+#include "core/name_text.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
-
-const char *hf__kind_name(int kind)
-{
-    static const char *const names[] = {"?", "mutex", "read-write lock",
-                                        "semaphore", "latch"};
-
-    return names[kind >= HF_MUTEX && kind <= HF_LATCH ? kind : 0];
-}
 
 /* By the URL: a dialect may have fewer kinds than the backend. */
 static int kind_missing(const hf_client *c, int kind, hf_error *err)
@@ -90,26 +98,6 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
     if (hf__lock_lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
         return HF_EINVAL;
     return check_kind(c, opt, last, err);
-}
-
-int hf__name_valid(const void *name, size_t *len, hf_error *err)
-{
-    if (!name)
-        return hf__fail(err, HF_EINVAL, "the name is NULL");
-    if (*len == HF_CSTRING)
-        *len = strlen(name);
-    if (*len == 0)
-        return hf__fail(err, HF_EINVAL,
-                        "the name is empty; it must have 1 to %d bytes",
-                        HF_NAME_MAX);
-    if (*len > HF_NAME_MAX)
-        return hf__fail(err, HF_EINVAL,
-                        "the name has %zu bytes; at most %d are allowed", *len,
-                        HF_NAME_MAX);
-    if (memchr(name, 0, *len))
-        return hf__fail(err, HF_EINVAL,
-                        "the name has a NUL in it; any other byte is allowed");
-    return 0;
 }
 
 /* It may take until op_timeout: the caller is inside of the client. */
@@ -256,132 +244,4 @@ int hf_lock_free(hf_lock *lock)
     hf__free(c, lock);
     hf__client_put(c);
     return 0;
-}
-
-/* ---- what a holder may ask --------------------------------------------- */
-
-/* name->mu is held. */
-static unsigned permits_held(const hf_lock *lock)
-{
-    hf__time now = hf__now();
-    unsigned sum = 0;
-
-    for (struct hf__line *n = hf__lines_newest(lock->name); n;
-         n = hf__lines_after(n))
-        if (n->queue.owner == lock->owner &&
-            !hf__lease_expired(&n->queue.lease, now))
-            sum += n->kin->permits;
-    return sum;
-}
-
-/* The caller's hold as it is now, and how often it has acquired it. */
-static int look(hf_lock *lock, struct hf__lease *lease, unsigned *count,
-                hf_error *err)
-{
-    struct hf__line *line;
-    int rc = hf__lock_check(lock, err);
-
-    if (!rc)
-        rc = hf__lock_enter(lock, err);
-    if (rc)
-        return rc;
-    rc = hf__pick_check(lock, &line, err);
-    *lease = line->queue.lease;
-    if (count && lock->name->remote.kind == HF_SEMAPHORE)
-        *count = permits_held(lock);
-    else if (count)
-        *count = hf__queue_count(&line->queue, hf__owner_of(lock, NULL));
-    hf__line_unlock(lock->name);
-    return rc;
-}
-
-int hf_lock_check(hf_lock *lock)
-{
-    struct hf__lease lease;
-
-    return look(lock, &lease, NULL, NULL);
-}
-
-int hf_lock_explain(hf_lock *lock, hf_error *why)
-{
-    struct hf__lease lease;
-    int rc = look(lock, &lease, NULL, why);
-
-    if (rc || !why)
-        return rc;
-    *why = (hf_error)HF_ERROR_INIT;
-    if (lease.renew_at != HF__NEVER)
-        hf__fail(why, HF_OK, "%s",
-                 hf__doubt(lock->name->client, lease.refused).text);
-    return 0;
-}
-
-int hf_lock_token(hf_lock *lock, uint64_t *token)
-{
-    struct hf__lease lease;
-    int rc = token ? look(lock, &lease, NULL, NULL) : HF_EINVAL;
-
-    if (!rc)
-        *token = lease.token;
-    return rc;
-}
-
-int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns)
-{
-    struct hf__lease lease;
-    int rc = boottime_ns ? look(lock, &lease, NULL, NULL) : HF_EINVAL;
-
-    if (!rc)
-        *boottime_ns = lease.deadline;
-    return rc;
-}
-
-int hf_lock_count(hf_lock *lock, unsigned *count)
-{
-    struct hf__lease lease;
-    unsigned held;
-    int rc = count ? look(lock, &lease, &held, NULL) : HF_EINVAL;
-
-    if (!rc)
-        *count = held;
-    return rc;
-}
-
-int hf_lock_upgrade(hf_lock *lock, hf_error *err)
-{
-    int rc = hf_lock_explain(lock, err);
-
-    if (rc)
-        return rc;
-    return hf__fail(err, HF_ENOTSUP,
-                    "a read hold cannot become a write hold: two that try "
-                    "would wait for each other for ever; release it first");
-}
-
-/* ---- HF_SYNCHRONIZED --------------------------------------------------- */
-
-static __thread int synchronized_result;
-
-hf_guard hf_guard_enter(hf_lock *lock)
-{
-    synchronized_result = hf_lock_acquire(lock, NULL, NULL);
-    return (hf_guard){synchronized_result ? NULL : lock,
-                      synchronized_result == 0};
-}
-
-void hf_guard_leave(hf_guard *guard)
-{
-    int rc;
-
-    if (!guard->lock)
-        return;
-    rc = hf_lock_release(guard->lock, NULL);
-    /* That it was lost meanwhile is worth knowing; what an inner block left
-     * behind is not this block's result. */
-    synchronized_result = rc;
-}
-
-int hf_synchronized_result(void)
-{
-    return synchronized_result;
 }

@@ -3,7 +3,17 @@
  * the count to be 0 (see backend.h); what changes or reads the count is a
  * question about the name.
  */
+#include "api/async.h"
+#include "api/handle.h"
+#include "api/query.h"
+#include "api/request_verb.h"
+#include "base/error.h"
+#include "base/thread_id.h"
+#include "core/async.h"
 #include "core/client.h"
+#include "core/last_error.h"
+#include "core/lock.h"
+#include "core/requests.h"
 
 static hf_lock *lock_of(hf_latch *latch)
 {
@@ -42,7 +52,7 @@ static int send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     if (!f)
         return HF_ENOMEM;
     f->query.count = t->count;
-    f->query.request = t->request;
+    f->query.request = t->request_id;
     hf__verb_send(lock->name->client, t, f);
     return 0;
 }
@@ -66,7 +76,9 @@ static int answered(hf_lock *lock, struct hf__verb_call *t,
 }
 
 static const struct hf__verb set = {"the setting", send, answered};
+
 static const struct hf__verb down = {"the count-down", send, answered};
+
 static const struct hf__verb get = {"the question", send, answered};
 
 static struct hf__verb_call to(enum hf__op op, uint64_t count, uint64_t *left)
@@ -77,7 +89,7 @@ static struct hf__verb_call to(enum hf__op op, uint64_t count, uint64_t *left)
                                   .op = op,
                                   .count = count,
                                   .left = left,
-                                  .request = hf__owner_number()};
+                                  .request_id = hf__owner_number()};
 }
 
 static int check_args(const hf_latch *latch, const struct hf__verb_call *what,

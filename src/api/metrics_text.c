@@ -1,8 +1,10 @@
 /* Metrics in the text format of Prometheus, version 0.0.4. */
-#include "core/client.h"
+#include "base/error.h"
+#include "base/text.h"
 
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

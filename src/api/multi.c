@@ -4,7 +4,18 @@
  * given back in the other; nobody who follows it can be part of a circle. Of
  * one lock the write comes first: a read within it is possible.
  */
+#include "api/acquire.h"
+#include "api/release.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/time.h"
+#include "base/uncancelled.h"
 #include "core/client.h"
+#include "core/hooks.h"
+#include "core/last_error.h"
+#include "core/lock.h"
+#include "core/name_text.h"
+#include "core/wakeup.h"
 
 #include <stdlib.h>
 #include <string.h>

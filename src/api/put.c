@@ -1,10 +1,26 @@
 /* A value that is written by the server that keeps the lock, for its holder
  * alone. */
+#include "api/request_verb.h"
+#include "base/error.h"
+#include "core/async.h"
 #include "core/client.h"
+#include "core/last_error.h"
+#include "core/line_pick.h"
+#include "core/lock.h"
+#include "core/name_text.h"
+#include "core/requests.h"
+
+/* What hf_lock_put() is to write. */
+struct hf__put {
+    const void *key;
+    size_t key_len;
+    const void *value;
+    size_t value_len;
+};
 
 #include <string.h>
 
-/* What is sent: the key stands behind the flight, the value behind the key. */
+/* What is sent: the key stands behind the request, the value behind the key. */
 static struct hf__request *make(hf_client *c, const struct hf__put *p,
                                 hf_error *err)
 {

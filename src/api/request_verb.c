@@ -1,13 +1,29 @@
-/*
- * Verbs that are a question and its answer: renew, downgrade, put, those of a
- * latch. Both forms take the same steps; only who waits is another.
- */
+#include "api/request_verb.h"
+
+#include "api/async.h"
+#include "api/lock_verb.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/time.h"
+#include "base/uncancelled.h"
+#include "core/async.h"
 #include "core/client.h"
+#include "core/last_error.h"
+#include "core/line.h"
+#include "core/lock.h"
+#include "core/loss_reason.h"
+#include "core/name_text.h"
+#include "core/requests.h"
+#include "core/wakeup.h"
+#include "loop/deliver.h"
+#include "loop/request_wait.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
 
 void hf__verb_send(hf_client *c, struct hf__verb_call *t, struct hf__request *f)
 {
     hf__mutex_lock(&c->mu);
-    t->flight = f;
+    t->request = f;
     f->sleeper = t->sleeper;
     f->async = t->async;
     if (f->req.op != HF__DOWNGRADE)
@@ -21,12 +37,12 @@ void hf__verb_send(hf_client *c, struct hf__verb_call *t, struct hf__request *f)
 int hf__verb_answered(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     hf_client *c = lock->name->client;
-    struct hf__request *f = t->flight;
+    struct hf__request *f = t->request;
     int rc;
 
     hf__mutex_lock(&lock->name->mu);
     hf__mutex_lock(&c->mu);
-    t->flight = NULL;
+    t->request = NULL;
     hf__mutex_unlock(&c->mu);
     rc = t->verb->answered(lock, t, f, err);
     hf__line_unlock(lock->name);
@@ -119,7 +135,7 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
     }
     hf__lock_wait_begin(lock);
     do
-        rc = hf__request_await(c, t.flight, t.until)
+        rc = hf__request_await(c, t.request, t.until)
                  ? hf__verb_answered(lock, &t, err)
                  : unanswered(lock, &t, err);
     while (rc == HF__PENDING);

@@ -1,78 +1,16 @@
-/*
- * Watches: a program is told that something about a name, or about the names
- * that begin with a prefix, may have changed.
- *
- * The backend marks a watch (hf__core.changed), which needs no memory: so no
- * change is lost, and several may be one call. A watch that is marked is in
- * client->changed, unless the program does not have it yet or its callback is
- * running: then it is put there when that is over. All of it is guarded by
- * client->mu.
- */
+#include "api/watch.h"
+
+#include "api/query.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/uncancelled.h"
 #include "core/client.h"
+#include "core/hooks.h"
+#include "core/name_text.h"
+#include "core/requests.h"
+#include "core/watches.h"
 
 #include <string.h>
-
-struct hf_watch {
-    struct hf__listener on;
-    hf_watch *next, *prev; /* client->changed: if it is changed, not calling */
-    hf_client *client;
-    hf_watch_fn fn;
-    void *arg;
-    pthread_t caller; /* while it is calling */
-    bool given;       /* the program has it; until then it is not called */
-    bool changed, calling;
-    bool freed;                  /* by its own callback: its caller does it */
-    char heard[HF_NAME_MAX + 1]; /* which name has changed; "": several, any */
-    char name[];                 /* with the client's prefix */
-};
-
-static void ring(hf_client *c, hf_watch *w)
-{
-    hf__queue_add(c->changed, c->changed_tail, w);
-    c->changed_len++;
-    hf__fd_post(c->ready_fd);
-}
-
-static void unring(hf_client *c, hf_watch *w)
-{
-    hf__queue_remove(c->changed, c->changed_tail, w);
-    c->changed_len--;
-}
-
-void hf__watch_changed(hf_client *c, struct hf__listener *on, const char *name,
-                       size_t len)
-{
-    hf_watch *w = hf__container(on, hf_watch, on);
-    char heard[HF_NAME_MAX + 1] = "";
-
-    if (name && (len -= strlen(c->prefix)) <= HF_NAME_MAX)
-        memcpy(heard, name + strlen(c->prefix), len);
-    if (w->changed && strcmp(w->heard, heard) != 0)
-        heard[0] = '\0';
-    strcpy(w->heard, heard);
-    if (w->given && !w->changed && !w->calling)
-        ring(c, w);
-    w->changed = true;
-}
-
-/* It may be NULL. */
-void hf__watch_remove_locked(struct hf__listener *on)
-{
-    hf_watch *w = on ? hf__container(on, hf_watch, on) : NULL;
-    hf_client *c = w ? w->client : NULL;
-
-    if (!w)
-        return;
-    if (c->self)
-        c->be->unlisten(c->self, on);
-    if (w->given && w->changed && !w->calling)
-        unring(c, w);
-    w->freed = true;
-    if (!w->calling)
-        hf__free(c, w);
-}
-
-/* ---- calling ------------------------------------------------------------ */
 
 /* client->mu is held, but not during the call. False: there is none. */
 static bool call_next(hf_client *c)
@@ -83,7 +21,7 @@ static bool call_next(hf_client *c)
 
     if (!w)
         return false;
-    unring(c, w);
+    hf__watch_unring_locked(c, w);
     w->changed = false;
     w->calling = true;
     w->caller = pthread_self();
@@ -98,7 +36,7 @@ static bool call_next(hf_client *c)
     if (w->freed)
         hf__free(c, w);
     else if (w->changed)
-        ring(c, w);
+        hf__watch_ring_locked(c, w);
     return true;
 }
 
@@ -114,8 +52,6 @@ int hf__watch_call_all(hf_client *c)
     hf__mutex_unlock(&c->mu);
     return called;
 }
-
-/* ---- new, free ---------------------------------------------------------- */
 
 static int check(const void **name, size_t *len, unsigned flags, hf_error *err)
 {
@@ -171,7 +107,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
     c->handles++;
     w->given = true;
     if (w->changed)
-        ring(c, w);
+        hf__watch_ring_locked(c, w);
     hf__mutex_unlock(&c->mu);
     hf__query_end(c, f);
     return 0;

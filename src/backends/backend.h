@@ -30,20 +30,13 @@
 #ifndef HF_BACKEND_H
 #define HF_BACKEND_H
 
+#include "base/time.h"
+
 #include <holdfast.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define HF__ABI 11
-
-typedef int64_t hf__time; /* CLOCK_BOOTTIME, nanoseconds */
-#define HF__NEVER INT64_MAX
-#define HF__MS 1000000LL
-
-static inline hf__time hf__min_time(hf__time a, hf__time b)
-{
-    return a < b ? a : b;
-}
 
 /* What a request came to, beside the negative codes of holdfast.h. Of those a
  * backend uses EUNKNOWN (sent, answer lost), EBACKEND, EAUTH, EPROTO,

@@ -1,18 +1,12 @@
 #include "base/futex.h"
 
+#include "base/time.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-hf__time hf__now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (hf__time)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until)
 {
@@ -67,10 +61,4 @@ void hf__mutex_lock_slow(struct hf__mutex *m)
     }
     while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE) != 0)
         hf__futex_wait(&m->word, 2, HF__NEVER);
-}
-
-void hf__sleeper_init(struct hf__sleeper *s, hf_cancel *cancel)
-{
-    *s = (struct hf__sleeper){.posture = HF__AWAKE};
-    s->word = cancel ? &cancel->word : &s->own_word;
 }

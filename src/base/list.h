@@ -52,4 +52,8 @@
         (last) = (item);                                                       \
     } while (0)
 
+/* The struct that has that member. */
+#define hf__container(ptr, type, member)                                       \
+    ((type *)((char *)(ptr)-offsetof(type, member)))
+
 #endif

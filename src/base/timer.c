@@ -1,18 +1,21 @@
-#include "core/client.h"
+#include "base/timer.h"
+
+#include "base/memory.h"
+#include "base/time.h"
 
 #include <string.h>
 
-int hf__timers_reserve(hf_client *c, struct hf__timers *t)
+int hf__timers_reserve(const hf_hooks *hooks, struct hf__timers *t)
 {
     if (t->reserved + 1 >= t->room) {
         uint32_t room = t->room ? t->room + t->room / 2 : 16;
-        struct hf__timer **heap = hf__alloc(c, room * sizeof(*heap));
+        struct hf__timer **heap = hf__alloc_by(hooks, room * sizeof(*heap));
 
         if (!heap)
             return HF_ENOMEM;
         if (t->len)
             memcpy(heap, t->heap, (t->len + 1) * sizeof(*heap));
-        hf__free(c, t->heap);
+        hf__free_by(hooks, t->heap);
         t->heap = heap;
         t->room = room;
     }

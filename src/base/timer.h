@@ -3,7 +3,10 @@
 #ifndef HF_TIMER_H
 #define HF_TIMER_H
 
-#include "backends/backend.h"
+#include "base/time.h"
+
+#include <holdfast.h>
+#include <stdint.h>
 
 struct hf__timer {
     hf__time at;          /* what it was set to; HF__NEVER */
@@ -18,7 +21,7 @@ struct hf__timers {
 };
 
 /* Room for one more timer, or for one less. ENOMEM. */
-int hf__timers_reserve(hf_client *, struct hf__timers *);
+int hf__timers_reserve(const hf_hooks *, struct hf__timers *);
 void hf__timers_unreserve(struct hf__timers *);
 /* Adds it, or moves it. HF__NEVER removes it. */
 void hf__timers_set(struct hf__timers *, struct hf__timer *, hf__time at);

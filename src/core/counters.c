@@ -1,12 +1,10 @@
-/*
- * What a client has done: counters, and how long acquires took.
- *
- * The shortest acquire, in shared memory, takes less than 100 ns, so it may
- * neither read a clock for this nor write what other threads write. A grant
- * without a wait is counted in its line (hf__tally_add), under the mutex that
- * is held there anyway, and so is a release; all else is counted in the client.
- */
+#include "core/counters.h"
+
+#include "base/futex.h"
+#include "base/time.h"
 #include "core/client.h"
+#include "core/line.h"
+#include "core/lock.h"
 
 static const uint32_t bounds_us[HF_WAIT_BUCKETS] = {
     10,      25,      50,       100,      250,      500,      1000,   2500,
@@ -147,7 +145,7 @@ static void add_waits(hf_metrics *m, const struct hf__counts *counts)
     m->wait_sum_ns = read64(&counts->wait_sum_ns);
 }
 
-static void hf__counters_read_locked(hf_client *c, hf_metrics *m)
+void hf__counters_read_locked(hf_client *c, hf_metrics *m)
 {
     const struct hf__counts *counts = &c->counts;
 
@@ -170,21 +168,4 @@ static void hf__counters_read_locked(hf_client *c, hf_metrics *m)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             add_line(m, n);
     add_waits(m, counts);
-}
-
-int hf_client_metrics(hf_client *c, hf_metrics *out, hf_error *err)
-{
-    int rc = hf__client_usable(c, err);
-
-    if (rc)
-        return rc;
-    if (!out)
-        return hf__fail(err, HF_EINVAL, "out is NULL");
-    if (out->size != sizeof(*out))
-        return hf__fail(err, HF_EINVAL,
-                        "the metrics were not set by HF_METRICS_INIT");
-    hf__mutex_lock(&c->mu);
-    hf__counters_read_locked(c, out);
-    hf__mutex_unlock(&c->mu);
-    return 0;
 }

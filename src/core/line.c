@@ -1,8 +1,37 @@
-/*
- * A line of a client to a name: its queue, and the sending of what the queue
- * wants sent.
- */
+/* Runs a line: see line.h. */
+#include "core/line.h"
+
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "core/async.h"
+#include "core/callbacks.h"
 #include "core/client.h"
+#include "core/counters.h"
+#include "core/events.h"
+#include "core/hooks.h"
+#include "core/last_error.h"
+#include "core/line_list.h"
+#include "core/loss_fd.h"
+#include "core/loss_reason.h"
+#include "core/name_text.h"
+#include "core/outbox.h"
+#include "core/wakeup.h"
+#include "policy/lease.h"
+#include "policy/line_set.h"
+#include "policy/local_queue.h"
+
+void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
+{
+    struct hf__releaser **p = &n->releasers;
+
+    while (*p && *p != r)
+        p = &(*p)->next;
+    if (*p)
+        *p = r->next;
+}
 
 #include <string.h>
 
@@ -293,11 +322,6 @@ static void let_go(struct hf__line *n, hf__time now)
     }
     if (rc != HF__PENDING)
         let_go_answered(n, rc, now);
-}
-
-struct hf__shown hf__line_shown(struct hf__line *n)
-{
-    return hf__show(hf__line_first(n)->text + strlen(n->client->prefix));
 }
 
 static void report_loss(struct hf__line *n)

@@ -1,73 +1,22 @@
-/*
- * The lines of a name (line_set.h): made, taken, rested, freed, with the
- * entries of those who read. name->mu is held.
- */
+/* Picks the line of a name that a verb is about: see line_pick.h. */
+#include "core/line_pick.h"
+
+#include "base/error.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "base/uncancelled.h"
 #include "core/client.h"
-
-static struct hf__line *name_of(struct hf__line_entry *line)
-{
-    return hf__container(line->queue, struct hf__line, queue);
-}
-
-struct hf__line *hf__lines_after(const struct hf__line *n)
-{
-    struct hf__line_entry *next = n->kin ? n->kin->line.next : NULL;
-
-    return next ? name_of(next) : NULL;
-}
-
-struct hf__line *hf__lines_newest(struct hf__line *first)
-{
-    struct hf__line_entry *newest;
-
-    if (!first->kin)
-        return first;
-    newest = first->kin->lines.at[HF__TAKEN];
-    return newest ? name_of(newest) : NULL;
-}
-
-struct hf__line *hf__lines_all_but_first(struct hf__line *first)
-{
-    struct hf__line_entry *line =
-        hf__line_set_all_but_first(&first->kin->lines);
-
-    return line ? name_of(line) : NULL;
-}
-
-void hf__lines_rest(struct hf__line *n)
-{
-    struct hf__kin *f = hf__line_first(n)->kin;
-    struct hf__reader *r;
-
-    if (!f)
-        return;
-    while (n->queue.shared && (r = n->queue.left)) {
-        n->queue.left = r->next;
-        r->next = f->spare;
-        f->spare = r;
-    }
-    hf__line_set_rest(&f->lines, &n->kin->line);
-}
-
-static void free_readers(hf_client *c, struct hf__reader *r)
-{
-    struct hf__reader *next;
-
-    for (; r; r = next) {
-        next = r->next;
-        hf__thread_unref(r->thread);
-        hf__free(c, r);
-    }
-}
-
-void hf__lines_free_entries(struct hf__line *n)
-{
-    if (n->queue.shared) {
-        free_readers(n->client, n->queue.readers);
-        free_readers(n->client, n->queue.left);
-    }
-    free_readers(n->client, n->kin->spare);
-}
+#include "core/counters.h"
+#include "core/hooks.h"
+#include "core/line.h"
+#include "core/line_list.h"
+#include "core/lock.h"
+#include "core/loss_fd.h"
+#include "core/loss_reason.h"
+#include "core/name_table.h"
+#include "policy/lease.h"
+#include "policy/line_set.h"
+#include "policy/local_queue.h"
 
 /* That line, or if it is NULL one more, in use. */
 static int use(struct hf__line *first, struct hf__line_entry *line,
@@ -76,7 +25,7 @@ static int use(struct hf__line *first, struct hf__line_entry *line,
     int rc = line ? 0 : hf__names_add_line(first, mode, out, err);
 
     if (line)
-        *out = name_of(line);
+        *out = hf__lines_of(line);
     else if (!rc)
         hf__line_set_add(&first->kin->lines, &(*out)->kin->line);
     return rc;
@@ -118,7 +67,7 @@ struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *w,
         return NULL;
     if (line->queue->shared)
         w->reader = take_entry(first, w->thread);
-    return name_of(line);
+    return hf__lines_of(line);
 }
 
 void hf__pick_went(struct hf__line *n, struct hf__waiter *w, bool had)
@@ -178,8 +127,8 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        hf__line_run(name_of(line), now); /* that may be news */
-        return hf__fail_unreleased(name_of(line), w->owner, err);
+        hf__line_run(hf__lines_of(line), now); /* that may be news */
+        return hf__fail_unreleased(hf__lines_of(line), w->owner, err);
     }
     if (rc)
         return refused(rc, err);
@@ -226,8 +175,9 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
 
 struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
 {
-    return first->kin ? name_of(hf__line_set_held(&first->kin->lines, owner))
-                      : first;
+    return first->kin
+               ? hf__lines_of(hf__line_set_held(&first->kin->lines, owner))
+               : first;
 }
 
 /* The hold of a line cannot be used: it may be lost since just now. */

@@ -1,6 +1,15 @@
-/* The descriptors that tell of loss: timers that are set to the end of the
- * first hold that concerns their handle. name->mu is held. */
-#include "core/client.h"
+#include "core/loss_fd.h"
+
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "core/line.h"
+#include "core/line_list.h"
+#include "core/lock.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -136,30 +145,21 @@ void hf__loss_fd_moved(struct hf__line *n)
             arm(lock, first_end(lock));
 }
 
-int hf_lock_fd(hf_lock *lock)
+bool hf__loss_fd_open(hf_lock *lock)
 {
-    HF__UNCANCELLED;
-    struct hf__line *n, *held;
-    int rc = hf__lock_check(lock, NULL), fd;
+    struct hf__line *first = lock->name;
 
-    if (!rc)
-        rc = hf__lock_enter(lock, NULL);
-    if (rc)
-        return rc;
-    n = lock->name;
-    if (lock->loss_fd < 0) {
-        lock->loss_fd =
-            timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (lock->loss_fd >= 0) {
-            lock->next_watcher = n->watchers;
-            n->watchers = lock;
-            (void)hf__pick_check(lock, &held, NULL); /* that may be news */
-            arm(lock, has_news(lock) ? ALREADY : first_end(lock));
-        }
-    }
-    fd = lock->loss_fd;
-    hf__line_unlock(n);
-    return fd < 0 ? HF_EBACKEND : fd;
+    lock->loss_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (lock->loss_fd < 0)
+        return false;
+    lock->next_watcher = first->watchers;
+    first->watchers = lock;
+    return true;
+}
+
+void hf__loss_fd_start(hf_lock *lock)
+{
+    arm(lock, has_news(lock) ? ALREADY : first_end(lock));
 }
 
 void hf__loss_fd_close(hf_lock *lock)

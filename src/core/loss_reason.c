@@ -1,10 +1,20 @@
-/*
- * Why a hold was lost, for people. The queue keeps what it knows with the lost
- * hold (struct hf__loss). What the server or the connection had to do with it
- * is noted here, once per client, with the time during which it was so; the
- * text of a loss is put together when somebody asks.
- */
+#include "core/loss_reason.h"
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "core/client.h"
+#include "core/line.h"
+#include "core/name_text.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,25 @@
-/*
- * The names of a client: a plain hash with chains. A name lives as long as a
- * handle, a request under way or news refer to it.
- */
+#include "core/name_table.h"
+
+#include "base/error.h"
+#include "base/futex.h"
 #include "base/hash.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "base/timer.h"
 #include "core/client.h"
+#include "core/counters.h"
+#include "core/events.h"
+#include "core/hooks.h"
+#include "core/last_error.h"
+#include "core/line.h"
+#include "core/line_list.h"
+#include "core/name_text.h"
+#include "policy/line_set.h"
+#include "policy/local_queue.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <poll.h>
 #include <stdio.h>
@@ -155,7 +171,7 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
     size_t bucket;
 
     if (!rc)
-        rc = hf__timers_reserve(c, &c->timers);
+        rc = hf__timers_reserve(&c->hooks, &c->timers);
     if (rc) {
         free_line(c, n);
         return hf__fail(err, rc, "%s", hf_error_text(rc));

@@ -1,9 +1,10 @@
-/*
- * Requests on their way to a networked backend: handed over, or parked as long
- * as it cannot send (backend.h, HF__LATER). What is parked is a list in the
- * order of asking, so that no request of a line overtakes an earlier one.
- */
+#include "core/outbox.h"
+
+#include "base/list.h"
+#include "base/time.h"
 #include "core/client.h"
+#include "core/last_error.h"
+#include "core/report.h"
 
 static void park(hf_client *c, struct hf__req *req, bool first)
 {
@@ -34,7 +35,7 @@ void hf__outbox_remove_locked(hf_client *c, struct hf__req *req)
 
 static int lacks(hf_client *c, const char *what)
 {
-    return hf__core.why(c, HF_ENOTSUP, "it has no %s", what);
+    return hf__fail_why_set(c, HF_ENOTSUP, "it has no %s", what);
 }
 
 static int hand_over(hf_client *c, struct hf__req *req)
@@ -42,7 +43,7 @@ static int hand_over(hf_client *c, struct hf__req *req)
     const struct hf__backend *be = c->be;
 
     if (req->meant_until != HF__NEVER && hf__now() >= req->meant_until)
-        return hf__core.why(c, HF_EUNKNOWN, "not sent in time");
+        return hf__fail_why_set(c, HF_EUNKNOWN, "not sent in time");
     switch (req->op) {
     case HF__ATTEMPT:
         return be->attempt(c->self, req);
@@ -72,7 +73,7 @@ int hf__outbox_submit_locked(hf_client *c, struct hf__req *req)
 static void finish(hf_client *c, struct hf__req *req, int result)
 {
     req->result = (int16_t)result;
-    hf__core.done(c, req);
+    hf__report_done(c, req);
 }
 
 void hf__outbox_flush_locked(hf_client *c)
@@ -109,4 +110,12 @@ void hf__outbox_give_up_locked(hf_client *c, struct hf__req *req)
         return;
     req->meant_until = 0; /* if the backend gives it back */
     hf__outbox_finish_locked(c, req, HF_EUNKNOWN);
+}
+
+void hf__outbox_refuse(hf_client *c, int code)
+{
+    while (c->outbox) {
+        c->outbox->untouched = true;
+        hf__outbox_finish_locked(c, c->outbox, code);
+    }
 }

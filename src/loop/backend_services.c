@@ -1,5 +1,18 @@
-/* What the core lends to backends: memory, log, chance, and marks. */
+#include "loop/backend_services.h"
+
+#include "base/list.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "core/client.h"
+#include "core/hooks.h"
+#include "core/last_error.h"
+#include "core/outbox.h"
+#include "core/report.h"
+#include "core/requests.h"
+#include "core/watches.h"
+#include "loop/driver.h"
+#include "loop/resolve.h"
+#include "loop/url.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,39 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-void *hf__alloc(hf_client *c, size_t size)
-{
-    void *p;
-
-    if (!c->hooks.alloc)
-        return calloc(1, size);
-    p = c->hooks.alloc(c->hooks.ctx, size);
-    return p ? memset(p, 0, size) : NULL;
-}
-
-void hf__free_by(const hf_hooks *hooks, void *p)
-{
-    if (!p)
-        return;
-    if (hooks->free)
-        hooks->free(hooks->ctx, p);
-    else
-        free(p);
-}
-
-void hf__free(hf_client *c, void *p)
-{
-    hf__free_by(&c->hooks, p);
-}
-
-char *hf__strdup(hf_client *c, const char *s)
-{
-    size_t size = strlen(s) + 1;
-    char *copy = hf__alloc(c, size);
-
-    return copy ? memcpy(copy, s, size) : NULL;
-}
 
 static int services_random(void *buf, size_t len)
 {
@@ -58,177 +38,9 @@ static int services_random(void *buf, size_t len)
     return 0;
 }
 
-void hf__log(hf_client *c, const char *fmt, ...)
-{
-    char text[800];
-    va_list ap;
-
-    if (!c->hooks.log)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    hf__printable(text, sizeof(text));
-    c->hooks.log(c->hooks.ctx, text);
-}
-
-static void hf__fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
-                         va_list ap)
-{
-    char text[720];
-
-    vsnprintf(text, sizeof(text), fmt, ap);
-    hf__mutex_lock(&c->why_mu);
-    hf__fail(&c->why, code, "%s: %s", c->be->name, text);
-    c->why.may_pass = may_pass;
-    hf__mutex_unlock(&c->why_mu);
-}
-
-static int hf__fail_why_set(hf_client *c, int code, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    hf__fail_set(c, code, hf__may_pass(c, code), fmt, ap);
-    va_end(ap);
-    return code;
-}
-
-static int hf__fail_lasts(hf_client *c, int code, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    hf__fail_set(c, code, false, fmt, ap);
-    va_end(ap);
-    return code;
-}
-
-static void hf__trouble_set(hf_client *c, const char *text)
-{
-    hf__mutex_lock(&c->why_mu);
-    snprintf(c->trouble, sizeof(c->trouble), "%s", text ? text : "");
-    hf__printable(c->trouble, sizeof(c->trouble));
-    hf__mutex_unlock(&c->why_mu);
-    if (text)
-        hf__note(c, HF__LOSS_SILENT, text);
-    else
-        hf__note_over(c, HF__LOSS_SILENT);
-}
-
-static void news(hf_client *c, struct hf__line *n)
-{
-    if (n->in_news)
-        return;
-    n->in_news = true;
-    n->refs++;
-    hf__fifo_add(c->news, c->news_tail, n, next_news);
-}
-
-static void hf__report_done(hf_client *c, struct hf__req *req)
-{
-    struct hf__line *n;
-    struct hf__request *f;
-
-    /* A question that is being abandoned: its answer came before the backend
-     * heard of that (forget_attempt), and it has been counted. */
-    if (req->remote && !req->flying)
-        return;
-    c->under_way--;
-    req->flying = false;
-    if (!req->remote) {
-        f = hf__container(req, struct hf__request, req);
-        /* Of a batch, each renewal of which may have failed in its own way:
-         * whatever was said last. */
-        hf__mutex_lock(&c->why_mu);
-        f->why = c->why;
-        hf__mutex_unlock(&c->why_mu);
-        hf__fifo_add(c->landed, c->landed_tail, f, next_landed);
-        return;
-    }
-    n = hf__container(req->remote, struct hf__line, remote);
-    hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT,
-                         req->result);
-    if (req->op == HF__ATTEMPT)
-        n->attempt_ready = true;
-    else
-        n->let_go_ready = true;
-    news(c, n);
-    hf__line_unref_locked(n); /* the request's; news has one of its own */
-}
-
 static void services_go_on(hf_client *c)
 {
     c->may_go_on = true;
-}
-
-static void hf__outbox_refuse(hf_client *c, int code)
-{
-    while (c->outbox) {
-        c->outbox->untouched = true;
-        hf__outbox_finish_locked(c, c->outbox, code);
-    }
-}
-
-static void hf__report_bell(hf_client *c, struct hf__remote *remote)
-{
-    struct hf__line *n = hf__container(remote, struct hf__line, remote);
-
-    n->rang = true;
-    news(c, n);
-}
-
-static void hf__report_lost(hf_client *c, struct hf__remote *remote,
-                            uint64_t hold_id, const char *session)
-{
-    struct hf__line *n = hf__container(remote, struct hf__line, remote);
-    struct hf__exchange *x = hf__exchange_of(n);
-
-    if (c->direct) { /* see for yourself: it may be held anew by now */
-        hf__timers_set(&c->timers, &n->timer, 0);
-        return;
-    }
-    if (!x)
-        return; /* it holds nothing any more */
-    x->lost_id = hold_id;
-    x->session_over = session != NULL;
-    if (session)
-        hf__note(c, HF__LOSS_SESSION, session);
-    news(c, n);
-}
-
-static void hf__report_wanted(hf_client *c, struct hf__remote *remote,
-                              uint64_t token)
-{
-    hf__event_queue_locked(c, HF_EVENT_WANTED,
-                           hf__container(remote, struct hf__line, remote),
-                           token, hf__no_loss);
-}
-
-/* May come from a direct backend on any thread: the helper thread spreads it.
- */
-static void hf__report_session(hf_client *c, int event, const char *why)
-{
-    if (event == HF_EVENT_LOST) {
-        hf__note(c, HF__LOSS_SESSION, why);
-        __atomic_store_n(&c->session_lost, 1, __ATOMIC_RELEASE);
-        __atomic_add_fetch(&c->helper_word, 1, __ATOMIC_RELEASE);
-        hf__futex_wake(&c->helper_word, 1);
-    } else {
-        hf__count(event == HF_EVENT_DOWN ? &c->counts.disconnects
-                                         : &c->counts.reconnects,
-                  1);
-        hf__event_queue_locked(c, event, NULL, 0, hf__no_loss);
-    }
-}
-
-void hf__report_session_locked(hf_client *c)
-{
-    for (size_t i = 0; i < c->buckets_len; i++)
-        for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket) {
-            n->session_lost = true;
-            news(c, n);
-        }
 }
 
 static void *grow(hf_client *c, void *old, size_t len, size_t size)
@@ -334,7 +146,7 @@ const struct hf__core hf__core = {
     .free = hf__free,
     .log = hf__log,
     .why = hf__fail_why_set,
-    .lasts = hf__fail_lasts,
+    .lasts = hf__fail_lasts_set,
     .trouble = hf__trouble_set,
     .done = hf__report_done,
     .unsent = hf__outbox_return,

@@ -1,36 +1,18 @@
-/*
- * Delivery: takes what the backend marked, and what the clock reached, to the
- * names and flights concerned. Needs no role; two threads may deliver at once.
- */
+#include "loop/deliver.h"
+
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "core/async.h"
+#include "core/callbacks.h"
 #include "core/client.h"
-
-/* The time of an asynchronous wait is over. The handle cannot go away as long
- * as `firing` is set: its callback waits for that, and then for the name. The
- * timer is set again together with it, or this would be done twice at once. */
-static void async_timed_out(struct hf__async *a, hf__time now)
-{
-    struct hf__line *n = a->line;
-    struct hf__lease *l = &n->queue.lease;
-    hf_client *c = n->client;
-    bool not_yet = false;
-
-    hf__line_lock(n);
-    if (a->waiter.state == HF__W_FINISHED) {
-        hf__async_give_up(a); /* or it was quicker */
-    } else if (hf__lease_unanswered(l) && now < a->grace) {
-        not_yet = true;
-    } else {
-        hf__async_leave(a, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT, now);
-    }
-    hf__mutex_lock(&c->mu);
-    a->firing = false;
-    if (not_yet)
-        hf__timers_set(&c->timers, &a->timer, a->grace);
-    if (c->callbacks)
-        hf__fd_post(c->ready_fd);
-    hf__mutex_unlock(&c->mu);
-    hf__line_unlock(n);
-}
+#include "core/line.h"
+#include "core/name_table.h"
+#include "core/requests.h"
+#include "core/wakeup.h"
+#include "loop/async_wait.h"
+#include "loop/renewals.h"
 
 #define MANY 256
 
@@ -62,7 +44,7 @@ static size_t due_lines(hf_client *c, hf__time before, hf__time now,
         if (!t)
             break;
         if (!is_line)
-            async_timed_out(hf__container(t, struct hf__async, timer), now);
+            hf__async_timed_out(hf__container(t, struct hf__async, timer), now);
     }
     return len;
 }

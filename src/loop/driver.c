@@ -1,13 +1,15 @@
-/*
- * The driver's role. One thread at a time sleeps on the client's descriptors
- * and moves the backend on, for everybody; the others sleep until they are
- * told, and whoever leaves passes the role on. So a lone caller goes from
- * socket to socket without a hand-over, and many share one system call.
- *
- * Delivering (taking the backend's marks to the names) needs no role: it is
- * done by whoever finds something, under the mutexes that client.h lists.
- */
+/* Drives: see driver.h. Delivering needs no role: it is done by whoever finds
+ * something, under the mutexes that client.h lists. */
+#include "loop/driver.h"
+
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/time.h"
+#include "base/timer.h"
 #include "core/client.h"
+#include "core/outbox.h"
+#include "core/wakeup.h"
+#include "loop/deliver.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -15,46 +17,6 @@
 #include <unistd.h>
 
 #define EVENTS 64 /* wake_fd, and what a backend may have (backend.h) */
-
-void hf__fd_post(int fd)
-{
-    uint64_t one = 1;
-
-    /* Not write(2), which is a cancellation point, and which a signal handler
-     * could not keep from being one. Full: it is readable. */
-    (void)!syscall(SYS_write, fd, &one, sizeof(one));
-}
-
-void hf__fd_drain(int fd)
-{
-    uint64_t many;
-
-    (void)!read(fd, &many, sizeof(many));
-}
-
-uint32_t *hf__sleeper_notify(hf_client *c, struct hf__sleeper *s)
-{
-    uint32_t *word = s->word;
-
-    __atomic_add_fetch(word, HF__NEWS, __ATOMIC_SEQ_CST);
-    switch (__atomic_load_n(&s->posture, __ATOMIC_SEQ_CST)) {
-    case HF__PARKED:
-        return word;
-    case HF__DRIVING:
-        hf__fd_post(c->wake_fd);
-        return NULL;
-    default:
-        return NULL; /* it looks at its word before it sleeps */
-    }
-}
-
-void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
-{
-    uint32_t *word = hf__sleeper_notify(c, s);
-
-    if (word)
-        hf__futex_wake(word, 1);
-}
 
 static int timeout_ms(hf__time until)
 {

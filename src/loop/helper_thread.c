@@ -1,41 +1,27 @@
-/*
- * The one helper thread. It opens and closes the backend (what may block there
- * blocks nobody else), and in between does what nobody else is doing: timers,
- * renewals, the answers to what no thread waits for. It never runs a program's
- * callback. It sleeps on a futex, or inside a direct backend; when it drives,
- * on the client's descriptors.
- */
+/* The helper thread, "hf-helper". What may block in the backend's open and
+ * close blocks no other thread. It never runs a program's callback. It sleeps
+ * on a futex, or inside a direct backend; when it drives, on the client's
+ * descriptors. */
+#include "loop/helper_thread.h"
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/time.h"
+#include "base/timer.h"
 #include "core/client.h"
+#include "core/events.h"
+#include "core/last_error.h"
+#include "core/line.h"
+#include "core/report.h"
+#include "core/wakeup.h"
+#include "loop/backend_services.h"
+#include "loop/config.h"
+#include "loop/deliver.h"
+#include "loop/driver.h"
+#include "policy/lease.h"
 
 #include <signal.h>
 #include <stdio.h>
-
-static void wake_locked(hf_client *c, hf__time at)
-{
-    c->helper_until = at;
-    __atomic_add_fetch(&c->helper_word, 1, __ATOMIC_RELEASE);
-    hf__futex_wake(&c->helper_word, 1);
-    if (c->helper_drives)
-        hf__fd_post(c->wake_fd);
-}
-
-void hf__helper_due_locked(hf_client *c, hf__time at)
-{
-    if (at >= c->helper_until)
-        return;
-    if (c->driven && !c->helper_drives &&
-        pthread_equal(c->driver, pthread_self()))
-        return; /* the driver sees to it, or says so when it leaves */
-    wake_locked(c, at);
-}
-
-void hf__helper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
-{
-    hf__mutex_lock(&c->mu);
-    hf__timers_set(&c->timers, timer, at);
-    hf__helper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
-}
 
 struct turn {
     hf__time now, until;
@@ -197,6 +183,7 @@ static void *helper_main(void *arg)
     if (!report_open(c, self, rc)) {
         if (!rc)
             c->be->close(self);
+        hf__config_free(c);
         hf__client_free(c);
         return NULL;
     }

@@ -4,11 +4,14 @@
  * never unloaded. HOLDFAST_MODULE_PATH is looked at first, except in
  * set-user-id programs.
  */
-#include "core/client.h"
+#include "loop/module.h"
+
+#include "base/error.h"
+#include "base/text.h"
 
 #define HF__REGISTRY
-#include "backends/registry.h"
 
+#include "backends/registry.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>

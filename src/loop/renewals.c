@@ -1,10 +1,23 @@
-/* Renewal: many holds in one request, or one that the program asked for. */
+#include "loop/renewals.h"
+
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/time.h"
+#include "base/timer.h"
 #include "core/client.h"
+#include "core/counters.h"
+#include "core/line.h"
+#include "core/loss_fd.h"
+#include "core/loss_reason.h"
+#include "core/name_table.h"
+#include "core/requests.h"
+#include "core/wakeup.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
 
 #include <string.h>
 
-static struct hf__request *hf__renewals_batch(hf_client *c, size_t room,
-                                              hf_error *err)
+struct hf__request *hf__renewals_batch(hf_client *c, size_t room, hf_error *err)
 {
     struct hf__request *f =
         hf__request_new(c, HF__RENEW, room * sizeof(struct hf__renewal), err);
@@ -14,8 +27,7 @@ static struct hf__request *hf__renewals_batch(hf_client *c, size_t room,
     return f;
 }
 
-/* A renewal of the hold that the line has; name->mu is held. */
-static struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
+struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
 {
     return (struct hf__renewal){.remote = &n->remote,
                                 .hold_id = n->queue.lease.hold_id,
@@ -87,8 +99,7 @@ void hf__renewals_due(hf_client *c, const struct hf__due *due, size_t len,
     hf__helper_check_later(c);
 }
 
-/* What became of one of them; all of them, if the request was not sent. */
-static int hf__renewals_result(const struct hf__request *f, size_t i)
+int hf__renewals_result(const struct hf__request *f, size_t i)
 {
     int result = f->batch.item[i].result;
 
@@ -132,70 +143,4 @@ void hf__renewals_landed(hf_client *c, struct hf__request *f)
         hf__line_unlock(n);
         hf__line_unref(n);
     }
-}
-
-int hf__renew_send(hf_client *c, struct hf__verb_call *t, uint32_t ms,
-                   bool no_longer, hf_error *err)
-{
-    struct hf__request *f = hf__renewals_batch(c, 1, err);
-    struct hf__line *n = t->line;
-
-    if (!f)
-        return HF_ENOMEM;
-    f->batch.item[0] = hf__renewals_of(n, ms);
-    f->batch.item[0].no_longer = no_longer;
-    f->batch.len = 1;
-    t->hold_id = n->queue.lease.hold_id;
-    hf__lease_renewing(&n->queue.lease, ms, hf__now());
-    hf__mutex_lock(&c->mu);
-    n->refs++; /* the flight's */
-    hf__mutex_unlock(&c->mu);
-    hf__verb_send(c, t, f);
-    hf__loss_fd_moved(n);
-    hf__line_run(n, hf__now()); /* it may end sooner now */
-    return 0;
-}
-
-static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
-{
-    const struct hf__lease *l;
-    int rc =
-        hf__lock_lease_valid("lease_ms", t->lease_ms, "as long as before", err);
-
-    if (!rc)
-        rc = hf__pick_check(lock, &t->line, err);
-    if (rc)
-        return rc;
-    l = &t->line->queue.lease;
-    if (t->lease_ms && !l->fixed)
-        return hf__fail(err, HF_EINVAL,
-                        "the hold of \"%s\" is renewed by itself: lease_ms "
-                        "must be 0",
-                        hf__line_shown(lock->name).text);
-    return hf__renew_send(lock->name->client, t,
-                          t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
-                          false, err);
-}
-
-int hf__renew_answered(hf_lock *lock, struct hf__verb_call *t,
-                       const struct hf__request *f, hf_error *err)
-{
-    return hf__verb_judge(lock, t, f, hf__renewals_result(f, 0), err);
-}
-
-static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
-
-int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
-{
-    struct hf__verb_call what = {.verb = &renew, .lease_ms = lease_ms};
-
-    return hf__verb_run(lock, &what, err);
-}
-
-int hf_lock_renew_async(hf_lock *lock, int64_t lease_ms, hf_done_fn done,
-                        void *arg, hf_error *err)
-{
-    struct hf__verb_call what = {.verb = &renew, .lease_ms = lease_ms};
-
-    return hf__verb_run_async(lock, &what, (union hf__done){done}, arg, err);
 }

@@ -4,9 +4,10 @@
  * Later ones have a thread of their own, for which nobody waits: it knows
  * nothing of the client, who may be gone before.
  */
-#include "core/client.h"
+#include "loop/resolve.h"
 
 #include <netdb.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,11 @@
  * text never quotes more than the scheme or a key, because a password may stand
  * anywhere else.
  */
+#include "loop/url.h"
+
+#include "base/error.h"
 #include "core/client.h"
+#include "core/hooks.h"
 
 #include <ctype.h>
 #include <errno.h>

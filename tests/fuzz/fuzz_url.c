@@ -7,7 +7,9 @@
  *
  *     fuzz_url [TIMES [SEED]]
  */
+#include "base/text.h"
 #include "core/client.h"
+#include "loop/url.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,14 @@
 #ifndef TESTS_SERVER_FIXTURE_H
 #define TESTS_SERVER_FIXTURE_H
 
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/time.h"
 #include "core/client.h"
+#include "core/line.h"
+#include "core/lock.h"
+#include "loop/backend_services.h"
+#include "loop/module.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,7 @@
 /* The heap of timers against a plain array: the same is due at any time. */
-#include "core/client.h"
+#include "base/memory.h"
+#include "base/time.h"
+#include "base/timer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +11,7 @@
 
 #define MOST 300
 
-static hf_client client;
+static const hf_hooks hooks;
 static uint64_t seed;
 
 static uint64_t chance(uint64_t below)
@@ -88,14 +90,14 @@ static void test_timer_heap_does_what_an_array_does(void **state)
         seed = run * 0x9e3779b97f4a7c15ULL;
         for (int i = 0; i < MOST; i++) {
             timer[i] = (struct hf__timer){0};
-            assert_int_equal(hf__timers_reserve(&client, &t), 0);
+            assert_int_equal(hf__timers_reserve(&hooks, &t), 0);
         }
         for (int i = 0; i < 5000; i++) {
             one_step(&t, timer, &now);
             if (i % 16 == 0)
                 check_heap(&t, timer);
         }
-        hf__free(&client, t.heap);
+        hf__free_by(&hooks, t.heap);
     }
 }
 
@@ -112,7 +114,7 @@ static void test_timer_heap_sorts(void **state)
     seed = 7;
     for (int i = 0; i < MOST; i++) {
         timer[i] = (struct hf__timer){0};
-        assert_int_equal(hf__timers_reserve(&client, &t), 0);
+        assert_int_equal(hf__timers_reserve(&hooks, &t), 0);
         hf__timers_set(&t, &timer[i], 1 + (hf__time)chance(1000));
     }
     assert_null(hf__timers_pop(&t, 0));
@@ -123,7 +125,7 @@ static void test_timer_heap_sorts(void **state)
     }
     assert_int_equal(popped, MOST);
     assert_true(hf__timers_next(&t) == HF__NEVER);
-    hf__free(&client, t.heap);
+    hf__free_by(&hooks, t.heap);
 }
 
 /* Reserved room is used again, and growing keeps what is there. */
@@ -135,7 +137,7 @@ static void test_timer_room_is_reserved(void **state)
     (void)state;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 40; i++) {
-            assert_int_equal(hf__timers_reserve(&client, &t), 0);
+            assert_int_equal(hf__timers_reserve(&hooks, &t), 0);
             hf__timers_set(&t, &timer[i], 1000 - i);
             assert_true(hf__timers_next(&t) == 1000 - i);
         }
@@ -147,7 +149,7 @@ static void test_timer_room_is_reserved(void **state)
         assert_int_equal(t.len, 0);
         assert_int_equal(t.reserved, 0);
     }
-    hf__free(&client, t.heap);
+    hf__free_by(&hooks, t.heap);
 }
 
 static void *no_alloc(void *ctx, size_t size)
@@ -165,15 +167,15 @@ static void no_free(void *ctx, void *p)
 
 static void test_timer_without_memory_nothing_is_reserved(void **state)
 {
-    hf_client poor = {.hooks = {.alloc = no_alloc, .free = no_free}};
+    const hf_hooks poor = {.alloc = no_alloc, .free = no_free};
     struct hf__timers t = {0};
 
     (void)state;
     assert_int_equal(hf__timers_reserve(&poor, &t), HF_ENOMEM);
     assert_int_equal(t.reserved, 0);
-    assert_int_equal(hf__timers_reserve(&client, &t), 0);
+    assert_int_equal(hf__timers_reserve(&hooks, &t), 0);
     assert_int_equal(t.reserved, 1);
-    hf__free(&client, t.heap);
+    hf__free_by(&hooks, t.heap);
 }
 
 int main(void)

@@ -2,6 +2,10 @@
  * The core by itself, with a backend of our own: what it does when a client is
  * opened, two handles go at once, a callback forks, a hold ends.
  */
+#include "core/events.h"
+#include "core/wakeup.h"
+#include "policy/lease.h"
+
 #include "../server_fixture.h"
 
 #include <fcntl.h>

@@ -3,7 +3,10 @@
  * text is metrics_text.py's. */
 #include "../../lib/shm_dir.h"
 
+#include "base/time.h"
 #include "core/client.h"
+#include "core/counters.h"
+#include "core/lock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,7 @@
 /* Reasons of a loss that a backend of our own brings about: what is said of an
  * earlier one stays the same, whatever happens later. */
+#include "core/loss_reason.h"
+
 #include "../server_fixture.h"
 
 #include <stdio.h>

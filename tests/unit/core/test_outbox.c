@@ -2,6 +2,8 @@
  * Requests that a backend cannot send now are parked by the core: they go in
  * the order of asking, none after its time, and who gives up takes his out.
  */
+#include "core/watches.h"
+
 #include "../server_fixture.h"
 
 /* ---- a backend that is down, or has little room -------------------------- */

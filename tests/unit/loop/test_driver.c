@@ -2,6 +2,10 @@
  * Who drives a backend, and what it is told then: a driver that is stopped, an
  * answer that is late, descriptors that are ready.
  */
+#include "core/wakeup.h"
+#include "loop/driver.h"
+#include "policy/lease.h"
+
 #include "../server_fixture.h"
 
 #include <signal.h>

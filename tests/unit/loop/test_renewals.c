@@ -3,6 +3,11 @@
  * batch, once. The clock is the test's: with such a TTL nothing is due by the
  * real one.
  */
+#include "base/timer.h"
+#include "core/async.h"
+#include "core/line_pick.h"
+#include "loop/deliver.h"
+
 #include "../server_fixture.h"
 
 #define HOUR (3600 * 1000 * HF__MS)
@@ -128,7 +133,7 @@ static bool nothing_flies(hf_client *c)
     bool none;
 
     hf__mutex_lock(&c->mu);
-    none = !c->flights;
+    none = !c->requests;
     hf__mutex_unlock(&c->mu);
     return none;
 }

@@ -1,6 +1,8 @@
 /* The URL parser: what each URL comes to, what is wrong with the others, and
  * that no text of it shows a secret. */
+#include "base/text.h"
 #include "core/client.h"
+#include "loop/url.h"
 
 #include <limits.h>
 #include <setjmp.h>

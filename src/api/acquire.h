@@ -1,0 +1,50 @@
+/* Acquire: what the synchronous and the asynchronous verb share. */
+#ifndef HF_ACQUIRE_H
+#define HF_ACQUIRE_H
+
+#include "core/async.h"
+#include "core/client.h"
+#include "core/lock.h"
+
+/* acquire.c: what the synchronous and the asynchronous verbs share */
+/* A timed wait returns by its limit plus a second, so this is how long a
+ * shorter one waits for the server's first answer. */
+#define HF__GRACE_MS 800
+
+/* Until when an acquire of this wait_ms waits for the server's first answer. A
+ * try waits for no other holder, but for the answer as long as any other verb.
+ */
+static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
+                                     hf__time now)
+{
+    uint32_t ms = c->op_timeout_ms;
+
+    return now + (wait_ms && ms > HF__GRACE_MS ? HF__GRACE_MS : ms) * HF__MS;
+}
+
+extern const hf_acquire_options hf__acquire_default;
+/* hf_lock_acquire(), but the first answer is not waited for beyond that. */
+int hf__acquire_by(hf_lock *, const hf_acquire_options *, hf__time latest,
+                   hf_error *);
+int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
+                              hf_error *);
+
+static inline void hf__acquire_fill(const hf_lock *lock,
+                                    const hf_acquire_options *opt,
+                                    struct hf__waiter *w)
+{
+    w->handoff = lock->handoff;
+    w->max_hold_ms = lock->max_hold_ms;
+    w->fixed = opt->lease_ms != 0;
+    w->lease_ms = w->fixed ? (uint32_t)opt->lease_ms : lock->ttl_ms;
+    w->is_try = opt->wait_ms == 0;
+    w->permits = opt->permits ? opt->permits : 1;
+    w->reentrant = !lock->owner && !(lock->flags & HF_NOT_REENTRANT);
+    w->owner = hf__owner_of(lock, &w->thread);
+    w->handle = (hf_lock *)(uintptr_t)lock;
+}
+
+/* Enters the queue, with name->mu held. GRANTED, PENDING or a code. */
+int hf__acquire_enter(struct hf__line *, struct hf__waiter *, hf__time now);
+
+#endif

@@ -1,0 +1,59 @@
+#include "api/cancel.h"
+
+#include "base/futex.h"
+#include "core/client.h"
+#include "core/wakeup.h"
+
+#include <errno.h>
+
+bool hf__cancel_attach(hf_cancel *cancel, hf_client *c)
+{
+    __atomic_store_n(&cancel->client, c, __ATOMIC_SEQ_CST);
+    return !(__atomic_fetch_or(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
+             HF__CANCELLED);
+}
+
+/* A thread that has fired meanwhile may not have come to the client yet: it is
+ * counted here, and counts itself out. HF__ATTACHED is set, so adding it clears
+ * it and changes the rest of the word: a firing that has read the old word and
+ * this client starts again, also if the next wait, of another client, is
+ * attached by then. */
+void hf__cancel_detach(hf_cancel *cancel, hf_client *c)
+{
+    if (__atomic_fetch_add(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
+        HF__CANCELLED)
+        __atomic_add_fetch(&c->firing, 1, __ATOMIC_SEQ_CST);
+}
+
+void hf_cancel_init(hf_cancel *cancel)
+{
+    if (cancel)
+        *cancel = (hf_cancel)HF_CANCEL_INIT;
+}
+
+/* Once it is fired the wait may return, and the cancel be gone. So all that is
+ * in it is read before, and was so at the moment of firing; its client stays
+ * until the firing has counted itself out. */
+void hf_cancel_fire(hf_cancel *cancel)
+{
+    int saved = errno;
+    hf_client *c;
+    uint32_t word;
+
+    if (!cancel)
+        return;
+    word = __atomic_load_n(&cancel->word, __ATOMIC_SEQ_CST);
+    do {
+        if (word & HF__CANCELLED)
+            return;
+        c = __atomic_load_n(&cancel->client, __ATOMIC_SEQ_CST);
+    } while (!__atomic_compare_exchange_n(&cancel->word, &word,
+                                          word | HF__CANCELLED, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    hf__futex_wake(&cancel->word, 1);
+    if ((word & HF__ATTACHED) && hf__client_check(c) != HF_EFORK) {
+        hf__fd_post(c->wake_fd);
+        __atomic_sub_fetch(&c->firing, 1, __ATOMIC_SEQ_CST);
+    }
+    errno = saved;
+}

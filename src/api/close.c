@@ -1,0 +1,230 @@
+/* A client is closed: its waits end, its holds are released, and what has not
+ * been answered in time is given up. */
+#include "api/event_loop.h"
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/time.h"
+#include "base/uncancelled.h"
+#include "core/async.h"
+#include "core/callbacks.h"
+#include "core/client.h"
+#include "core/events.h"
+#include "core/hooks.h"
+#include "core/line.h"
+#include "core/name_table.h"
+#include "core/outbox.h"
+#include "core/requests.h"
+#include "core/wakeup.h"
+#include "loop/driver.h"
+#include "loop/helper_thread.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
+
+/* Calls fn for every name, with name->mu held; was it true of all? New ones
+ * cannot come. */
+static bool each_line(hf_client *c, bool (*fn)(struct hf__line *))
+{
+    bool all = true;
+
+    for (size_t i = 0; i < c->buckets_len; i++) {
+        struct hf__line *n, *next;
+
+        hf__mutex_lock(&c->mu);
+        n = c->buckets[i];
+        if (n)
+            n->refs++;
+        hf__mutex_unlock(&c->mu);
+        for (; n; n = next) {
+            hf__line_lock(n);
+            all = fn(n) && all;
+            hf__line_unlock(n);
+            hf__mutex_lock(&c->mu);
+            next = n->next_in_bucket;
+            if (next)
+                next->refs++;
+            hf__line_unref_locked(n);
+            hf__mutex_unlock(&c->mu);
+        }
+    }
+    return all;
+}
+
+/* Nothing is to be let go any more, now or after a pause. */
+static bool is_idle(struct hf__line *n)
+{
+    return hf__queue_idle(&n->queue);
+}
+
+/* The same, or the hold that is let go has ended by itself and the program does
+ * not wait for the answer. */
+static bool is_over(struct hf__line *n)
+{
+    return is_idle(n) ||
+           (hf__lease_over(&n->queue.lease, hf__now()) && !n->releasers);
+}
+
+static bool end_line(struct hf__line *n)
+{
+    hf__time now = hf__now();
+
+    hf__queue_fail(&n->queue, HF_ECLOSED, hf__line_wake);
+    n->queue.owner = 0;
+    n->queue.count = 0;
+    hf__lease_drop(&n->queue.lease);
+    hf__lease_hurry(&n->queue.lease, now); /* it may be allowed by now */
+    hf__line_run(n, now);
+    return is_idle(n);
+}
+
+/* What no answer will come for any more. */
+static bool forget_line(struct hf__line *n)
+{
+    hf_client *c = n->client;
+    struct hf__exchange *x = hf__exchange_of(n);
+
+    hf__line_finish_releases(n, 0, HF_EUNKNOWN);
+    hf__mutex_lock(&c->mu);
+    if (x) {
+        n->refs -= x->attempt.flying + x->let_go.flying;
+        x->attempt.flying = x->let_go.flying = false;
+    }
+    n->refs -= n->owes;
+    n->owes = false;
+    hf__mutex_unlock(&c->mu);
+    return true;
+}
+
+/* Answers that change nothing any more are not worth a wait of op_timeout: a
+ * program beside a dead server ends within a second. */
+#define SOON_MS 800
+
+struct close_wait {
+    hf_client *client;
+    hf__time until; /* how long answers are waited for */
+    hf__time soon;  /* the same for answers that change nothing any more */
+    bool late;      /* the time is over; one more round reads what has come */
+    int result;
+};
+
+/* Does an asynchronous verb wait for an answer, so that its callback can report
+ * it? */
+static bool is_awaited(hf_client *c)
+{
+    const struct hf__request *f;
+
+    hf__mutex_lock(&c->mu);
+    for (f = c->requests; f && (!f->async || f->delivered); f = f->next)
+        ;
+    hf__mutex_unlock(&c->mu);
+    return f != NULL;
+}
+
+/* There is no limit for threads that are inside, because they use what is about
+ * to go away (each leaves soon: its wait has failed, or lasts for op_timeout).
+ */
+static bool close_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct close_wait *w = arg;
+    bool alone, was_late = w->late;
+
+    hf__mutex_lock(&w->client->mu);
+    w->result = w->client->under_way ? HF__PENDING : 0;
+    alone = w->client->inside == 0 &&
+            __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
+    hf__mutex_unlock(&w->client->mu);
+    /* A refusal: it is sent again. (Direct: it ends with the client.) */
+    if (!w->result && !w->client->direct && !each_line(w->client, is_idle))
+        w->result = HF__PENDING;
+    *until = now + 20 * HF__MS;
+    if (!alone || w->result != HF__PENDING)
+        return alone;
+    w->late = now >= w->until || (now >= w->soon && !is_awaited(w->client) &&
+                                  each_line(w->client, is_over));
+    return w->late && was_late;
+}
+
+/* It will not be answered. */
+static void drop_request_locked(hf_client *c, struct hf__request *f)
+{
+    struct hf__async *a = f->async;
+
+    if (a) {
+        a->call.request = NULL;
+        hf__callback_queue_locked(c, a, HF_EUNKNOWN);
+    }
+    if (f->req.op == HF__RENEW)
+        for (size_t i = 0; i < f->batch.len; i++)
+            hf__line_unref_locked(hf__container(f->batch.item[i].remote,
+                                                struct hf__line, remote));
+    else if (f->destroy)
+        f->destroy(f);
+    hf__list_remove(c->requests, f);
+    hf__free(c, f);
+}
+
+/* The backend is gone, and with it whatever it had not reported. */
+static void tidy(hf_client *c)
+{
+    struct hf__request *f, *next;
+
+    hf__mutex_lock(&c->mu);
+    c->landed = NULL;
+    while (c->outbox)
+        hf__outbox_remove_locked(c, c->outbox);
+    for (f = c->requests; f; f = next) {
+        next = f->next;
+        if (!f->delivered) /* else it waits for its callback */
+            drop_request_locked(c, f);
+    }
+    hf__event_drop_all_locked(c);
+    while (c->news) {
+        struct hf__line *n = c->news;
+
+        c->news = n->next_news;
+        hf__line_unref_locked(n);
+    }
+    hf__mutex_unlock(&c->mu);
+    each_line(c, forget_line);
+}
+
+int hf_close(hf_client *c)
+{
+    HF__UNCANCELLED;
+    struct hf__sleeper s;
+    struct close_wait w = {.client = c};
+    struct hf__async *a;
+    hf__time now;
+    int rc;
+
+    if (!c)
+        return 0;
+    rc = hf__client_check(c);
+    if (!rc && hf__is_dispatching(c))
+        rc = HF_EBUSY;
+    if (rc)
+        return rc;
+    hf__mutex_lock(&c->mu);
+    if (!__atomic_exchange_n(&c->closed, 1, __ATOMIC_ACQ_REL))
+        c->handles++; /* ours: whoever frees the last one frees the client */
+    else
+        rc = HF_ECLOSED;
+    hf__mutex_unlock(&c->mu);
+    if (rc)
+        return rc;
+    each_line(c, end_line);
+    now = hf__now();
+    w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
+    w.soon = now + SOON_MS * HF__MS;
+    hf__sleeper_init(&s, NULL);
+    hf__driver_wait(c, &s, close_ready, &w);
+    rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
+    hf__helper_stop(c);
+    tidy(c);
+    while ((a = hf__callback_next(c))) {
+        hf__callback_run(a);
+        if (hf__client_check(c) == HF_EFORK)
+            return HF_EFORK; /* the child of a callback that forked */
+    }
+    hf__client_put(c);
+    return rc;
+}

@@ -1,0 +1,16 @@
+/*
+ * For a program with a loop of its own: one descriptor that says when to
+ * dispatch, and the dispatch, which runs callbacks and events on the thread
+ * that calls it and nowhere else.
+ */
+#ifndef HF_EVENT_LOOP_H
+#define HF_EVENT_LOOP_H
+
+#include "core/async.h"
+
+/* Is this thread in a callback of that client? */
+bool hf__is_dispatching(const hf_client *);
+/* False: its verb is not over, it has asked once more. */
+bool hf__callback_run(struct hf__async *);
+
+#endif

@@ -1,0 +1,12 @@
+/* Handles are made and freed. */
+#ifndef HF_HANDLE_H
+#define HF_HANDLE_H
+
+#include <holdfast.h>
+
+/* hf_lock_new(), of a kind up to the last. */
+int hf__lock_new(hf_client *, const void *name, size_t name_len,
+                 const hf_lock_options *, enum hf_kind last, hf_lock **,
+                 hf_error *);
+
+#endif

@@ -1,0 +1,28 @@
+/* HF_SYNCHRONIZED: a block of the program that runs while a lock is held. */
+#include "core/lock.h"
+
+static __thread int synchronized_result;
+
+hf_guard hf_guard_enter(hf_lock *lock)
+{
+    synchronized_result = hf_lock_acquire(lock, NULL, NULL);
+    return (hf_guard){synchronized_result ? NULL : lock,
+                      synchronized_result == 0};
+}
+
+void hf_guard_leave(hf_guard *guard)
+{
+    int rc;
+
+    if (!guard->lock)
+        return;
+    rc = hf_lock_release(guard->lock, NULL);
+    /* That it was lost meanwhile is worth knowing; what an inner block left
+     * behind is not this block's result. */
+    synchronized_result = rc;
+}
+
+int hf_synchronized_result(void)
+{
+    return synchronized_result;
+}

@@ -1,0 +1,51 @@
+#include "core/callbacks.h"
+
+#include "base/futex.h"
+#include "base/list.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "core/async.h"
+#include "core/client.h"
+#include "core/counters.h"
+#include "core/lock.h"
+#include "core/wakeup.h"
+
+void hf__callback_queue_locked(hf_client *c, struct hf__async *a, int result)
+{
+    a->result = result == HF__GRANTED ? 0 : result;
+    if (a->acquires) {
+        c->async_waits--;
+        hf__count_waited(c, a->lock->name->remote.kind, result,
+                         hf__now() - a->since);
+    }
+    a->acquires = false;
+    hf__timers_set(&c->timers, &a->timer, HF__NEVER);
+    hf__fifo_add(c->callbacks, c->callbacks_tail, a, next);
+    c->callbacks_len++;
+    hf__fd_post(c->ready_fd);
+}
+
+void hf__callback_queue(struct hf__async *a, int result)
+{
+    hf_client *c = a->lock->name->client;
+
+    hf__mutex_lock(&c->mu);
+    hf__callback_queue_locked(c, a, result);
+    hf__mutex_unlock(&c->mu);
+}
+
+struct hf__async *hf__callback_next(hf_client *c)
+{
+    struct hf__async *a;
+
+    hf__mutex_lock(&c->mu);
+    a = c->callbacks;
+    if (a && a->firing)
+        a = NULL; /* not yet: ready_fd will tell */
+    if (a) {
+        c->callbacks = a->next;
+        c->callbacks_len--;
+    }
+    hf__mutex_unlock(&c->mu);
+    return a;
+}

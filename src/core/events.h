@@ -1,0 +1,49 @@
+/*
+ * Events for the program, which wait until it dispatches. The place of a loss
+ * is in front of the line that lost, so that it needs no memory and none is
+ * dropped; all others are allocated, up to a limit. client->mu is held.
+ */
+#ifndef HF_EVENTS_H
+#define HF_EVENTS_H
+
+#include "core/line.h"
+#include "core/loss_reason.h"
+
+/* An event for the program, which waits for dispatch. A loss has its place in
+ * front of the line that lost (hf__line_lost): it needs no memory, and however
+ * many there are, none is dropped. client->mu. */
+struct hf__event {
+    struct hf__event *next, *prev; /* client->events */
+    uint64_t token;
+    struct hf__loss loss; /* LOST: why */
+    int type;             /* 0: it does not wait */
+    uint16_t name_len;
+    enum { HF__IN_LINE, HF__IN_CLIENT, HF__ALLOCATED } place : 8;
+};
+
+/* The place of a loss, if the client hears of events. */
+static inline struct hf__event *hf__line_lost(struct hf__line *n)
+{
+    return (struct hf__event *)n - 1;
+}
+
+/* loss: of LOST. */
+void hf__event_queue_locked(hf_client *, int type, struct hf__line *,
+                            uint64_t token, struct hf__loss);
+/* The line is about to be freed: an event that waits in it gets another place.
+ */
+void hf__event_detach_locked(struct hf__line *);
+/* Those that wait are not delivered any more. */
+void hf__event_drop_all_locked(hf_client *);
+
+/* One event, as the program sees it. */
+struct hf__event_copy {
+    hf_event event;
+    char name[HF_NAME_MAX + 1];
+    struct hf__reason reason;
+};
+
+/* Takes the next event out. False: there is none. Takes client->mu itself. */
+bool hf__event_next(hf_client *, struct hf__event_copy *);
+
+#endif

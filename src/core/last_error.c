@@ -1,0 +1,142 @@
+#include "core/last_error.h"
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/text.h"
+#include "core/client.h"
+#include "core/hooks.h"
+#include "core/line.h"
+#include "core/loss_reason.h"
+#include "policy/lease.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void hf__fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
+                         va_list ap)
+{
+    char text[720];
+
+    vsnprintf(text, sizeof(text), fmt, ap);
+    hf__mutex_lock(&c->why_mu);
+    hf__fail(&c->why, code, "%s: %s", c->be->name, text);
+    c->why.may_pass = may_pass;
+    hf__mutex_unlock(&c->why_mu);
+}
+
+int hf__fail_why_set(hf_client *c, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    hf__fail_set(c, code, hf__may_pass(c, code), fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int hf__fail_lasts_set(hf_client *c, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    hf__fail_set(c, code, false, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+void hf__trouble_set(hf_client *c, const char *text)
+{
+    hf__mutex_lock(&c->why_mu);
+    snprintf(c->trouble, sizeof(c->trouble), "%s", text ? text : "");
+    hf__printable(c->trouble, sizeof(c->trouble));
+    hf__mutex_unlock(&c->why_mu);
+    if (text)
+        hf__note(c, HF__LOSS_SILENT, text);
+    else
+        hf__note_over(c, HF__LOSS_SILENT);
+}
+
+/* Unless a backend says otherwise (core->lasts). What is wrong with shared
+ * memory does not pass. */
+bool hf__may_pass(const hf_client *c, int code)
+{
+    return code == HF_EBACKEND && !c->direct;
+}
+
+/* Where the backend has not said why. */
+static int fail_without_words(hf_client *c, hf_error *err, int code)
+{
+    hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
+    if (err)
+        err->may_pass = hf__may_pass(c, code);
+    return code;
+}
+
+int hf__fail_why(hf_client *c, hf_error *err, int code)
+{
+    if (!err)
+        return code;
+    hf__mutex_lock(&c->why_mu);
+    if (c->why.code == code)
+        *err = c->why;
+    else
+        fail_without_words(c, err, code);
+    hf__mutex_unlock(&c->why_mu);
+    return code;
+}
+
+int hf__fail_word(hf_client *c, const hf_error *word, hf_error *err, int code)
+{
+    if (!word || word->code != code)
+        return fail_without_words(c, err, code);
+    if (err)
+        *err = *word;
+    return code;
+}
+
+void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, bool let_go,
+                          int code)
+{
+    hf_error **why;
+
+    if (!x)
+        return;
+    why = &x->why[let_go];
+    if (code >= 0) {
+        if (*why)
+            (*why)->code = 0; /* it does not fail any more */
+        return;
+    }
+    if (!*why)
+        *why = hf__alloc(c, sizeof(**why));
+    if (*why)
+        hf__fail_why(c, *why, code);
+}
+
+void hf__words_free(hf_client *c, struct hf__exchange *x)
+{
+    for (int i = 0; i < 2; i++) {
+        hf__free(c, x->why[i]);
+        x->why[i] = NULL;
+    }
+}
+
+int hf__silence(hf_client *c, hf_error *err)
+{
+    hf__fail(err, HF_EBACKEND, "%s: no answer to the request%s", c->be->name,
+             hf__trouble(c).text);
+    if (err)
+        err->may_pass = hf__may_pass(c, HF_EBACKEND);
+    return HF_EBACKEND;
+}
+
+struct hf__trouble hf__trouble(hf_client *c)
+{
+    struct hf__trouble t = {""};
+
+    hf__mutex_lock(&c->why_mu);
+    if (c->trouble[0])
+        snprintf(t.text, sizeof(t.text), "; cause: %s", c->trouble);
+    hf__mutex_unlock(&c->why_mu);
+    return t;
+}

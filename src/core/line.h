@@ -1,0 +1,145 @@
+/*
+ * A line: what a client has at the server under one name, one wait or one hold.
+ * A mutex has one line, which its name's handles share; a read-write lock, a
+ * semaphore and a latch have several, of which the first one stands for the
+ * name. The functions below run a line: they send what its queue wants sent
+ * (hf__line_run), and take to the queue what the backend has reported and what
+ * the clock has reached.
+ *
+ * The mutex of the first line guards all lines of the name; it comes before
+ * client->mu. Unless a comment says otherwise it is held in these functions.
+ */
+#ifndef HF_LINE_H
+#define HF_LINE_H
+
+#include "base/futex.h"
+#include "base/thread_id.h"
+#include "base/timer.h"
+#include "policy/line_set.h"
+
+struct hf__async;
+struct hf__sleeper;
+
+/* Somebody who wants to hear that a hold has been let go: a thread or an
+ * asynchronous verb. On name->releasers, under name->mu. */
+struct hf__releaser {
+    struct hf__releaser *next;
+    uint64_t hold_id;
+    struct hf__sleeper *sleeper; /* or NULL: */
+    struct hf__async *async;
+    hf_error *word; /* or NULL: where the server's words about it go */
+    int result;
+    bool finished;
+};
+
+/* What a name needs while it talks to a networked backend, or holds what is
+ * there; idle names have none. (A direct one answers at once: its requests live
+ * on the stack.) */
+struct hf__exchange {
+    struct hf__req attempt; /* must be first: remote.ask is cast back to it */
+    struct hf__req let_go;
+    uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
+    hf_error *why[2];          /* the last failure of each, in words; or NULL.
+                                  client->mu */
+    bool session_over;         /* with its session */
+    struct hf__exchange *next; /* in client->exchanges */
+};
+
+/* A name of which there may be several lines. The first is the one that
+ * handles and the table of names know; its mutex guards all. */
+struct hf__kin {
+    struct hf__line_entry line;
+    struct hf__line *first;
+    struct hf__line_set lines; /* of the first */
+    struct hf__reader *spare;  /* of the first: entries to be used again */
+    uint32_t permits;          /* of the present or last hold */
+};
+
+/* One per client and name, shared by the handles on it; or a further line. In
+ * front of it stands a struct hf__event, if the client hears of events. */
+struct hf__line {
+    struct hf__mutex mu; /* use hf__line_lock() unless it is a handle's */
+    uint32_t refs;       /* handles, and requests under way; client->mu */
+    struct hf__queue queue;
+    uint64_t tally; /* see hf__tally_add() */
+    struct hf__remote remote;
+    struct hf__timer timer; /* client->mu; with the number of handles */
+    struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
+    struct hf__releaser *releasers;
+    struct hf__line *next_in_bucket, *next_news;
+    hf_client *client;
+    struct hf__kin *kin; /* NULL: a mutex, which has one line */
+    hf_lock *watchers;   /* handles with a descriptor that tells of loss */
+    uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
+    struct {
+        bool parker : 1;   /* direct: a thread sleeps in park for this name */
+        bool orphaned : 1; /* its owner has exited; reported */
+        bool rings : 1;    /* direct: it was asked for those who never park */
+        bool owes : 1;     /* a let_go that was refused is sent again later: one
+                              of refs */
+    };
+    struct { /* client->mu */
+        bool in_news : 1, attempt_ready : 1, let_go_ready : 1, rang : 1;
+        bool session_lost : 1;
+    };
+    char text[]; /* the name, terminated, with the client's prefix */
+};
+
+/* line.c: a line to one */
+static inline struct hf__line *hf__line_first(struct hf__line *n)
+{
+    return n->kin ? n->kin->first : n;
+}
+
+static inline void hf__line_lock(struct hf__line *n)
+{
+    hf__mutex_lock(&hf__line_first(n)->mu);
+}
+
+/* Whoever was woken under the mutex wants it next: they are told afterwards. */
+static inline void hf__line_unlock_first(struct hf__line *n)
+{
+    uint32_t *word = n->to_wake;
+
+    if (word)
+        n->to_wake = NULL;
+    hf__mutex_unlock(&n->mu);
+    if (word)
+        hf__futex_wake(word, 1);
+}
+
+static inline void hf__line_unlock(struct hf__line *n)
+{
+    hf__line_unlock_first(hf__line_first(n));
+}
+
+/* What it talks to a networked backend with; or NULL. */
+static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
+{
+    return (struct hf__exchange *)n->remote.ask;
+}
+
+/* The same, made if it has none; NULL: out of memory. */
+struct hf__exchange *hf__exchange_make(struct hf__line *);
+/* Sends what the queue wants sent and sets the timer; name->mu is held. */
+void hf__line_run(struct hf__line *, hf__time now);
+/* hf__line_news() takes name->mu itself. */
+/* Takes the backend's news to the queue. */
+void hf__line_news(struct hf__line *);
+/* The clock reached the name's timer. Returns the hold id that the caller has
+ * to renew, or 0. If the caller does not come to it, the timer tells the next
+ * thread that looks. */
+uint64_t hf__line_timer(struct hf__line *, hf__time now);
+/* hf__wake_fn: the waiter is granted, refused or roused. */
+void hf__line_wake(struct hf__queue *, struct hf__waiter *);
+/* A thread that has exited releases nothing: what the last owner, or one of
+ * those who read, lost is forgotten if it has. True: it was. */
+bool hf__line_forget_the_gone(struct hf__line *);
+/* The queue has a new owner: w. */
+void hf__line_own(struct hf__line *, const struct hf__waiter *);
+/* Tells those who wait for the release of that hold id, or (0) of any. */
+void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
+/* Does not want to hear of it any more; name->mu is held. */
+void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);
+
+#endif

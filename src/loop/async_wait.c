@@ -1,0 +1,72 @@
+#include "loop/async_wait.h"
+
+#include "base/futex.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "core/async.h"
+#include "core/callbacks.h"
+#include "core/client.h"
+#include "core/line.h"
+#include "core/lock.h"
+#include "core/outbox.h"
+#include "core/requests.h"
+#include "core/wakeup.h"
+#include "policy/lease.h"
+#include "policy/local_queue.h"
+
+void hf__async_give_up(struct hf__async *a)
+{
+    hf_client *c = a->lock->name->client;
+    bool waits = a->releaser.async && !a->releaser.finished;
+
+    if (waits) {
+        hf__line_forget_releaser(a->line, &a->releaser);
+        a->releaser.finished = true;
+    }
+    hf__mutex_lock(&c->mu);
+    if (a->call.request && !a->call.request->delivered) {
+        a->call.request->async = NULL; /* delivery frees it from now on */
+        hf__outbox_give_up_locked(c, &a->call.request->req);
+        a->call.request = NULL;
+        waits = true;
+    }
+    if (waits)
+        hf__callback_queue_locked(c, a, HF_EUNKNOWN);
+    hf__mutex_unlock(&c->mu);
+}
+
+void hf__async_leave(struct hf__async *a, int code, hf__time now)
+{
+    hf__queue_leave(&a->line->queue, &a->waiter, code, hf__line_wake);
+    a->lock->acquiring = false;
+    hf__line_run(a->line, now);
+    hf__callback_queue(a, code);
+}
+
+/* The time of an asynchronous wait is over. The handle cannot go away as long
+ * as `firing` is set: its callback waits for that, and then for the name. The
+ * timer is set again together with it, or this would be done twice at once. */
+void hf__async_timed_out(struct hf__async *a, hf__time now)
+{
+    struct hf__line *n = a->line;
+    struct hf__lease *l = &n->queue.lease;
+    hf_client *c = n->client;
+    bool not_yet = false;
+
+    hf__line_lock(n);
+    if (a->waiter.state == HF__W_FINISHED) {
+        hf__async_give_up(a); /* or it was quicker */
+    } else if (hf__lease_unanswered(l) && now < a->grace) {
+        not_yet = true;
+    } else {
+        hf__async_leave(a, a->waiter.is_try ? HF_EBACKEND : HF_ETIMEDOUT, now);
+    }
+    hf__mutex_lock(&c->mu);
+    a->firing = false;
+    if (not_yet)
+        hf__timers_set(&c->timers, &a->timer, a->grace);
+    if (c->callbacks)
+        hf__fd_post(c->ready_fd);
+    hf__mutex_unlock(&c->mu);
+    hf__line_unlock(n);
+}

@@ -1,0 +1,66 @@
+#include "loop/request_wait.h"
+
+#include "base/futex.h"
+#include "base/time.h"
+#include "core/client.h"
+#include "core/outbox.h"
+#include "core/requests.h"
+#include "core/wakeup.h"
+#include "loop/deliver.h"
+#include "loop/driver.h"
+
+struct request_wait {
+    hf_client *client;
+    struct hf__request *request;
+    hf__time until, last; /* last: of all steps */
+};
+
+enum { STEPS = 100 }; /* times op_timeout: how long a list may take */
+
+static bool request_ready(void *arg, hf__time now, hf__time *until)
+{
+    struct request_wait *w = arg;
+    bool over;
+
+    hf__mutex_lock(&w->client->mu);
+    over = w->request->delivered;
+    /* The backend moves the time on with each step of a list. */
+    if (w->request->req.op == HF__LIST &&
+        w->request->req.meant_until > w->until)
+        w->until = hf__min_time(w->request->req.meant_until, w->last);
+    hf__mutex_unlock(&w->client->mu);
+    *until = w->until;
+    return over || now >= w->until;
+}
+
+bool hf__request_await(hf_client *c, struct hf__request *f, hf__time until)
+{
+    struct request_wait w = {c, f, until,
+                             until + (STEPS - 1) * (c->op_timeout_ms * HF__MS)};
+    bool over;
+
+    hf__deliver(c, hf__now());
+    hf__driver_wait(c, f->sleeper, request_ready, &w);
+    hf__mutex_lock(&c->mu);
+    over = f->delivered;
+    f->sleeper = NULL; /* delivery frees it from now on */
+    if (!over)
+        hf__outbox_give_up_locked(c, &f->req);
+    hf__mutex_unlock(&c->mu);
+    if (!over)
+        hf__deliver(c, hf__now());
+    return over;
+}
+
+bool hf__request_run(hf_client *c, struct hf__request *f)
+{
+    hf__time until = hf__op_deadline(c);
+    struct hf__sleeper s;
+
+    hf__sleeper_init(&s, NULL);
+    /* cppcheck-suppress autoVariables ; hf__request_await takes it out */
+    f->sleeper = &s;
+    f->req.meant_until = until; /* the backend's, once it is submitted */
+    hf__request_submit(c, f);
+    return hf__request_await(c, f, until);
+}

@@ -1,0 +1,12 @@
+/* A URL, taken apart: see struct hf__url in backend.h. */
+#ifndef HF_URL_H
+#define HF_URL_H
+
+#include "backends/backend.h"
+
+/* url.c */
+int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
+void hf__url_free(hf_client *, struct hf__url *);
+const char *hf__url_option(struct hf__url *, const char *key);
+
+#endif

@@ -27,6 +27,12 @@ void hf__lease_init(struct hf__lease *l, bool endless)
                             .resend_at = HF__NEVER};
 }
 
+static void forget_current(struct hf__lease *l)
+{
+    if (l->known == HF__KNOWN_CURRENT)
+        l->known = HF__KNOWN_QUEUED;
+}
+
 void hf__lease_want(struct hf__lease *l, bool wanted)
 {
     l->wanted = wanted;
@@ -35,7 +41,7 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     /* A question that was about to be given up because no thread was waiting is
      * as good as a new one. */
     if (l->drop && wanted)
-        l->current = false; /* what it says now is for those who gave up */
+        forget_current(l); /* what it says now is for those who gave up */
     l->drop = !wanted;
 }
 
@@ -49,7 +55,7 @@ void hf__lease_drop(struct hf__lease *l)
 static bool due(const struct hf__lease *l, hf__time now)
 {
     return l->state == HF__ASKING
-               ? l->again
+               ? l->question == HF__QUESTION_LOST
                : l->state == HF__WAITING && now >= l->look_at;
 }
 
@@ -59,8 +65,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->let_go_id = l->hold_id;
     l->drop = false;
     l->state = HF__IDLE;
-    l->letting_go = true;
-    l->unsure = false;
+    l->let_go = HF__LET_GO_SENT;
     l->refusals = 0;
     l->resend_at = HF__NEVER;
     /* A hold that needs no renewal is never forgotten by itself, nor is a
@@ -77,7 +82,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
 
 void hf__lease_hurry(struct hf__lease *l, hf__time now)
 {
-    if (l->letting_go && l->resend_at != HF__NEVER)
+    if (hf__lease_lets_go(l) && l->resend_at != HF__NEVER)
         l->resend_at = hf__min_time(l->resend_at, now);
 }
 
@@ -95,22 +100,24 @@ static void watch_block(struct hf__lease *l, hf__time now)
 enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 {
     watch_block(l, now);
-    if (l->letting_go && now >= l->resend_at) {
+    if (hf__lease_lets_go(l) && now >= l->resend_at) {
         l->resend_at = HF__NEVER;
         return HF__TODO_LET_GO;
     }
-    if (l->drop && !l->letting_go)
+    if (l->drop && !hf__lease_lets_go(l))
         return let_go(l, now);
     if (l->drop || !l->wanted)
         return HF__TODO_NOTHING;
-    if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
+    if (l->state == HF__IDLE && l->let_go != HF__LET_GO_UNSURE) {
         l->hold_id = ++*ids;
-        l->heard = l->current = l->exposed = l->rang = l->again = false;
+        l->known = HF__KNOWN_NOT;
+        l->question = HF__QUESTION_SENT;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
     if (due(l, now)) {
-        l->rang = false;
+        if (l->question == HF__QUESTION_RANG)
+            l->question = HF__QUESTION_SENT;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
@@ -120,9 +127,9 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 {
     l->patience = op_timeout_ms;
-    if (!l->again)
+    if (l->question != HF__QUESTION_LOST)
         l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
-    l->again = false;
+    l->question = HF__QUESTION_SENT;
 }
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
@@ -188,6 +195,13 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
     return HF__PENDING;
 }
 
+/* An answer that was lost, or a refusal. */
+static void may_know(struct hf__lease *l, const struct hf__req *req)
+{
+    if (l->known == HF__KNOWN_NOT && !req->untouched)
+        l->known = HF__KNOWN_PERHAPS;
+}
+
 int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
                        hf__time now, int64_t max_hold_ms)
 {
@@ -201,15 +215,15 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
-        l->heard = l->current = l->exposed = true;
+        l->known = HF__KNOWN_CURRENT;
         l->state = HF__WAITING;
         /* Bells come another way than answers: one that rang before this was
          * heard may be about what happened after it was said. */
-        l->look_at = l->rang ? now : req->look_at;
+        l->look_at = l->question == HF__QUESTION_RANG ? now : req->look_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
-        l->exposed = l->exposed || !req->untouched;
-        l->again = true; /* at once */
+        may_know(l, req);
+        l->question = HF__QUESTION_LOST; /* at once */
         return HF__PENDING;
     case HF__BUSY:
     case HF_EMISMATCH:
@@ -223,7 +237,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         return req->result;
     default:
         /* Unless certainly nothing is there, nothing is left behind. */
-        l->exposed = l->drop = l->exposed || !req->untouched;
+        may_know(l, req);
+        l->drop = l->known != HF__KNOWN_NOT;
         l->state = HF__WAITING;
         l->look_at = now;
         if (!l->drop)
@@ -234,7 +249,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
 
 void hf__lease_bell(struct hf__lease *l, hf__time now)
 {
-    l->rang = true;
+    if (l->question == HF__QUESTION_SENT)
+        l->question = HF__QUESTION_RANG;
     if (l->state == HF__WAITING)
         l->look_at = now;
 }
@@ -242,7 +258,7 @@ void hf__lease_bell(struct hf__lease *l, hf__time now)
 bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 {
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
-        l->unsure = true;
+        l->let_go = HF__LET_GO_UNSURE;
         if (result != HF_EUNKNOWN)
             l->silent_at = HF__NEVER; /* an answer is no silence */
         /* A lost answer is asked for again at once (on a new connection); a
@@ -255,8 +271,7 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
         }
         return false;
     }
-    l->letting_go = false;
-    l->unsure = false;
+    l->let_go = HF__LET_GO_NONE;
     return true;
 }
 
@@ -427,7 +442,7 @@ struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
 
 hf__time hf__lease_timer(const struct hf__lease *l)
 {
-    hf__time at = l->letting_go ? l->resend_at : HF__NEVER;
+    hf__time at = hf__lease_lets_go(l) ? l->resend_at : HF__NEVER;
 
     at = hf__min_time(at, l->silent_at);
     if (l->drop)

@@ -538,7 +538,7 @@ static void are_known(struct hf__queue *g)
 static void let_through(struct hf__queue *g, bool is_zero, hf__time now,
                         hf__wake_fn *wake)
 {
-    bool all = is_zero || !g->lease.heard;
+    bool all = is_zero || g->lease.known < HF__KNOWN_QUEUED;
     struct hf__waiter *w, *next;
 
     hf__lease_gone(&g->lease, now);
@@ -619,7 +619,8 @@ bool hf__queue_renewable(const struct hf__queue *g, hf__time now)
 
 bool hf__queue_idle(const struct hf__queue *g)
 {
-    return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
+    return g->lease.state == HF__IDLE && !hf__lease_lets_go(&g->lease) &&
+           !g->head;
 }
 
 bool hf__queue_unused(const struct hf__queue *g)
@@ -629,13 +630,13 @@ bool hf__queue_unused(const struct hf__queue *g)
 
 bool hf__queue_leaving(const struct hf__queue *g)
 {
-    return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
-           hf__queue_owes_nothing(g);
+    return g->lease.state == HF__IDLE && hf__lease_lets_go(&g->lease) &&
+           !g->head && hf__queue_owes_nothing(g);
 }
 
 bool hf__queue_stuck(const struct hf__queue *g)
 {
-    return hf__queue_leaving(g) && g->lease.unsure;
+    return hf__queue_leaving(g) && hf__lease_stuck(&g->lease);
 }
 
 bool hf__queue_knows(const struct hf__queue *g, uint64_t owner)

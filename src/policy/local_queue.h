@@ -236,8 +236,8 @@ void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
 static inline bool hf__queue_quiet(const struct hf__queue *g,
                                    const struct hf__waiter *w)
 {
-    return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head &&
-           !g->owner && hf__queue_owes_nothing(g) && !w->fixed &&
+    return g->lease.state == HF__IDLE && !hf__lease_lets_go(&g->lease) &&
+           !g->head && !g->owner && hf__queue_owes_nothing(g) && !w->fixed &&
            !w->max_hold_ms && g->lease.endless;
 }
 
@@ -288,7 +288,8 @@ bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
     if (g->count != 1 || g->head || g->lease.state != HF__HELD ||
-        g->lease.deadline != HF__NEVER || g->lease.drop || g->lease.letting_go)
+        g->lease.deadline != HF__NEVER || g->lease.drop ||
+        hf__lease_lets_go(&g->lease))
         return false;
     if (__builtin_expect(g->owner != owner, 0) &&
         !hf__queue_quick_unshare(g, owner))

@@ -25,17 +25,17 @@ MUTANTS = {
         (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
          "return (void)lease_ms, 0;")],
     "unknown-is-success": [
-        (LEASE, "        l->again = true; /* at once */\n"
+        (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
          "        return HF__PENDING;",
          "        return l->drop ? HF__PENDING\n"
          "                       : granted(l, req, now, max_hold_ms);")],
     "unknown-is-failure": [
-        (LEASE, "        l->again = true; /* at once */\n"
+        (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
          "        return HF__PENDING;",
          "        l->state = HF__IDLE;\n        l->drop = false;\n"
          "        return req->result;")],
     "lost-answer-is-no-silence": [
-        (LEASE, "    if (!l->again)\n", "    if (now)\n")],
+        (LEASE, "    if (l->question != HF__QUESTION_LOST)\n", "    if (now)\n")],
     "hold-id-reused": [
         (LEASE, "l->hold_id = ++*ids;", "l->hold_id = *ids + 1;")],
     "late-grant-accepted": [
@@ -56,12 +56,15 @@ MUTANTS = {
         (LEASE, "l->max_until = max_hold_ms ?",
          "l->max_until = max_hold_ms && !now ?")],
     "bell-and-look-ignored": [
-        (LEASE, "    l->rang = true;\n    if (l->state == HF__WAITING)",
+        (LEASE, "    if (l->question == HF__QUESTION_SENT)\n"
+         "        l->question = HF__QUESTION_RANG;\n"
+         "    if (l->state == HF__WAITING)",
          "    if (now == HF__NEVER)"),
-        (LEASE, "l->look_at = l->rang ? now : req->look_at;",
+        (LEASE, "l->look_at = l->question == HF__QUESTION_RANG ? now : req->look_at;",
          "l->look_at = HF__NEVER;")],
     "bell-before-answer-ignored": [
-        (LEASE, "l->rang ? now : req->look_at", "req->look_at")],
+        (LEASE, "l->question == HF__QUESTION_RANG ? now : req->look_at",
+         "req->look_at")],
     "unsure-release-believed": [
         (LEASE, "if (result != HF__DONE && result != HF_ENOTOWNER &&",
          "if (result == HF_EBACKEND && result != HF_ENOTOWNER &&")],
@@ -96,16 +99,14 @@ MUTANTS = {
         (QUEUE, "    return g->owner || !hf__lease_unanswered(&g->lease);",
          "    return g->head || g->owner || g->lease.state != HF__IDLE;")],
     "every-refusal-did-nothing": [
-        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
-         "l->exposed = l->drop = l->exposed;")],
+        (LEASE, "        may_know(l, req);\n        l->drop =", "        l->drop =")],
     "refused-place-forgotten": [
-        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
-         "l->exposed = l->drop = !req->untouched;")],
+        (LEASE, "l->drop = l->known != HF__KNOWN_NOT;",
+         "l->drop = !req->untouched;")],
     "lost-question-did-nothing": [
-        (LEASE, "        l->exposed = l->exposed || !req->untouched;\n", "")],
+        (LEASE, "        may_know(l, req);\n        l->question", "        l->question")],
     "refusal-that-did-nothing-abandoned": [
-        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
-         "l->drop = true;")],
+        (LEASE, "l->drop = l->known != HF__KNOWN_NOT;", "l->drop = true;")],
     "old-refusal-told": [
         (QUEUE, "while (g->head && (g->head->covered & what))",
          "while (g->head)")],
@@ -163,7 +164,7 @@ MUTANTS = {
          "g->shared && g->lease.state != HF__IDLE && now < g->join_until &&"),
         (QUEUE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
          "    rethink(g);\n    return HF__DONE;",
-         "    g->owner = 0;\n    if (!g->lease.letting_go)\n"
+         "    g->owner = 0;\n    if (!hf__lease_lets_go(&g->lease))\n"
          "        hf__lease_drop(&g->lease);\n    return HF__DONE;")],
     "joined-for-a-fixed-lease": [
         (QUEUE, "l->max_until == HF__NEVER && !alone(w) &&",
@@ -197,7 +198,8 @@ MUTANTS = {
     "latch-lets-late-comers-through": [
         (QUEUE, "        if (all || w->known)\n", "        if (all || w)\n")],
     "latch-at-0-keeps-late-comers": [
-        (QUEUE, "is_zero || !g->lease.heard;", "!g->lease.heard;")],
+        (QUEUE, "is_zero || g->lease.known < HF__KNOWN_QUEUED;",
+         "g->lease.known < HF__KNOWN_QUEUED;")],
     "latch-let-go": [
         (QUEUE, "if (g->latch && g->lease.state == HF__HELD) {",
          "if (g->latch && rc == HF__GRANTED) {")],

@@ -34,7 +34,7 @@ static void test_lease_queued_looks_again_in_time(void **state)
 
     (void)state;
     assert_int_equal(l.state, HF__WAITING);
-    assert_true(l.heard);
+    assert_int_equal(l.known, HF__KNOWN_CURRENT);
     assert_int_equal(hf__lease_timer(&l), at(2100));
     assert_int_equal(next(&l, 2099), HF__TODO_NOTHING);
     assert_int_equal(next(&l, 2100), HF__TODO_ATTEMPT);
@@ -80,7 +80,7 @@ static void test_lease_lost_answer_asks_the_same_again(void **state)
 
     (void)state;
     assert_int_equal(answer(&l, HF_EUNKNOWN, 100), HF__PENDING);
-    assert_false(l.heard);
+    assert_int_equal(l.known, HF__KNOWN_PERHAPS);
     assert_int_equal(next(&l, 100), HF__TODO_ATTEMPT);
     assert_int_equal(l.hold_id, 41);
     assert_int_equal(answer(&l, HF__GRANTED, 200), HF__GRANTED);
@@ -196,7 +196,7 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
     /* A question goes out, is given up, and cannot be abandoned yet. */
     assert_int_equal(next(&l, 1100), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
-    l.unsure = false;
+    l.let_go = HF__LET_GO_SENT;
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
     hf__lease_asked(&l, at(1100), OP_TIMEOUT / HF__MS);
@@ -218,7 +218,7 @@ static void test_lease_wanted_again_takes_the_question_up(void **state)
     struct hf__lease l = unsure();
 
     (void)state;
-    l.unsure = false;
+    l.let_go = HF__LET_GO_SENT;
     hf__lease_want(&l, true);
     l.resend_at = HF__NEVER;
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);

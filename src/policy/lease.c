@@ -35,6 +35,8 @@ static void forget_current(struct hf__lease *l)
 
 void hf__lease_want(struct hf__lease *l, bool wanted)
 {
+    hf__ends_verified(lease, l);
+
     l->wanted = wanted;
     if (l->state != HF__ASKING && l->state != HF__WAITING)
         return;
@@ -47,6 +49,8 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
 
 void hf__lease_drop(struct hf__lease *l)
 {
+    hf__ends_verified(lease, l);
+
     if (l->state != HF__IDLE)
         l->drop = true;
     l->renew_at = HF__NEVER;
@@ -99,6 +103,8 @@ static void watch_block(struct hf__lease *l, hf__time now)
 
 enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 {
+    hf__ends_verified(lease, l);
+
     watch_block(l, now);
     if (hf__lease_lets_go(l) && now >= l->resend_at) {
         l->resend_at = HF__NEVER;
@@ -126,6 +132,8 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 
 void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 {
+    hf__ends_verified(lease, l);
+
     l->patience = op_timeout_ms;
     if (l->question != HF__QUESTION_LOST)
         l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
@@ -134,6 +142,8 @@ void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (l->state == HF__ASKING)
         l->look_at = now + (hf__time)l->patience * HF__MS;
 }
@@ -164,6 +174,8 @@ static void extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
 {
+    hf__ends_verified(lease, l);
+
     l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
     set_deadline(l);
 }
@@ -205,6 +217,8 @@ static void may_know(struct hf__lease *l, const struct hf__req *req)
 int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
                        hf__time now, int64_t max_hold_ms)
 {
+    hf__ends_verified(lease, l);
+
     if (l->state != HF__ASKING || req->hold_id != l->hold_id)
         return HF__PENDING; /* of a question that was dropped meanwhile */
     switch (req->result) {
@@ -249,6 +263,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
 
 void hf__lease_bell(struct hf__lease *l, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (l->question == HF__QUESTION_SENT)
         l->question = HF__QUESTION_RANG;
     if (l->state == HF__WAITING)
@@ -257,6 +273,8 @@ void hf__lease_bell(struct hf__lease *l, hf__time now)
 
 bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
         l->let_go = HF__LET_GO_UNSURE;
         if (result != HF_EUNKNOWN)
@@ -278,6 +296,7 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 /* More than what comes along with others that are due (hf__queue_renewable). */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
+    hf__ends_verified(lease, l);
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
 
     if (l->renew_at != HF__NEVER)
@@ -301,6 +320,8 @@ static void compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (!l->renewing)
         all_renewed(l);
     if (lease_ms)
@@ -341,6 +362,7 @@ static void session_renewed(struct hf__lease *l, hf__time sent_at, hf__time end)
 int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now)
 {
+    hf__ends_verified(lease, l);
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
     hf__time end = HF__NEVER; /* of what the renewals have asked for */
@@ -387,6 +409,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
 
 void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 {
+    hf__ends_verified(lease, to);
+
     to->state = HF__HELD;
     to->hold_id = from->hold_id;
     to->token = from->token;
@@ -458,3 +482,50 @@ hf__time hf__lease_timer(const struct hf__lease *l)
         return at;
     }
 }
+
+#ifdef HF__ASSERT
+
+static void verify_let_go(const struct hf__lease *l)
+{
+    hf__assert(l->let_go <= HF__LET_GO_UNSURE);
+    if (l->let_go == HF__LET_GO_SENT)
+        hf__assert(l->resend_at == HF__NEVER && !l->refusals);
+    if (hf__lease_lets_go(l) && l->state != HF__IDLE)
+        hf__assert(l->let_go_id != l->hold_id); /* never used again */
+}
+
+static void verify_hold(const struct hf__lease *l)
+{
+    hf__assert(
+        l->deadline ==
+        hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until)));
+    hf__assert(l->renew_at == HF__NEVER || l->session ||
+               (!l->fixed && !l->endless));
+    hf__assert(l->kept_until == HF__NEVER || (l->session && l->fixed));
+    hf__assert(l->until != HF__NEVER || (l->endless && !l->fixed));
+    if (l->session)
+        hf__assert(l->keeping <= l->renewing);
+}
+
+void hf__lease_verify(const struct hf__lease *l)
+{
+    verify_let_go(l);
+    hf__assert(l->question <= HF__QUESTION_LOST);
+    switch (l->state) {
+    case HF__IDLE:
+        hf__assert(!l->drop);
+        break;
+    case HF__WAITING:
+        hf__assert(l->known >= HF__KNOWN_PERHAPS);
+        hf__assert(l->question != HF__QUESTION_LOST);
+        break;
+    case HF__HELD:
+        if (!l->drop)
+            verify_hold(l);
+        break;
+    default:
+        break;
+    }
+}
+
+#endif

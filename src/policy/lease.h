@@ -29,6 +29,7 @@
 #define HF_LEASE_H
 
 #include "backends/backend.h"
+#include "policy/verify.h"
 
 enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
 
@@ -125,6 +126,9 @@ struct hf__lease {
     bool session : 1;       /* they live as long as the client's session */
     bool refused : 1;       /* HELD: the last renewal was */
 };
+
+/* Aborts unless the table above is kept. */
+HF__VERIFIER(lease)
 
 /* Why a hold was lost. */
 enum hf__loss_why {

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Breaks the core on purpose.
 
-    mutate.py --list
+    mutate.py --list | --list-asserted
     mutate.py lease.c local_queue.c line_set.c out-lease.c out-queue.c out-set.c
 
 Writes lease.c, local_queue.c and line_set.c with every mutant in them, each a copy of the
 functions in which it has something wrong; the environment's SIM_MUTANT says
 which of them runs, and without it none does. Every text to be replaced must
 be there exactly once: a change of the core that moves it away ends the build,
-and is to be followed here. Each mutant has to be caught by the simulation.
+and is to be followed here. Each mutant has to be caught by the simulation; those
+of ASSERTED, by an assertion of policy/verify.h.
 """
 import re
 import sys
@@ -232,6 +233,41 @@ MUTANTS = {
          "is_for(n, mode) && !n->queue")],
 }
 
+ASSERTED = {
+    "max-hold-without-a-deadline": [
+        (LEASE, "now + max_hold_ms * HF__MS : HF__NEVER;\n    set_deadline(l);",
+         "now + max_hold_ms * HF__MS : HF__NEVER;")],
+    "let-go-refused-before-it-was-sent": [
+        (LEASE, "    l->refusals = 0;\n", "")],
+    "let-go-of-the-present-question": [
+        (LEASE, "l->hold_id = ++*ids;", "l->hold_id = *ids ? *ids : ++*ids;")],
+    "idle-and-to-be-let-go": [
+        (LEASE, "        l->state = HF__IDLE;\n        l->drop = false;\n",
+         "        l->state = HF__IDLE;\n")],
+    "fixed-lease-with-a-renewal": [
+        (LEASE, "    if (ends && (!l->fixed || l->session))\n", "    if (ends)\n")],
+    "owner-that-counts-nothing": [
+        (QUEUE, "    g->owner = owner;\n    g->count = 1;\n",
+         "    g->owner = owner;\n")],
+    "reader-that-counts-twice": [
+        (QUEUE, "    g->owner = HF__READERS;\n    g->count++;\n",
+         "    g->owner = HF__READERS;\n    g->count += 2;\n")],
+    "question-of-nobody": [
+        (QUEUE, "    hf__lease_want(&g->lease, g->head != NULL);\n",
+         "    if (g->head)\n        hf__lease_want(&g->lease, true);\n")],
+    "free-turn-that-nobody-takes": [
+        (QUEUE, "        rouse(g, wake);\n    else\n",
+         "        rouse(g, wake);\n    else if (!w)\n")],
+    "roused-and-forgotten": [
+        (QUEUE, "    if (w->roused)\n        g->waking = false;\n", "")],
+    "line-in-another-list": [
+        (SET, "    n->place = (uint8_t)place;\n",
+         "    n->place = HF__TAKEN;\n")],
+    "line-in-two-lists": [
+        (SET, "    hf__list_remove(s->at[n->place], n);\n",
+         "    if (n->next)\n        hf__list_remove(s->at[n->place], n);\n")],
+}
+ALL = {**MUTANTS, **ASSERTED}
 
 # In each file, before what it has: which mutant is chosen.
 CHOICE = """#include <stdlib.h>
@@ -249,7 +285,7 @@ __attribute__((constructor)) static void choose_mutant(void)
             mutant = (int)i;
 }
 
-""" % ", ".join('"%s"' % name for name in MUTANTS)
+""" % ", ".join('"%s"' % name for name in ALL)
 
 FUNCTION = re.compile(r"^(\w[^\n;{}]*\([^;{}]*\))\n\{\n.*?^\}\n", re.M | re.S)
 
@@ -297,7 +333,7 @@ def broken(source, changes):
 def bodies_of(mutant, which, source, path):
     """The functions of a file that a mutant changes, by where they begin."""
     bodies = {}
-    for right, wrong in [m[1:] for m in MUTANTS[mutant] if m[0] == which]:
+    for right, wrong in [m[1:] for m in ALL[mutant] if m[0] == which]:
         at = source.find(right)
         found = function_around(source, at, at + len(right))
         if source.count(right) != 1 or not found:
@@ -312,10 +348,13 @@ def main(argv):
     if argv[1:] == ["--list"]:
         print("\n".join(MUTANTS))
         return 0
+    if argv[1:] == ["--list-asserted"]:
+        print("\n".join(ASSERTED))
+        return 0
     for which, path in enumerate(argv[1:4]):
         with open(path, encoding="utf-8") as f:
             source = f.read()
-        changes = [bodies_of(m, which, source, path) for m in MUTANTS]
+        changes = [bodies_of(m, which, source, path) for m in ALL]
         with open(argv[4 + which], "w", encoding="utf-8") as f:
             f.write(broken(source, changes))
     return 0

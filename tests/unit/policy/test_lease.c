@@ -190,16 +190,16 @@ static void test_lease_answer_to_a_dropped_question_is_nothing(void **state)
 
 static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
 {
-    struct hf__lease l = unsure();
+    struct hf__lease l = held(false, false);
 
     (void)state;
     /* A question goes out, is given up, and cannot be abandoned yet. */
-    assert_int_equal(next(&l, 1100), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
-    l.let_go = HF__LET_GO_SENT;
+    hf__lease_drop(&l);
+    assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
     hf__lease_asked(&l, at(1100), OP_TIMEOUT / HF__MS);
+    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
     assert_int_equal(answer(&l, HF__GRANTED, 1150), HF__PENDING);
@@ -215,12 +215,12 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
 
 static void test_lease_wanted_again_takes_the_question_up(void **state)
 {
-    struct hf__lease l = unsure();
+    struct hf__lease l = held(false, false);
 
     (void)state;
-    l.let_go = HF__LET_GO_SENT;
+    hf__lease_drop(&l);
+    assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
-    l.resend_at = HF__NEVER;
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
     hf__lease_want(&l, false);
     hf__lease_want(&l, true);

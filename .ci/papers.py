@@ -22,7 +22,7 @@ ROWS = 20  # of where.md, at least
 
 
 def rows_of(text, columns):
-    """The rows of tables with that many columns, but for their heads."""
+    """The rows of tables with that many columns, without their heads."""
     head = True
     for line in text.splitlines():
         if not line.startswith("|"):
@@ -72,7 +72,7 @@ def check_where(root, text):
 
 
 def is_path(item):
-    return "/" in item or re.search(r"\.\w+$", item) is not None
+    return bool(re.search(r"/|\.(c|h|md|py|lua|sh|proto)$", item))
 
 
 def items_of(cell):

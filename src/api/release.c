@@ -32,7 +32,7 @@ static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
     l->state = HF__HELD;
     hf__lease_drop(l);
     hf__line_run(n, hf__now());
-    return l->letting_go ? rc : 0;
+    return hf__lease_lets_go(l) ? rc : 0;
 }
 
 static inline bool release_quickly(struct hf__line *n, uint64_t owner,

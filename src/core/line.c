@@ -286,7 +286,7 @@ static void forget_attempt(struct hf__line *n)
 static void let_go_answered(struct hf__line *n, int result, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
-    bool first_word = !l->unsure;
+    bool first_word = l->let_go != HF__LET_GO_UNSURE;
 
     if (!now && result != HF__DONE)
         now = hf__now(); /* it needed none until here, see acquire.c */
@@ -366,7 +366,7 @@ static bool is_deaf(const struct hf__line *n)
 static void keep_while_it_owes(struct hf__line *n)
 {
     const struct hf__lease *l = &n->queue.lease;
-    bool owes = l->letting_go && l->resend_at != HF__NEVER;
+    bool owes = hf__lease_lets_go(l) && l->resend_at != HF__NEVER;
 
     if (owes == n->owes)
         return;

@@ -27,20 +27,30 @@ void hf__lease_init(struct hf__lease *l, bool endless)
                             .resend_at = HF__NEVER};
 }
 
+static void forget_current(struct hf__lease *l)
+{
+    if (l->known == HF__KNOWN_CURRENT)
+        l->known = HF__KNOWN_QUEUED;
+}
+
 void hf__lease_want(struct hf__lease *l, bool wanted)
 {
+    hf__ends_verified(lease, l);
+
     l->wanted = wanted;
     if (l->state != HF__ASKING && l->state != HF__WAITING)
         return;
     /* A question that was about to be given up because no thread was waiting is
      * as good as a new one. */
     if (l->drop && wanted)
-        l->current = false; /* what it says now is for those who gave up */
+        forget_current(l); /* what it says now is for those who gave up */
     l->drop = !wanted;
 }
 
 void hf__lease_drop(struct hf__lease *l)
 {
+    hf__ends_verified(lease, l);
+
     if (l->state != HF__IDLE)
         l->drop = true;
     l->renew_at = HF__NEVER;
@@ -49,7 +59,7 @@ void hf__lease_drop(struct hf__lease *l)
 static bool due(const struct hf__lease *l, hf__time now)
 {
     return l->state == HF__ASKING
-               ? l->again
+               ? l->question == HF__QUESTION_LOST
                : l->state == HF__WAITING && now >= l->look_at;
 }
 
@@ -59,8 +69,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
     l->let_go_id = l->hold_id;
     l->drop = false;
     l->state = HF__IDLE;
-    l->letting_go = true;
-    l->unsure = false;
+    l->let_go = HF__LET_GO_SENT;
     l->refusals = 0;
     l->resend_at = HF__NEVER;
     /* A hold that needs no renewal is never forgotten by itself, nor is a
@@ -77,7 +86,7 @@ static enum hf__todo let_go(struct hf__lease *l, hf__time now)
 
 void hf__lease_hurry(struct hf__lease *l, hf__time now)
 {
-    if (l->letting_go && l->resend_at != HF__NEVER)
+    if (hf__lease_lets_go(l) && l->resend_at != HF__NEVER)
         l->resend_at = hf__min_time(l->resend_at, now);
 }
 
@@ -94,23 +103,27 @@ static void watch_block(struct hf__lease *l, hf__time now)
 
 enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 {
+    hf__ends_verified(lease, l);
+
     watch_block(l, now);
-    if (l->letting_go && now >= l->resend_at) {
+    if (hf__lease_lets_go(l) && now >= l->resend_at) {
         l->resend_at = HF__NEVER;
         return HF__TODO_LET_GO;
     }
-    if (l->drop && !l->letting_go)
+    if (l->drop && !hf__lease_lets_go(l))
         return let_go(l, now);
     if (l->drop || !l->wanted)
         return HF__TODO_NOTHING;
-    if (l->state == HF__IDLE && !(l->letting_go && l->unsure)) {
+    if (l->state == HF__IDLE && l->let_go != HF__LET_GO_UNSURE) {
         l->hold_id = ++*ids;
-        l->heard = l->current = l->exposed = l->rang = l->again = false;
+        l->known = HF__KNOWN_NOT;
+        l->question = HF__QUESTION_SENT;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
     if (due(l, now)) {
-        l->rang = false;
+        if (l->question == HF__QUESTION_RANG)
+            l->question = HF__QUESTION_SENT;
         l->state = HF__ASKING;
         return HF__TODO_ATTEMPT;
     }
@@ -119,14 +132,18 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 
 void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
 {
+    hf__ends_verified(lease, l);
+
     l->patience = op_timeout_ms;
-    if (!l->again)
+    if (l->question != HF__QUESTION_LOST)
         l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
-    l->again = false;
+    l->question = HF__QUESTION_SENT;
 }
 
 void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (l->state == HF__ASKING)
         l->look_at = now + (hf__time)l->patience * HF__MS;
 }
@@ -157,6 +174,8 @@ static void extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
 {
+    hf__ends_verified(lease, l);
+
     l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
     set_deadline(l);
 }
@@ -188,9 +207,18 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
     return HF__PENDING;
 }
 
+/* An answer that was lost, or a refusal. */
+static void may_know(struct hf__lease *l, const struct hf__req *req)
+{
+    if (l->known == HF__KNOWN_NOT && !req->untouched)
+        l->known = HF__KNOWN_PERHAPS;
+}
+
 int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
                        hf__time now, int64_t max_hold_ms)
 {
+    hf__ends_verified(lease, l);
+
     if (l->state != HF__ASKING || req->hold_id != l->hold_id)
         return HF__PENDING; /* of a question that was dropped meanwhile */
     switch (req->result) {
@@ -201,15 +229,15 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
-        l->heard = l->current = l->exposed = true;
+        l->known = HF__KNOWN_CURRENT;
         l->state = HF__WAITING;
         /* Bells come another way than answers: one that rang before this was
          * heard may be about what happened after it was said. */
-        l->look_at = l->rang ? now : req->look_at;
+        l->look_at = l->question == HF__QUESTION_RANG ? now : req->look_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
-        l->exposed = l->exposed || !req->untouched;
-        l->again = true; /* at once */
+        may_know(l, req);
+        l->question = HF__QUESTION_LOST; /* at once */
         return HF__PENDING;
     case HF__BUSY:
     case HF_EMISMATCH:
@@ -223,7 +251,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         return req->result;
     default:
         /* Unless certainly nothing is there, nothing is left behind. */
-        l->exposed = l->drop = l->exposed || !req->untouched;
+        may_know(l, req);
+        l->drop = l->known != HF__KNOWN_NOT;
         l->state = HF__WAITING;
         l->look_at = now;
         if (!l->drop)
@@ -234,15 +263,20 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
 
 void hf__lease_bell(struct hf__lease *l, hf__time now)
 {
-    l->rang = true;
+    hf__ends_verified(lease, l);
+
+    if (l->question == HF__QUESTION_SENT)
+        l->question = HF__QUESTION_RANG;
     if (l->state == HF__WAITING)
         l->look_at = now;
 }
 
 bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
-        l->unsure = true;
+        l->let_go = HF__LET_GO_UNSURE;
         if (result != HF_EUNKNOWN)
             l->silent_at = HF__NEVER; /* an answer is no silence */
         /* A lost answer is asked for again at once (on a new connection); a
@@ -255,14 +289,14 @@ bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
         }
         return false;
     }
-    l->letting_go = false;
-    l->unsure = false;
+    l->let_go = HF__LET_GO_NONE;
     return true;
 }
 
 /* More than what comes along with others that are due (hf__queue_renewable). */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
+    hf__ends_verified(lease, l);
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
 
     if (l->renew_at != HF__NEVER)
@@ -286,6 +320,8 @@ static void compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 
 void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
+    hf__ends_verified(lease, l);
+
     if (!l->renewing)
         all_renewed(l);
     if (lease_ms)
@@ -326,6 +362,7 @@ static void session_renewed(struct hf__lease *l, hf__time sent_at, hf__time end)
 int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now)
 {
+    hf__ends_verified(lease, l);
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
     hf__time end = HF__NEVER; /* of what the renewals have asked for */
@@ -372,6 +409,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
 
 void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 {
+    hf__ends_verified(lease, to);
+
     to->state = HF__HELD;
     to->hold_id = from->hold_id;
     to->token = from->token;
@@ -427,7 +466,7 @@ struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
 
 hf__time hf__lease_timer(const struct hf__lease *l)
 {
-    hf__time at = l->letting_go ? l->resend_at : HF__NEVER;
+    hf__time at = hf__lease_lets_go(l) ? l->resend_at : HF__NEVER;
 
     at = hf__min_time(at, l->silent_at);
     if (l->drop)
@@ -443,3 +482,50 @@ hf__time hf__lease_timer(const struct hf__lease *l)
         return at;
     }
 }
+
+#ifdef HF__ASSERT
+
+static void verify_let_go(const struct hf__lease *l)
+{
+    hf__assert(l->let_go <= HF__LET_GO_UNSURE);
+    if (l->let_go == HF__LET_GO_SENT)
+        hf__assert(l->resend_at == HF__NEVER && !l->refusals);
+    if (hf__lease_lets_go(l) && l->state != HF__IDLE)
+        hf__assert(l->let_go_id != l->hold_id); /* never used again */
+}
+
+static void verify_hold(const struct hf__lease *l)
+{
+    hf__assert(
+        l->deadline ==
+        hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until)));
+    hf__assert(l->renew_at == HF__NEVER || l->session ||
+               (!l->fixed && !l->endless));
+    hf__assert(l->kept_until == HF__NEVER || (l->session && l->fixed));
+    hf__assert(l->until != HF__NEVER || (l->endless && !l->fixed));
+    if (l->session)
+        hf__assert(l->keeping <= l->renewing);
+}
+
+void hf__lease_verify(const struct hf__lease *l)
+{
+    verify_let_go(l);
+    hf__assert(l->question <= HF__QUESTION_LOST);
+    switch (l->state) {
+    case HF__IDLE:
+        hf__assert(!l->drop);
+        break;
+    case HF__WAITING:
+        hf__assert(l->known >= HF__KNOWN_PERHAPS);
+        hf__assert(l->question != HF__QUESTION_LOST);
+        break;
+    case HF__HELD:
+        if (!l->drop)
+            verify_hold(l);
+        break;
+    default:
+        break;
+    }
+}
+
+#endif

@@ -29,6 +29,7 @@
 #define HF_LEASE_H
 
 #include "backends/backend.h"
+#include "policy/verify.h"
 
 enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
 
@@ -38,6 +39,53 @@ enum hf__todo {
     HF__TODO_LET_GO = 2
 };
 
+/* ASKING: what has happened to the question since it was sent. */
+enum hf__question {
+    HF__QUESTION_SENT,
+    HF__QUESTION_RANG, /* the bell rang: an answer to come may be older */
+    HF__QUESTION_LOST, /* its answer was lost: the same is asked again */
+};
+
+/* What the server knows of the present hold id; it only grows, but for the last
+ * step, which a waiter takes back that comes when others have given up. */
+enum hf__known {
+    HF__KNOWN_NOT,     /* it never did anything for it */
+    HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal came late */
+    HF__KNOWN_QUEUED,  /* it has queued it, */
+    HF__KNOWN_CURRENT, /* and those who wait have come before it said so */
+};
+
+/* The let_go, which may go on beside the next question. */
+enum hf__let_go {
+    HF__LET_GO_NONE,
+    HF__LET_GO_SENT,
+    HF__LET_GO_UNSURE, /* its answer was lost, or a refusal, once */
+};
+
+/*
+ * What may be together. `-': what is there means nothing.
+ *
+ *            drop   question  known             let_go        deadline,
+ * renewing IDLE     no     -         -                 any           - ASKING
+ * maybe  any       any               NONE or SENT, - WAITING  maybe  not LOST
+ * PERHAPS or more   then UNSURE   - HELD     maybe  -         - of another set,
+ * unless drop hold id
+ *
+ * A new question is asked beside a let_go that is SENT, not beside one that is
+ * UNSURE; it may become so meanwhile. A let_go that is SENT was never refused,
+ * and is not to be sent again. drop with a let_go under way: it waits for that.
+ *
+ * HELD, not drop: the deadline is the first of until, max_until and kept_until.
+ * renew_at and kept_until, where they are not NEVER:
+ *
+ *                        renew_at     kept_until
+ *   lease                set          -
+ *   lease, fixed         -            -
+ *   endless              -            -
+ *   endless, fixed       -            -
+ *   session              set          -
+ *   session, fixed       set          set
+ */
 struct hf__lease {
     uint64_t hold_id;  /* of this question or hold */
     uint64_t token;    /* HELD */
@@ -66,22 +114,21 @@ struct hf__lease {
     uint16_t keeping : 1;   /* of which one leaves a fixed lease as it is, */
     uint16_t mixed : 1;     /* or of which not all have the same length */
     uint16_t refusals : 2;  /* let_go: how often it was refused, up to 3 */
-    uint8_t state : 2;
-    uint8_t let_go_op : 2; /* RELEASE or ABANDON */
-    bool wanted : 1;       /* somebody waits for it */
-    bool drop : 1;         /* the present hold id is to be let go */
-    bool fixed : 1;        /* the lease is fixed: never renewed by itself */
-    bool endless : 1;      /* the backend's holds need no renewal */
-    bool session : 1;      /* they live as long as the client's session */
-    bool heard : 1;        /* the server has queued this hold id, */
-    bool current : 1;      /* and those who wait have come before it said so */
-    bool exposed : 1;      /* the server may know this hold id */
-    bool rang : 1;         /* ASKING: the bell rang meanwhile */
-    bool again : 1;        /* ASKING: the answer was lost: ask the same again */
-    bool letting_go : 1;   /* a let_go is under way */
-    bool unsure : 1;       /* and its answer was lost, or a refusal, once */
-    bool refused : 1;      /* HELD: the last renewal was */
+    uint8_t state : 2;      /* enum hf__lease_state */
+    uint8_t let_go_op : 2;  /* RELEASE or ABANDON */
+    uint8_t let_go : 2;     /* enum hf__let_go */
+    uint8_t question : 2;   /* enum hf__question */
+    uint8_t known : 2;      /* enum hf__known */
+    bool wanted : 1;        /* somebody waits for it */
+    bool drop : 1;          /* the present hold id is to be let go */
+    bool fixed : 1;         /* the lease is fixed: never renewed by itself */
+    bool endless : 1;       /* the backend's holds need no renewal */
+    bool session : 1;       /* they live as long as the client's session */
+    bool refused : 1;       /* HELD: the last renewal was */
 };
+
+/* Aborts unless the table above is kept. */
+HF__VERIFIER(lease)
 
 /* Why a hold was lost. */
 enum hf__loss_why {
@@ -193,17 +240,23 @@ void hf__lease_gone(struct hf__lease *, hf__time now);
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
+/* A let_go is under way, or to be sent again. */
+static inline bool hf__lease_lets_go(const struct hf__lease *l)
+{
+    return l->let_go != HF__LET_GO_NONE;
+}
+
 /* Nothing is held or asked, and nothing can be asked before the server has
  * answered a let_go. */
 static inline bool hf__lease_stuck(const struct hf__lease *l)
 {
-    return l->state == HF__IDLE && l->letting_go && l->unsure;
+    return l->state == HF__IDLE && l->let_go == HF__LET_GO_UNSURE;
 }
 
 /* The same, or there is a question or hold that has to be let go first. */
 static inline bool hf__lease_blocked(const struct hf__lease *l)
 {
-    return hf__lease_stuck(l) || (l->drop && l->letting_go);
+    return hf__lease_stuck(l) || (l->drop && hf__lease_lets_go(l));
 }
 
 /* The server has not said yet whether the lock is free: a try waits for that,
@@ -211,7 +264,7 @@ static inline bool hf__lease_blocked(const struct hf__lease *l)
 static inline bool hf__lease_unanswered(const struct hf__lease *l)
 {
     return l->state == HF__IDLE || l->drop ||
-           (l->state != HF__HELD && !l->current);
+           (l->state != HF__HELD && l->known != HF__KNOWN_CURRENT);
 }
 
 /* The hold goes from one line to another, which is idle. It is renewed at the
@@ -228,7 +281,7 @@ static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
  * renewed it and the answer was lost. */
 static inline bool hf__lease_over(const struct hf__lease *l, hf__time now)
 {
-    return l->state == HF__IDLE && l->letting_go &&
+    return l->state == HF__IDLE && hf__lease_lets_go(l) &&
            l->let_go_op == HF__RELEASE && l->let_go_id == l->hold_id &&
            l->until <= now;
 }

@@ -17,6 +17,8 @@ static void take_out(struct hf__line_set *s, struct hf__line_entry *n)
 
 void hf__line_set_add(struct hf__line_set *s, struct hf__line_entry *n)
 {
+    hf__ends_verified(line_set, s);
+
     put(s, n, HF__TAKEN);
 }
 
@@ -58,6 +60,7 @@ static enum hf__place place_of(const struct hf__queue *g)
 
 void hf__line_set_rest(struct hf__line_set *s, struct hf__line_entry *n)
 {
+    hf__ends_verified(line_set, s);
     enum hf__place place = place_of(n->queue);
 
     if (n->place == place || n->place == HF__PLACES)
@@ -68,6 +71,8 @@ void hf__line_set_rest(struct hf__line_set *s, struct hf__line_entry *n)
 
 void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
 {
+    hf__ends_verified(line_set, s);
+
     if (n->place == HF__TAKEN)
         return;
     take_out(s, n);
@@ -76,6 +81,8 @@ void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
 
 void hf__line_set_granted(struct hf__line_set *s, struct hf__line_entry *n)
 {
+    hf__ends_verified(line_set, s);
+
     if (n->place != HF__TAKEN || s->at[HF__TAKEN] == n)
         return;
     take_out(s, n);
@@ -173,6 +180,8 @@ int hf__line_set_for(struct hf__line_set *s, const struct hf__waiter *w,
                      enum hf_mode mode, hf__time now,
                      struct hf__line_entry **out)
 {
+    hf__ends_verified(line_set, s);
+
     *out = NULL;
     if (s->kind == HF_RWLOCK)
         return mode == HF_READ ? for_reading(s, w, now, out)
@@ -200,3 +209,23 @@ struct hf__line_entry *hf__line_set_held(const struct hf__line_set *s,
     }
     return lost;
 }
+
+#ifdef HF__ASSERT
+
+void hf__line_set_verify(const struct hf__line_set *s)
+{
+    bool has_first = false;
+
+    for (int place = 0; place < HF__PLACES; place++) {
+        const struct hf__line_entry *prev = NULL;
+
+        for (struct hf__line_entry *n = s->at[place]; n; n = n->next) {
+            hf__assert(n->place == place && n->prev == prev);
+            has_first = has_first || n == s->first;
+            prev = n;
+        }
+    }
+    hf__assert(has_first);
+}
+
+#endif

@@ -33,6 +33,10 @@ struct hf__line_set {
     uint8_t kind;                          /* enum hf_kind */
 };
 
+/* Aborts unless each line is in the list that it says, and the first one is in
+ * one. */
+HF__VERIFIER(line_set)
+
 void hf__line_set_init(struct hf__line_set *, enum hf_kind,
                        struct hf__line_entry *first);
 

@@ -102,6 +102,7 @@ static void lose_readers(struct hf__queue *g, struct hf__loss loss)
 void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
                     hf__time now)
 {
+    hf__ends_verified(queue, g);
     /* Once the deadline has passed, the server may give it to others. */
     struct hf__loss loss = hf__lease_expired(&g->lease, now)
                                ? hf__lease_why(&g->lease, now)
@@ -136,6 +137,8 @@ static bool holds(struct hf__queue *g, hf__time now)
 void hf__queue_gone(struct hf__queue *g, uint64_t hold_id,
                     enum hf__loss_why why, hf__time now)
 {
+    hf__ends_verified(queue, g);
+
     if (g->lease.hold_id == hold_id && holds(g, now))
         hf__queue_lose(g, true, why, now);
 }
@@ -268,6 +271,7 @@ static bool busy(const struct hf__queue *g)
 
 int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
+    hf__ends_verified(queue, g);
     int rc = g->shared ? enter_shared(g, w, now) : enter_exclusive(g, w, now);
     bool dropped;
 
@@ -293,6 +297,8 @@ int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 
 bool hf__queue_claim(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
+    hf__ends_verified(queue, g);
+
     if (!w->roused)
         return false;
     w->roused = false;
@@ -331,6 +337,8 @@ static void pass_turn(struct hf__queue *g, hf__wake_fn *wake)
 int hf__queue_leave(struct hf__queue *g, struct hf__waiter *w, int code,
                     hf__wake_fn *wake)
 {
+    hf__ends_verified(queue, g);
+
     if (w->state == HF__W_FINISHED)
         return w->result;
     take_out(g, w);
@@ -345,6 +353,8 @@ int hf__queue_leave(struct hf__queue *g, struct hf__waiter *w, int code,
 
 void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
 {
+    hf__ends_verified(queue, g);
+
     while (g->head)
         finish(g, g->head, code, wake);
     rethink(g);
@@ -363,6 +373,8 @@ static void refuse(struct hf__queue *g, enum hf__todo what, int code,
 bool hf__queue_let_go(struct hf__queue *g, int result, hf__time now,
                       hf__wake_fn *wake)
 {
+    hf__ends_verified(queue, g);
+
     if (hf__lease_let_go(&g->lease, result, now))
         return true;
     if (result == HF_EUNKNOWN || (g->lease.state == HF__HELD && !g->lease.drop))
@@ -415,6 +427,7 @@ static int release_shared(struct hf__queue *g, uint64_t owner, hf__time now)
 int hf__queue_release(struct hf__queue *g, uint64_t owner, hf__time now,
                       hf__wake_fn *wake)
 {
+    hf__ends_verified(queue, g);
     struct hf__lost *lost;
 
     if (g->shared)
@@ -477,6 +490,7 @@ static void cover(struct hf__queue *g, enum hf__todo what)
 enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
                              struct hf__waiter **first, bool *may_queue)
 {
+    hf__ends_verified(queue, g);
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
@@ -538,7 +552,7 @@ static void are_known(struct hf__queue *g)
 static void let_through(struct hf__queue *g, bool is_zero, hf__time now,
                         hf__wake_fn *wake)
 {
-    bool all = is_zero || !g->lease.heard;
+    bool all = is_zero || g->lease.known < HF__KNOWN_QUEUED;
     struct hf__waiter *w, *next;
 
     hf__lease_gone(&g->lease, now);
@@ -568,6 +582,7 @@ static void granted(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 void hf__queue_answered(struct hf__queue *g, const struct hf__req *req,
                         hf__time now, hf__wake_fn *wake)
 {
+    hf__ends_verified(queue, g);
     int64_t max_hold_ms = g->head ? g->head->max_hold_ms : 0;
     int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
 
@@ -588,6 +603,8 @@ void hf__queue_answered(struct hf__queue *g, const struct hf__req *req,
 void hf__queue_renewed(struct hf__queue *g, uint64_t hold_id, int result,
                        hf__time sent_at, uint32_t lease_ms, hf__time now)
 {
+    hf__ends_verified(queue, g);
+
     if (g->lease.state == HF__HELD && g->lease.hold_id == hold_id &&
         !holds(g, now))
         return;
@@ -598,6 +615,8 @@ void hf__queue_renewed(struct hf__queue *g, uint64_t hold_id, int result,
 
 void hf__queue_tick(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 {
+    hf__ends_verified(queue, g);
+
     if (g->lease.state == HF__HELD && !g->lease.drop)
         (void)holds(g, now);
     if (hf__queue_silent(g, now))
@@ -619,7 +638,8 @@ bool hf__queue_renewable(const struct hf__queue *g, hf__time now)
 
 bool hf__queue_idle(const struct hf__queue *g)
 {
-    return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head;
+    return g->lease.state == HF__IDLE && !hf__lease_lets_go(&g->lease) &&
+           !g->head;
 }
 
 bool hf__queue_unused(const struct hf__queue *g)
@@ -629,13 +649,13 @@ bool hf__queue_unused(const struct hf__queue *g)
 
 bool hf__queue_leaving(const struct hf__queue *g)
 {
-    return g->lease.state == HF__IDLE && g->lease.letting_go && !g->head &&
-           hf__queue_owes_nothing(g);
+    return g->lease.state == HF__IDLE && hf__lease_lets_go(&g->lease) &&
+           !g->head && hf__queue_owes_nothing(g);
 }
 
 bool hf__queue_stuck(const struct hf__queue *g)
 {
-    return hf__queue_leaving(g) && g->lease.unsure;
+    return hf__queue_leaving(g) && hf__lease_stuck(&g->lease);
 }
 
 bool hf__queue_knows(const struct hf__queue *g, uint64_t owner)
@@ -647,6 +667,7 @@ bool hf__queue_knows(const struct hf__queue *g, uint64_t owner)
 
 bool hf__queue_forget(struct hf__queue *g, uint64_t owner)
 {
+    hf__ends_verified(queue, g);
     struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
     struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
 
@@ -659,6 +680,7 @@ bool hf__queue_forget(struct hf__queue *g, uint64_t owner)
 
 void hf__queue_forget_all(struct hf__queue *g)
 {
+    hf__ends_verified(queue, g);
     struct hf__reader *r, *next;
 
     for (int i = 0; i < HF__LOST_MAX && !g->shared; i++)
@@ -685,6 +707,7 @@ bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
 void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
                          struct hf__reader *r, hf__time now)
 {
+    hf__ends_verified(queue, to);
     struct hf__waiter w = {.owner = from->owner, .reader = r};
 
     hf__lease_move(&to->lease, &from->lease, now);
@@ -707,3 +730,51 @@ bool hf__queue_quick_unshare(struct hf__queue *g, uint64_t owner)
     g->left = r;
     return true;
 }
+
+#ifdef HF__ASSERT
+
+static void verify_waiters(const struct hf__queue *g)
+{
+    const struct hf__waiter *last = NULL;
+
+    for (const struct hf__waiter *w = g->head; w; w = w->next) {
+        hf__assert(w->prev == last && w->state == HF__W_WAITING);
+        hf__assert(!w->roused || w == g->head);
+        last = w;
+    }
+    hf__assert(g->tail == last);
+    hf__assert(!g->waking || (g->head && g->head->roused && !g->fair));
+    hf__assert(g->lease.wanted == (g->head != NULL));
+}
+
+static void verify_readers(const struct hf__queue *g)
+{
+    uint32_t holding = 0;
+
+    for (const struct hf__reader *r = g->readers; r; r = r->next) {
+        hf__assert(r->count);
+        holding += !r->lost;
+    }
+    hf__assert(g->count == holding);
+    hf__assert(g->owner == (holding ? HF__READERS : 0));
+}
+
+void hf__queue_verify(const struct hf__queue *g)
+{
+    const struct hf__lease *l = &g->lease;
+    bool held = l->state == HF__HELD && !l->drop;
+    bool asking = l->state == HF__ASKING || l->state == HF__WAITING;
+
+    hf__lease_verify(l);
+    verify_waiters(g);
+    if (g->shared)
+        verify_readers(g);
+    else
+        hf__assert(!g->owner == !g->count);
+    hf__assert(!g->latch || (l->state != HF__HELD && !g->owner));
+    hf__assert(!g->owner || held);
+    hf__assert(!held || g->owner || (g->head && g->head->roused));
+    hf__assert(!asking || g->head || l->drop);
+}
+
+#endif

@@ -110,6 +110,14 @@ struct hf__queue {
     bool latch : 1;
 };
 
+/* Aborts unless this is true of the queue and of its lease:
+ * - The lease is wanted by those who wait. Without them no question goes on,
+ *   and a hold that nobody owns is on its way out.
+ * - An owner has a hold, and acquired it at least once. Of a shared queue the
+ *   count is that of the readers that have not lost it.
+ * - Whoever is roused is the first. */
+HF__VERIFIER(queue)
+
 /* Called by the queue for each waiter that finished or was roused, so that the
  * caller can wake it. Supplied by the caller: acquire.c, or the simulation. */
 typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
@@ -236,8 +244,8 @@ void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
 static inline bool hf__queue_quiet(const struct hf__queue *g,
                                    const struct hf__waiter *w)
 {
-    return g->lease.state == HF__IDLE && !g->lease.letting_go && !g->head &&
-           !g->owner && hf__queue_owes_nothing(g) && !w->fixed &&
+    return g->lease.state == HF__IDLE && !hf__lease_lets_go(&g->lease) &&
+           !g->head && !g->owner && hf__queue_owes_nothing(g) && !w->fixed &&
            !w->max_hold_ms && g->lease.endless;
 }
 
@@ -271,6 +279,8 @@ static inline void hf__queue_quick_share(struct hf__queue *g,
                                          struct hf__waiter *w, uint64_t hold_id,
                                          uint64_t token)
 {
+    hf__ends_verified(queue, g);
+
     hf__queue_quick_grant(g, w, hold_id, token);
     *w->reader =
         (struct hf__reader){.thread = w->thread, .owner = w->owner, .count = 1};
@@ -287,8 +297,11 @@ bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 /* The same for a release: the caller lets go of lease.hold_id. */
 static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
+    hf__ends_verified(queue, g);
+
     if (g->count != 1 || g->head || g->lease.state != HF__HELD ||
-        g->lease.deadline != HF__NEVER || g->lease.drop || g->lease.letting_go)
+        g->lease.deadline != HF__NEVER || g->lease.drop ||
+        hf__lease_lets_go(&g->lease))
         return false;
     if (__builtin_expect(g->owner != owner, 0) &&
         !hf__queue_quick_unshare(g, owner))

@@ -1,11 +1,13 @@
 #!/bin/sh
-# mutants.sh SIM SIM-MUTANTS MUTATE.PY: runs every mutant, and sim with each way
-# to break what surrounds the core. Every one must be caught, by a checker that
-# has a name. TAP; the table is in the comments.
+# mutants.sh SIM SIM-MUTANTS SIM-MUTANTS-ASSERTED MUTATE.PY: runs every mutant, and
+# sim with each way to break what surrounds the core. Every one must be caught, by
+# a checker that has a name; those of which no history tells, by an assertion.
+# TAP; the table is in the comments.
 set -u
 sim=$1
 mutants=$2
-mutate=$3
+asserted=$3
+mutate=$4
 n=0
 bad=0
 
@@ -17,11 +19,14 @@ check() { # name command...
     rc=$?
     case $rc:$out in
     0:*) ;;
+    13[469]:*': Assertion '*)
+        out=${out%%: Assertion *} out="ASSERTION ${out##*: }" ;;
     13[469]:* | *Sanitizer*) out="CRASH -" ;;
     *) bad=$((bad + 1)) ;;
     esac
     set -- $out
-    if [ $rc -eq 0 ] || [ "${1:-}" = CRASH ]; then
+    if [ "${1:-}" = "$by" ] || [ -z "$by" ] &&
+        { [ $rc -eq 0 ] || [ "${1:-}" = CRASH ] || [ -n "$by" ]; }; then
         printf 'ok %d - %-28s %-6s %s\n' $n "$name" "$1" "$2"
     else
         printf 'not ok %d - %s: %s\n' $n "$name" "$out"
@@ -29,11 +34,16 @@ check() { # name command...
 }
 
 echo "# mutant, caught by, after so many grants"
+by=
 for b in $("$sim" --breaks); do
     check "$b" "$sim" --break "$b"
 done
 for m in $(python3 "$mutate" --list); do
     check "$m" env SIM_MUTANT="$m" "$mutants"
+done
+by=ASSERTION
+for m in $(python3 "$mutate" --list-asserted); do
+    check "$m" env SIM_MUTANT="$m" "$asserted"
 done
 echo "1..$n"
 [ $n -ge 20 ] || { echo "# too few mutants: $n"; exit 1; }

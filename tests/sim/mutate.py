@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Breaks the core on purpose.
 
-    mutate.py --list
+    mutate.py --list | --list-asserted
     mutate.py lease.c local_queue.c line_set.c out-lease.c out-queue.c out-set.c
 
 Writes lease.c, local_queue.c and line_set.c with every mutant in them, each a copy of the
 functions in which it has something wrong; the environment's SIM_MUTANT says
 which of them runs, and without it none does. Every text to be replaced must
 be there exactly once: a change of the core that moves it away ends the build,
-and is to be followed here. Each mutant has to be caught by the simulation.
+and is to be followed here. Each mutant has to be caught by the simulation; those
+of ASSERTED, by an assertion of policy/verify.h.
 """
 import re
 import sys
@@ -25,17 +26,17 @@ MUTANTS = {
         (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
          "return (void)lease_ms, 0;")],
     "unknown-is-success": [
-        (LEASE, "        l->again = true; /* at once */\n"
+        (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
          "        return HF__PENDING;",
          "        return l->drop ? HF__PENDING\n"
          "                       : granted(l, req, now, max_hold_ms);")],
     "unknown-is-failure": [
-        (LEASE, "        l->again = true; /* at once */\n"
+        (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
          "        return HF__PENDING;",
          "        l->state = HF__IDLE;\n        l->drop = false;\n"
          "        return req->result;")],
     "lost-answer-is-no-silence": [
-        (LEASE, "    if (!l->again)\n", "    if (now)\n")],
+        (LEASE, "    if (l->question != HF__QUESTION_LOST)\n", "    if (now)\n")],
     "hold-id-reused": [
         (LEASE, "l->hold_id = ++*ids;", "l->hold_id = *ids + 1;")],
     "late-grant-accepted": [
@@ -56,12 +57,15 @@ MUTANTS = {
         (LEASE, "l->max_until = max_hold_ms ?",
          "l->max_until = max_hold_ms && !now ?")],
     "bell-and-look-ignored": [
-        (LEASE, "    l->rang = true;\n    if (l->state == HF__WAITING)",
+        (LEASE, "    if (l->question == HF__QUESTION_SENT)\n"
+         "        l->question = HF__QUESTION_RANG;\n"
+         "    if (l->state == HF__WAITING)",
          "    if (now == HF__NEVER)"),
-        (LEASE, "l->look_at = l->rang ? now : req->look_at;",
+        (LEASE, "l->look_at = l->question == HF__QUESTION_RANG ? now : req->look_at;",
          "l->look_at = HF__NEVER;")],
     "bell-before-answer-ignored": [
-        (LEASE, "l->rang ? now : req->look_at", "req->look_at")],
+        (LEASE, "l->question == HF__QUESTION_RANG ? now : req->look_at",
+         "req->look_at")],
     "unsure-release-believed": [
         (LEASE, "if (result != HF__DONE && result != HF_ENOTOWNER &&",
          "if (result == HF_EBACKEND && result != HF_ENOTOWNER &&")],
@@ -96,16 +100,14 @@ MUTANTS = {
         (QUEUE, "    return g->owner || !hf__lease_unanswered(&g->lease);",
          "    return g->head || g->owner || g->lease.state != HF__IDLE;")],
     "every-refusal-did-nothing": [
-        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
-         "l->exposed = l->drop = l->exposed;")],
+        (LEASE, "        may_know(l, req);\n        l->drop =", "        l->drop =")],
     "refused-place-forgotten": [
-        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
-         "l->exposed = l->drop = !req->untouched;")],
+        (LEASE, "l->drop = l->known != HF__KNOWN_NOT;",
+         "l->drop = !req->untouched;")],
     "lost-question-did-nothing": [
-        (LEASE, "        l->exposed = l->exposed || !req->untouched;\n", "")],
+        (LEASE, "        may_know(l, req);\n        l->question", "        l->question")],
     "refusal-that-did-nothing-abandoned": [
-        (LEASE, "l->exposed = l->drop = l->exposed || !req->untouched;",
-         "l->drop = true;")],
+        (LEASE, "l->drop = l->known != HF__KNOWN_NOT;", "l->drop = true;")],
     "old-refusal-told": [
         (QUEUE, "while (g->head && (g->head->covered & what))",
          "while (g->head)")],
@@ -163,7 +165,7 @@ MUTANTS = {
          "g->shared && g->lease.state != HF__IDLE && now < g->join_until &&"),
         (QUEUE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
          "    rethink(g);\n    return HF__DONE;",
-         "    g->owner = 0;\n    if (!g->lease.letting_go)\n"
+         "    g->owner = 0;\n    if (!hf__lease_lets_go(&g->lease))\n"
          "        hf__lease_drop(&g->lease);\n    return HF__DONE;")],
     "joined-for-a-fixed-lease": [
         (QUEUE, "l->max_until == HF__NEVER && !alone(w) &&",
@@ -197,7 +199,8 @@ MUTANTS = {
     "latch-lets-late-comers-through": [
         (QUEUE, "        if (all || w->known)\n", "        if (all || w)\n")],
     "latch-at-0-keeps-late-comers": [
-        (QUEUE, "is_zero || !g->lease.heard;", "!g->lease.heard;")],
+        (QUEUE, "is_zero || g->lease.known < HF__KNOWN_QUEUED;",
+         "g->lease.known < HF__KNOWN_QUEUED;")],
     "latch-let-go": [
         (QUEUE, "if (g->latch && g->lease.state == HF__HELD) {",
          "if (g->latch && rc == HF__GRANTED) {")],
@@ -230,6 +233,41 @@ MUTANTS = {
          "is_for(n, mode) && !n->queue")],
 }
 
+ASSERTED = {
+    "max-hold-without-a-deadline": [
+        (LEASE, "now + max_hold_ms * HF__MS : HF__NEVER;\n    set_deadline(l);",
+         "now + max_hold_ms * HF__MS : HF__NEVER;")],
+    "let-go-refused-before-it-was-sent": [
+        (LEASE, "    l->refusals = 0;\n", "")],
+    "let-go-of-the-present-question": [
+        (LEASE, "l->hold_id = ++*ids;", "l->hold_id = *ids ? *ids : ++*ids;")],
+    "idle-and-to-be-let-go": [
+        (LEASE, "        l->state = HF__IDLE;\n        l->drop = false;\n",
+         "        l->state = HF__IDLE;\n")],
+    "fixed-lease-with-a-renewal": [
+        (LEASE, "    if (ends && (!l->fixed || l->session))\n", "    if (ends)\n")],
+    "owner-that-counts-nothing": [
+        (QUEUE, "    g->owner = owner;\n    g->count = 1;\n",
+         "    g->owner = owner;\n")],
+    "reader-that-counts-twice": [
+        (QUEUE, "    g->owner = HF__READERS;\n    g->count++;\n",
+         "    g->owner = HF__READERS;\n    g->count += 2;\n")],
+    "question-of-nobody": [
+        (QUEUE, "    hf__lease_want(&g->lease, g->head != NULL);\n",
+         "    if (g->head)\n        hf__lease_want(&g->lease, true);\n")],
+    "free-turn-that-nobody-takes": [
+        (QUEUE, "        rouse(g, wake);\n    else\n",
+         "        rouse(g, wake);\n    else if (!w)\n")],
+    "roused-and-forgotten": [
+        (QUEUE, "    if (w->roused)\n        g->waking = false;\n", "")],
+    "line-in-another-list": [
+        (SET, "    n->place = (uint8_t)place;\n",
+         "    n->place = HF__TAKEN;\n")],
+    "line-in-two-lists": [
+        (SET, "    hf__list_remove(s->at[n->place], n);\n",
+         "    if (n->next)\n        hf__list_remove(s->at[n->place], n);\n")],
+}
+ALL = {**MUTANTS, **ASSERTED}
 
 # In each file, before what it has: which mutant is chosen.
 CHOICE = """#include <stdlib.h>
@@ -247,7 +285,7 @@ __attribute__((constructor)) static void choose_mutant(void)
             mutant = (int)i;
 }
 
-""" % ", ".join('"%s"' % name for name in MUTANTS)
+""" % ", ".join('"%s"' % name for name in ALL)
 
 FUNCTION = re.compile(r"^(\w[^\n;{}]*\([^;{}]*\))\n\{\n.*?^\}\n", re.M | re.S)
 
@@ -295,7 +333,7 @@ def broken(source, changes):
 def bodies_of(mutant, which, source, path):
     """The functions of a file that a mutant changes, by where they begin."""
     bodies = {}
-    for right, wrong in [m[1:] for m in MUTANTS[mutant] if m[0] == which]:
+    for right, wrong in [m[1:] for m in ALL[mutant] if m[0] == which]:
         at = source.find(right)
         found = function_around(source, at, at + len(right))
         if source.count(right) != 1 or not found:
@@ -310,10 +348,13 @@ def main(argv):
     if argv[1:] == ["--list"]:
         print("\n".join(MUTANTS))
         return 0
+    if argv[1:] == ["--list-asserted"]:
+        print("\n".join(ASSERTED))
+        return 0
     for which, path in enumerate(argv[1:4]):
         with open(path, encoding="utf-8") as f:
             source = f.read()
-        changes = [bodies_of(m, which, source, path) for m in MUTANTS]
+        changes = [bodies_of(m, which, source, path) for m in ALL]
         with open(argv[4 + which], "w", encoding="utf-8") as f:
             f.write(broken(source, changes))
     return 0

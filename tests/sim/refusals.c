@@ -131,7 +131,8 @@ void sulk_left(struct name *n, const struct message *m)
 {
     const struct hf__lease *l = &n->queue.lease;
 
-    if (n->process->world->cfg.sulks && m->untouched && !l->exposed &&
-        l->hold_id == m->hold_id && l->state != HF__IDLE)
+    if (n->process->world->cfg.sulks && m->untouched &&
+        l->known == HF__KNOWN_NOT && l->hold_id == m->hold_id &&
+        l->state != HF__IDLE)
         world_fail(n->process->world, "REFUSAL", "something is left to do");
 }

@@ -34,7 +34,7 @@ static void test_lease_queued_looks_again_in_time(void **state)
 
     (void)state;
     assert_int_equal(l.state, HF__WAITING);
-    assert_true(l.heard);
+    assert_int_equal(l.known, HF__KNOWN_CURRENT);
     assert_int_equal(hf__lease_timer(&l), at(2100));
     assert_int_equal(next(&l, 2099), HF__TODO_NOTHING);
     assert_int_equal(next(&l, 2100), HF__TODO_ATTEMPT);
@@ -80,7 +80,7 @@ static void test_lease_lost_answer_asks_the_same_again(void **state)
 
     (void)state;
     assert_int_equal(answer(&l, HF_EUNKNOWN, 100), HF__PENDING);
-    assert_false(l.heard);
+    assert_int_equal(l.known, HF__KNOWN_PERHAPS);
     assert_int_equal(next(&l, 100), HF__TODO_ATTEMPT);
     assert_int_equal(l.hold_id, 41);
     assert_int_equal(answer(&l, HF__GRANTED, 200), HF__GRANTED);
@@ -190,16 +190,16 @@ static void test_lease_answer_to_a_dropped_question_is_nothing(void **state)
 
 static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
 {
-    struct hf__lease l = unsure();
+    struct hf__lease l = held(false, false);
 
     (void)state;
     /* A question goes out, is given up, and cannot be abandoned yet. */
-    assert_int_equal(next(&l, 1100), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
-    l.unsure = false;
+    hf__lease_drop(&l);
+    assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
     hf__lease_asked(&l, at(1100), OP_TIMEOUT / HF__MS);
+    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
     assert_int_equal(answer(&l, HF__GRANTED, 1150), HF__PENDING);
@@ -215,12 +215,12 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
 
 static void test_lease_wanted_again_takes_the_question_up(void **state)
 {
-    struct hf__lease l = unsure();
+    struct hf__lease l = held(false, false);
 
     (void)state;
-    l.unsure = false;
+    hf__lease_drop(&l);
+    assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
-    l.resend_at = HF__NEVER;
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
     hf__lease_want(&l, false);
     hf__lease_want(&l, true);

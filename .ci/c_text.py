@@ -1,0 +1,90 @@
+"""What rooms.py, lines.py and papers.py know about the text of C files."""
+import os
+import re
+
+TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'',
+                   re.S)
+SOURCE_FOLDERS = ("src", "cli", "lab")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def files_below(root, folder, endings=(".c", ".h")):
+    """Paths relative to root, sorted."""
+    found = []
+    for where, _, names in os.walk(os.path.join(root, folder)):
+        found += [os.path.relpath(os.path.join(where, name), root)
+                  for name in names if name.endswith(endings)]
+    return sorted(found)
+
+
+def without_comments(text):
+    """The same lines; comments are blank, and so is what strings contain."""
+    def blank(found):
+        token = found.group(0)
+        if token[0] == "/":
+            return " " + "\n" * token.count("\n")
+        return token[0] + token[0]
+    return TOKEN.sub(blank, text)
+
+
+def head_comment(text):
+    """The first comment of a file, if nothing but #include lines precede it."""
+    found = re.match(r"(?:\s|#[^\n]*\n)*/\*(.*?)\*/", text, re.S)
+    return " ".join(re.sub(r"\n\s*\*", "\n", found[1]).split()) if found else ""
+
+
+def identifiers(text):
+    return set(re.findall(r"\b[A-Za-z_]\w*", without_comments(text)))
+
+
+def statements(text):
+    """Each statement outside of all braces, on one line; what is in braces is
+    left out: "int f(void){}" is a definition."""
+    text = without_comments(text)
+    text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", "", text, flags=re.M)
+    text = re.sub(r'extern\s+""\s*\{', "", text)
+    text = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", text)
+    depth, now = 0, ""
+    for c in text:
+        if c == "{":
+            depth += 1
+        elif c == "}":
+            depth -= 1
+            if depth < 0: # of extern "C"
+                depth = 0
+                continue
+            if depth:
+                continue
+            is_function = now.rstrip().endswith(")")
+            now += "{}"
+            if is_function:
+                yield " ".join(now.split())
+                now = ""
+        elif not depth:
+            now += c
+            if c == ";":
+                yield " ".join(now.split())
+                now = ""
+
+
+def declared(text):
+    """The functions and objects with external linkage that a file declares and
+    does not define."""
+    names = set()
+    for statement in statements(text):
+        words = statement.split()
+        if not statement.endswith(";") or {"typedef", "static"} & set(words):
+            continue
+        if "=" in statement or "{}" in statement and "(" not in statement:
+            continue
+        function = re.search(r"\w[\s*]+(\w+)\s*\(", statement)
+        if function and not statement.startswith("_Static_assert"):
+            names.add(function[1])
+        elif words[0] == "extern":
+            for one in re.sub(r"\[[^]]*\]|;", "", statement).split(","):
+                names.add(re.findall(r"\w+", one)[-1])
+    return names

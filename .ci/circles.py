@@ -1,0 +1,25 @@
+"""Circles in a graph, for rooms.py."""
+
+
+def find_circles(graph):
+    """Those strongly connected components that are more than one file."""
+    number, low, stack, out = {}, {}, [], []
+
+    def visit(v):
+        number[v] = low[v] = len(number)
+        stack.append(v)
+        for w in sorted(graph[v]):
+            if w not in number:
+                visit(w)
+            if w in stack:
+                low[v] = min(low[v], low[w])
+        if low[v] == number[v]:
+            at = stack.index(v)
+            if len(stack) - at > 1:
+                out.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for v in sorted(graph):
+        if v not in number:
+            visit(v)
+    return out

@@ -13,7 +13,7 @@
  * The file is allocated in full, so that a full disk is an error here and not
  * a SIGBUS later. Truncating it under us is not survived.
  */
-#include "place.h"
+#include "location.h"
 
 #include <errno.h>
 #include <fcntl.h>

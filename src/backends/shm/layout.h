@@ -3,7 +3,7 @@
  * nothing in it is a pointer (nor an object of the C library, which would have
  * some), and every index is as narrow as its table is long (twelve bits, 4096
  * places) or checked. Every loop over it has a limit of steps or of time, see
- * tries.c. So a wrong byte can make locks wrong, but it does not make a process
+ * retry.c. So a wrong byte can make locks wrong, but it does not make a process
  * crash, hang or write outside the file; only truncating the file does
  * (SIGBUS). tests/faults/shm/flips.c flips every bit of one thing of each kind;
  * hammer.c changes one word all the time.
@@ -110,7 +110,8 @@
 #define SHM_WATCHED 6u /* deaths that one cell watches for */
 
 /* Of a cell's `minted`: `epoch` is the token of what the cell has (else its
- * owner has not asked for the token yet); what its owner is told: see ear.c. */
+ * owner has not asked for the token yet); what its owner is told: see notify.c.
+ */
 #define SHM_MINTED 1u
 #define SHM_ASKED 2u
 #define SHM_BROKEN 4u
@@ -194,10 +195,11 @@ struct shm_header {
     uint64_t world; /* inodes of the pid and, from bit 32 on, time namespace */
     shm_u64 floor;  /* no entry that is made from now on starts lower */
     shm_u32 slots_high, names_high,
-        cells_high;              /* in use so far: scan to here */
-    shm_u32 unswept;             /* names left without a look, about */
-    _Alignas(64) shm_u32 tables; /* the lock of names and slots: see tables.c */
-    shm_u32 unlocks;             /* how often it was unlocked */
+        cells_high;  /* in use so far: scan to here */
+    shm_u32 unswept; /* names left without a look, about */
+    _Alignas(
+        64) shm_u32 tables; /* the lock of names and slots: see table_lock.c */
+    shm_u32 unlocks;        /* how often it was unlocked */
 };
 
 struct shm_file {

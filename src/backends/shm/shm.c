@@ -3,7 +3,7 @@
  * file, no server, nothing to renew. What the table promises is in backend.h;
  * the way through it that counts, an acquire and a release of a mutex that
  * nobody else contends, is two swaps of one word and is here, in two functions.
- * Everything else is in queue.c, and in share.c for the other kinds.
+ * Everything else is in mutex_word.c, and in shared_word.c for the other kinds.
  *
  * A hold without a lease lasts for as long as its process lives (HF__ENDLESS).
  */

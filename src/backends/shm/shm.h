@@ -2,22 +2,21 @@
  * The shared-memory backend's own types; see layout.h for what is in the file
  * and for the two rules that the queue rests on.
  *
- *   place.c  the directory: where it is, whose it may be
- *   way.c    the directories above it
+ *   location.c  the directory: where it is, whose it may be
+ *   parent_dirs.c    the directories above it
  *   file.c   opens, checks, makes and maps the file
- *   slot.c   clients: registration, life and death
- *   tables.c the lock of the tables; words that the kernel marks
- *   tries.c  how long a loop goes on while others change its word
- *   entry.c  names: finding, making, taking back; tokens
- *   cell.c   cells: taking and giving back
- *   queue.c  a mutex's word and queue: entering, leaving, passing on, leases
- *   attempt.c  what the core asks: looking, waiting, releasing, renewing
- *   share.c  the word of a shared kind: changing it, passing on, taking back
- *   line.c   what the core asks of a line of such a kind
- *   latch.c  the latch
- *   wait.c   futexes: ringing, sleeping, the helper thread's share
+ *   client_slot.c   clients: registration, life and death
+ *   table_lock.c the lock of the tables; words that the kernel marks
+ *   retry.c  how long a loop goes on while others change its word
+ *   name_table.c  names: finding, making, taking back; tokens
+ *   cell_take.c   cells: taking and giving back
+ *   mutex_word.c  a mutex's word and queue: entering, leaving, passing on,
+ * leases mutex.c  what the core asks: looking, waiting, releasing, renewing
+ *   shared_word.c  the word of a shared kind: changing it, passing on, taking
+ * back shared_lock.c   what the core asks of a line of such a kind latch.c  the
+ * latch watch.c   futexes: ringing, sleeping, the helper thread's share
  *   notify.c    holders that listen: they are asked, or their hold is broken
- *   query.c  inspect, list, break, ask
+ *   inspect.c  inspect, list, break, ask
  *   shm.c    the backend's table
  *
  * Who may touch what of a link: attempt, abandon and release, which the core
@@ -37,7 +36,7 @@
 
 #define SHM_LOOK_NS (2000 * HF__MS) /* in case a wake-up was lost */
 #define SHM_NAP_NS                                                             \
-    (5000 * HF__MS) /* the helper thread; see wait.c, of suspends */
+    (5000 * HF__MS) /* the helper thread; see watch.c, of suspends */
 #define SHM_POLL_NS (50 * HF__MS)    /* the kernel cannot tell of a death */
 #define SHM_TABLES_NS (500 * HF__MS) /* the thread in them may be stopped */
 #define SHM_CROWD_NS (1000 * HF__MS) /* many threads may want the tables */
@@ -58,7 +57,7 @@ void hf__shm_point(const char *file, int line);
 #define SHM_POINT() ((void)0)
 #endif
 
-/* The helper thread's list of what the kernel is to mark, see tables.c. */
+/* The helper thread's list of what the kernel is to mark, see table_lock.c. */
 struct shm_robust {
     struct robust_list_head head, *old; /* old: the C library's */
     struct robust_list entry;
@@ -81,7 +80,7 @@ struct shm {
     ino_t root_ino;
     atomic_bool no_waitv;         /* futex_waitv is missing or forbidden */
     shm_u64 there_at;             /* when we last looked, in 64 ms */
-    shm_u64 hurried[SHM_HURRIED]; /* loops were given up: see tries.c */
+    shm_u64 hurried[SHM_HURRIED]; /* loops were given up: see retry.c */
     uint32_t doorbell_seen;       /* the helper thread's */
     shm_u32 cells;                /* that lines of ours have */
     uint16_t *lines;    /* to each entry, of kinds that have several */
@@ -96,7 +95,7 @@ struct shm {
 };
 
 /* LEAVING: neither, but the word may be in our name still, or may be given to
- * us: a loop that was to end that was given up (tries.c). */
+ * us: a loop that was to end that was given up (retry.c). */
 enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD, SHM_LEAVING };
 
 /*
@@ -161,7 +160,7 @@ void hf__shm_file_close(struct shm *);
 bool hf__shm_file_there(struct shm *);
 int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
 
-/* tries.c */
+/* retry.c */
 /* A loop that ends when a word has stayed as it was for a moment. */
 struct shm_tries {
     const struct shm_entry *of; /* what it is about; NULL: no name */
@@ -173,7 +172,7 @@ struct shm_tries {
 bool hf__shm_again(struct shm *, struct shm_tries *);
 int hf__shm_no_rest(struct shm *); /* EBACKEND, with the text for that */
 
-/* tables.c */
+/* table_lock.c */
 /* The one that has locked the tables. */
 struct shm_thread {
     uint32_t number;
@@ -193,7 +192,7 @@ void hf__shm_let_die(struct shm *, shm_u32 *alive);
 void hf__shm_keep_no_more(struct shm *); /* the tables are not locked */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
 
-/* slot.c */
+/* client_slot.c */
 int hf__shm_slot_take(struct shm *, const char *label, hf__time by);
 void hf__shm_slot_give(struct shm *);
 bool hf__shm_alive(struct shm *, uint32_t owner);
@@ -207,7 +206,7 @@ void hf__shm_bury(struct shm *, uint32_t owner); /* if the tables are free */
 enum shm_life { SHM_LIVES, SHM_EXITED, SHM_UNKNOWN };
 enum shm_life hf__shm_life_of(uint32_t pid);
 
-/* entry.c */
+/* name_table.c */
 int hf__shm_attach(void *, struct hf__remote *);
 void hf__shm_detach(void *, struct hf__remote *);
 /* -1: there is none. Tables locked; or attached: of those that we have lines
@@ -222,7 +221,7 @@ void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* The label of that grant, where it is not its client's. */
 void hf__shm_label_grant(struct shm_entry *, const char *, uint64_t word);
 
-/* cell.c */
+/* cell_take.c */
 /* One of ours, in nobody's queue; or a code. */
 int hf__shm_cell_take(struct shm *);
 /* It is in nobody's queue any more: anybody's. */
@@ -243,7 +242,7 @@ bool hf__shm_still_there(struct shm *);
  * SHM_NO_CELL. */
 unsigned hf__shm_cell_next(struct shm *, unsigned index, unsigned from);
 
-/* attempt.c */
+/* mutex.c */
 int hf__shm_attempt_slow(struct shm *, struct hf__req *);
 int hf__shm_release_slow(struct shm *, struct shm_link *);
 int hf__shm_abandon(void *, struct hf__req *);
@@ -251,7 +250,7 @@ int hf__shm_renew(void *, struct hf__batch *);
 /* Ends whatever the link has: a hold or a wait. */
 int hf__shm_let_go(struct shm *, struct shm_link *);
 
-/* queue.c */
+/* mutex_word.c */
 struct shm_scan {
     unsigned len;    /* cells of this lock, the dead included */
     unsigned first;  /* the lowest ticket; SHM_NO_CELL */
@@ -282,7 +281,7 @@ void hf__shm_stir(struct shm *, struct shm_entry *, uint64_t flags);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
 
-/* share.c */
+/* shared_word.c */
 /*
  * One change, of a word as it was read: the cell has that many permits then.
  * False: the word has changed. The next is of a cell that somebody else has:
@@ -324,7 +323,7 @@ static inline uint64_t shm_to_ms(hf__time at)
     return (uint64_t)(at / HF__MS) + 1;
 }
 
-/* line.c */
+/* shared_lock.c */
 /* It is free, and nobody waits: it is ours. False: look. */
 bool hf__shm_line_take(struct shm *, struct hf__req *);
 /* An attempt; *dead: a client to be buried, or 0. */
@@ -355,7 +354,7 @@ int hf__shm_diagnose(struct shm *, struct hf__query *);
 bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
 bool hf__shm_lingers(const char *dir, uid_t);
 
-/* wait.c */
+/* watch.c */
 void hf__shm_ring(struct shm *, unsigned cell);
 void hf__shm_ring_doorbell(struct shm *, uint32_t owner);
 /* It has its place in the queue: who is behind it, if anybody, is to know. */
@@ -403,7 +402,7 @@ void hf__shm_ear_close(struct shm *, struct shm_link *);
 /* What the client has been told since the last time. By the helper thread. */
 void hf__shm_listen(struct shm *);
 
-/* query.c */
+/* inspect.c */
 int hf__shm_query(void *, struct hf__query *);
 
 static inline bool shm_is_lost(const struct shm *s)

@@ -2,7 +2,7 @@
  * What the core asks of a line to a read-write lock or a semaphore: attempt,
  * release, downgrade, renew.
  *
- * An attempt is a look, as for a mutex (attempt.c): has our cell got what it
+ * An attempt is a look, as for a mutex (mutex.c): has our cell got what it
  * wants, is there enough and nobody waits, or is there somebody whose permits
  * can be taken back? If none of these we wait, and the look ends with the
  * choice of what to sleep on.

@@ -19,7 +19,7 @@
  * looked. That one then watches the new holder, so the rule above is kept.
  *
  * A cell is in the queue while its bit is set. Cells of the dead are skipped
- * here and taken back when the dead are buried (slot.c).
+ * here and taken back when the dead are buried (client_slot.c).
  */
 #include "shm.h"
 
@@ -61,7 +61,7 @@ static void scan_once(struct shm *s, unsigned index, uint32_t except,
 
         SHM_POINT();
         /* If it has this name still, that was the owner of this wait and not of
-         * the cell's next (cell.c). */
+         * the cell's next (cell_take.c). */
         if (!owner || atomic_load(&f->cell[n].name) != index)
             continue;
         ticket = atomic_load(&f->cell[n].ticket);

@@ -6,7 +6,7 @@
  * directory or a file that another user has put there for us is refused; one
  * for a group must be of a member of it.
  */
-#include "place.h"
+#include "location.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
  * private one: of the name of our user and without other members, as many
  * distributions give one to each user.
  */
-#include "place.h"
+#include "location.h"
 
 #include <errno.h>
 #include <grp.h>

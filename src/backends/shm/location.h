@@ -1,4 +1,4 @@
-/* Where the file is, and what the URL says of it: between place.c and
+/* Where the file is, and what the URL says of it: between location.c and
  * file.c. */
 #ifndef HF_SHM_PLACE_H
 #define HF_SHM_PLACE_H
@@ -36,7 +36,8 @@ int hf__shm_absent(struct shm *);
 int hf__shm_no_parent(struct shm *, const struct shm_place *);
 /* Is the user trusted with the locks? */
 bool hf__shm_is_trusted(struct shm *, const struct shm_place *, uid_t user);
-/* way.c: EBACKEND if a user who is not trusted may rename the directory. */
+/* parent_dirs.c: EBACKEND if a user who is not trusted may rename the
+ * directory. */
 int hf__shm_check_way(struct shm *, const struct shm_place *);
 /* Makes the directory if there is none. */
 int hf__shm_open_dir(struct shm *, const struct shm_place *);

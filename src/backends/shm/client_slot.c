@@ -3,12 +3,13 @@
  *
  * A client is alive while `alive` holds its helper's thread id. When that
  * thread ends, the kernel marks the word and wakes one of the threads that
- * sleep on it (tables.c). Marked is not yet gone: other threads of the process
- * may still be inside a system call that writes what the lock protects. So a
- * waiter's place is skipped on the mark alone, but a lock is taken from its
- * holder only when the process is gone: its pid is free, a zombie, or somebody
- * else's; or its descriptor of the file is closed, as after execve(2). For that
- * each client has an open-file-description lock on the byte of its slot.
+ * sleep on it (table_lock.c). Marked is not yet gone: other threads of the
+ * process may still be inside a system call that writes what the lock protects.
+ * So a waiter's place is skipped on the mark alone, but a lock is taken from
+ * its holder only when the process is gone: its pid is free, a zombie, or
+ * somebody else's; or its descriptor of the file is closed, as after execve(2).
+ * For that each client has an open-file-description lock on the byte of its
+ * slot.
  *
  * The kernel finds what it is to mark by a list in the thread's own memory.
  * Where that was taken away before (the reaper of out-of-memory kills,

@@ -10,10 +10,10 @@ static void raise_high(struct shm *s, uint32_t high)
 {
     shm_u32 *at = &s->file->header.cells_high;
     uint32_t old = atomic_load(at);
-    struct shm_tries tries = {0};
+    struct shm_retry retry = {0};
 
     while (old < high && !atomic_compare_exchange_weak(at, &old, high) &&
-           hf__shm_again(s, &tries))
+           hf__shm_retry(s, &retry))
         ;
 }
 
@@ -36,10 +36,11 @@ int hf__shm_cell_take(struct shm *s)
                                                s->me))
                 return (int)n;
         }
-        if (round || hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_TABLES_NS))
+        if (round ||
+            hf__shm_tables_lock(s, &thread, SHM_TABLES_NS, SHM_TABLES_NS))
             break;
         hf__shm_bury_all_locked(s);
-        hf__shm_unlock(s, &thread);
+        hf__shm_tables_unlock(s, &thread);
     }
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: %u waits and shared holds are there already, the "
@@ -56,7 +57,7 @@ void hf__shm_cell_free(struct shm_cell *c)
     atomic_store(&c->owner, 0);
 }
 
-int hf__shm_wait_make(struct shm *s, struct shm_link *l,
+int hf__shm_wait_make(struct shm *s, struct shm_lock *l,
                       struct hf__remote *remote)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
@@ -69,10 +70,10 @@ int hf__shm_wait_make(struct shm *s, struct shm_link *l,
         wait->remote = remote;
         atomic_store(&l->wait, wait);
     }
-    return hf__shm_still_there(s) ? 0 : HF_EBACKEND;
+    return hf__shm_file_still_there(s) ? 0 : HF_EBACKEND;
 }
 
-void hf__shm_wait_begin(struct shm *s, struct shm_link *l, unsigned cell,
+void hf__shm_wait_begin(struct shm *s, struct shm_lock *l, unsigned cell,
                         const struct hf__req *req)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
@@ -80,7 +81,7 @@ void hf__shm_wait_begin(struct shm *s, struct shm_link *l, unsigned cell,
 
     atomic_store(&c->lease_ms, req->fixed ? req->lease_ms : 0);
     atomic_store(&c->is_async, req->is_async);
-    atomic_store(&c->settled, 0);
+    atomic_store(&c->announced, 0);
     atomic_store(&c->since, shm_wall_ms());
     wait->announced = false;
     wait->dying = 0;
@@ -91,7 +92,7 @@ void hf__shm_wait_begin(struct shm *s, struct shm_link *l, unsigned cell,
     SHM_POINT();
 }
 
-unsigned hf__shm_wait_end(struct shm *s, struct shm_link *l)
+unsigned hf__shm_wait_end(struct shm *s, struct shm_lock *l)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
 
@@ -101,7 +102,7 @@ unsigned hf__shm_wait_end(struct shm *s, struct shm_link *l)
 }
 
 /* A wait may be over in a microsecond. */
-bool hf__shm_still_there(struct shm *s)
+bool hf__shm_file_still_there(struct shm *s)
 {
     uint64_t now = shm_wall_ms() / 64;
 
@@ -109,10 +110,10 @@ bool hf__shm_still_there(struct shm *s)
         atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
         return true;
     atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
-    return hf__shm_file_there(s);
+    return hf__shm_file_is_there(s);
 }
 
-unsigned hf__shm_cell_next(struct shm *s, unsigned index, unsigned from)
+unsigned hf__shm_queue_next(struct shm *s, unsigned index, unsigned from)
 {
     struct shm_file *f = s->file;
     unsigned high = atomic_load(&f->header.cells_high) % (SHM_CELLS + 1);
@@ -140,13 +141,13 @@ static bool leave_entry(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
 
-    if (shm_is_shared(e) && !hf__shm_share_clear(s, index, cell))
+    if (shm_is_shared(e) && !hf__shm_shared_clear(s, index, cell))
         return false;
     SHM_POINT();
     atomic_fetch_and(&e->cells[cell / 64], ~(1ULL << cell % 64));
     SHM_POINT();
     if (shm_kind(e) != HF_LATCH)
-        hf__shm_stir(s, e, 0);
+        hf__shm_queue_stir(s, e, 0);
     return true;
 }
 

@@ -173,21 +173,21 @@ static void sweep(struct shm *s, uint32_t slot, bool reclaim)
     for (unsigned i = 0; i < names; i++) {
         struct shm_entry *e = &f->entry[i];
         uint64_t bit = 1ULL << slot % 64;
-        struct shm_tries tries = {.of = e};
+        struct shm_retry retry = {.of = e};
         uint64_t w;
 
         if (!atomic_load(&f->hash[i]))
             continue;
         while (shm_kind(e) == HF_MUTEX &&
                (w = atomic_load(&e->word), (w & SHM_SLOT_MASK) == slot) &&
-               hf__shm_again(s, &tries))
-            hf__shm_pass(s, i, w);
+               hf__shm_retry(s, &retry))
+            hf__shm_mutex_pass(s, i, w);
         if (!(atomic_load(&e->attached[slot / 64]) & bit))
             continue;
         SHM_POINT();
         atomic_fetch_and(&e->attached[slot / 64], ~bit);
         if (reclaim)
-            hf__shm_reclaim_locked(s, i);
+            hf__shm_name_reclaim_locked(s, i);
     }
 }
 
@@ -196,7 +196,7 @@ static void bury_locked(struct shm *s, uint32_t n)
     struct shm_slot *slot = &s->file->slot[n];
 
     SHM_POINT();
-    hf__shm_wake(&slot->alive, INT_MAX);
+    hf__shm_futex_wake(&slot->alive, INT_MAX);
     sweep(s, n, true);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);
@@ -230,11 +230,11 @@ void hf__shm_bury(struct shm *s, uint32_t owner)
 {
     struct shm_thread thread;
 
-    if (!hf__shm_trylock(s, &thread))
+    if (!hf__shm_tables_trylock(s, &thread))
         return; /* the next who opens a client will do it */
     if (is_registered(slot_of(s, owner), owner) && hf__shm_gone(s, owner))
         bury_locked(s, owner & SHM_SLOT_MASK);
-    hf__shm_unlock(s, &thread);
+    hf__shm_tables_unlock(s, &thread);
 }
 
 static int take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
@@ -258,12 +258,12 @@ static int take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
     atomic_store(&slot->doorbell, 0);
     atomic_store(&slot->watchers, 0);
     atomic_store(&slot->listens, s->listens);
-    atomic_store(&slot->told, 0);
+    atomic_store(&slot->marks, 0);
     atomic_store(&slot->broken, 0);
     atomic_store(&slot->has_byte, has_byte);
     shm_label_put(slot->label, label);
     SHM_POINT();
-    hf__shm_keep_alive(s, me, &slot->alive);
+    hf__shm_robust_begin(s, me, &slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_USED);
     s->me = n | (gen & 0xff) << 12;
@@ -297,18 +297,18 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
 {
     hf__time left = by - s->core->now();
     struct shm_thread thread;
-    int rc = hf__shm_lock(s, &thread, left, left);
+    int rc = hf__shm_tables_lock(s, &thread, left, left);
     bool has_byte;
     uint32_t n;
 
     if (rc)
         return rc;
     hf__shm_bury_all_locked(s);
-    hf__shm_sweep_locked(s);
+    hf__shm_names_sweep_locked(s);
     n = find_slot_locked(s, &has_byte);
     if (n)
         rc = take_locked(s, &thread, n, has_byte, label);
-    hf__shm_unlock(s, &thread);
+    hf__shm_tables_unlock(s, &thread);
     if (n)
         return rc;
     return s->core->why(s->client, HF_EBACKEND,
@@ -337,18 +337,18 @@ void hf__shm_slot_give(struct shm *s)
     uint32_t n = s->me & SHM_SLOT_MASK;
     struct shm_slot *slot = &s->file->slot[n];
     struct shm_thread thread;
-    bool locked = hf__shm_trylock(s, &thread);
+    bool locked = hf__shm_tables_trylock(s, &thread);
 
     sweep(s, n, locked);
     SHM_POINT();
     give_byte(s, n);
-    hf__shm_let_die(s, &slot->alive);
+    hf__shm_robust_clear(s, &slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);
     if (locked)
-        hf__shm_unlock(s, &thread);
+        hf__shm_tables_unlock(s, &thread);
     else
         atomic_fetch_add(&s->file->header.unswept, 1);
-    hf__shm_wake(&slot->alive, INT_MAX);
-    hf__shm_keep_no_more(s);
+    hf__shm_futex_wake(&slot->alive, INT_MAX);
+    hf__shm_robust_end(s);
 }

@@ -47,7 +47,7 @@ static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
         shm_label_get(party->label, e->label);
     party->since_unix_ms = (int64_t)atomic_load(&e->since);
     party->token = shm_token(atomic_load(&e->epoch), word);
-    party->left_ms = left_ms(s, hf__shm_lease_end(e, word));
+    party->left_ms = left_ms(s, hf__shm_mutex_lease_end(e, word));
     return 0;
 }
 
@@ -68,11 +68,11 @@ static bool is_waiting(struct shm *s, unsigned index, uint64_t word,
 static bool is_waited_for(struct shm *s, unsigned index)
 {
     struct shm_entry *e = &s->file->entry[index];
-    struct shm_scan r;
+    struct shm_queue_scan r;
 
-    hf__shm_scan(s, index,
-                 shm_kind(e) == HF_MUTEX ? shm_owner(atomic_load(&e->word)) : 0,
-                 0, &r);
+    hf__shm_queue_scan(
+        s, index,
+        shm_kind(e) == HF_MUTEX ? shm_owner(atomic_load(&e->word)) : 0, 0, &r);
     return r.first != SHM_NO_CELL;
 }
 
@@ -113,8 +113,8 @@ static int add_cell_holders(struct shm *s, struct hf__query *q, unsigned index,
     unsigned n = 0;
     int rc = 0;
 
-    for (; !rc && (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (hf__shm_is_held_by(s, word, n))
+    for (; !rc && (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (hf__shm_shared_is_held_by(s, word, n))
             rc = add_cell_holder(s, q, &s->file->entry[index], word, n);
     return rc;
 }
@@ -154,7 +154,7 @@ static int add_waiters(struct shm *s, struct hf__query *q, unsigned index,
 
     if (!queue)
         return HF_ENOMEM;
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
         if (is_waiting(s, index, word, n))
             queue[len++] =
                 (struct place){atomic_load(&s->file->cell[n].ticket), n};
@@ -175,15 +175,15 @@ static bool is_held(struct shm *s, unsigned index, uint64_t word)
         return shm_left(word);
     if (!shm_is_shared(e))
         return shm_owner(word) && !hf__shm_gone(s, shm_owner(word));
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (hf__shm_is_held_by(s, word, n))
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
+        if (hf__shm_shared_is_held_by(s, word, n))
             return true;
     return false;
 }
 
 static int inspect(struct shm *s, struct hf__query *q)
 {
-    int index = hf__shm_find(s, q->name, q->name_len, false);
+    int index = hf__shm_name_find(s, q->name, q->name_len, false);
     struct shm_entry *e;
     uint64_t word;
     int rc = 0;
@@ -242,10 +242,10 @@ bool hf__shm_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
 
 static int take_away(struct shm *s, struct hf__query *q)
 {
-    int found = hf__shm_find(s, q->name, q->name_len, false);
+    int found = hf__shm_name_find(s, q->name, q->name_len, false);
     unsigned index = (unsigned)found;
     struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
     uint32_t left;
     uint64_t word;
 
@@ -254,9 +254,9 @@ static int take_away(struct shm *s, struct hf__query *q)
     if (shm_kind(e) == HF_LATCH)
         return q->token || q->owner[0]
                    ? HF_ENOTOWNER
-                   : hf__shm_count_down(s, index, true, &left);
+                   : hf__shm_latch_count_down(s, index, true, &left);
     if (shm_is_shared(e))
-        return hf__shm_share_break(s, index, q);
+        return hf__shm_shared_break(s, index, q);
     do {
         word = atomic_load(&e->word);
         if (!is_held(s, index, word))
@@ -264,10 +264,10 @@ static int take_away(struct shm *s, struct hf__query *q)
         if (!hf__shm_is_meant(s, q, shm_owner(word),
                               shm_token(atomic_load(&e->epoch), word)))
             return HF_EBUSY;
-        if (!hf__shm_again(s, &tries))
-            return hf__shm_no_rest(s);
-    } while (!hf__shm_pass(s, index, word));
-    hf__shm_tell_broken(s, shm_owner(word));
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
+    } while (!hf__shm_mutex_pass(s, index, word));
+    hf__shm_notify_broken(s, shm_owner(word));
     return 0;
 }
 
@@ -278,8 +278,8 @@ int hf__shm_query(void *self, struct hf__query *q)
     int rc;
 
     if (q->req.op == HF__DOWNGRADE)
-        return hf__shm_line_downgrade(s, q);
-    if (!hf__shm_still_there(s))
+        return hf__shm_shared_downgrade(s, q);
+    if (!hf__shm_file_still_there(s))
         return HF_EBACKEND;
     switch (q->req.op) {
     case HF__LATCH_SET:
@@ -291,7 +291,7 @@ int hf__shm_query(void *self, struct hf__query *q)
     default:
         break;
     }
-    rc = hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS);
+    rc = hf__shm_tables_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS);
     if (rc)
         return rc;
     if (q->req.op == HF__INSPECT)
@@ -299,10 +299,10 @@ int hf__shm_query(void *self, struct hf__query *q)
     else if (q->req.op == HF__LIST)
         rc = list(s, q);
     else if (q->req.op == HF__ASK)
-        rc = hf__shm_ask(s, q);
+        rc = hf__shm_notify_ask(s, q);
     else
         rc = take_away(s, q);
-    hf__shm_unlock(s, &thread);
+    hf__shm_tables_unlock(s, &thread);
     if (rc == HF_ENOMEM)
         s->core->why(s->client, rc, "out of memory");
     return rc;

@@ -40,7 +40,7 @@ int hf__shm_absent(struct shm *s)
                         s->path);
 }
 
-int hf__shm_no_parent(struct shm *s, const struct shm_place *p)
+int hf__shm_no_parent(struct shm *s, const struct shm_location *p)
 {
     if (p->existing)
         return hf__shm_absent(s);
@@ -81,7 +81,7 @@ static int refuse_group(struct shm *s, const char *name, int error)
                         strerror(error));
 }
 
-static int find_group(struct shm *s, struct shm_place *p, const char *name)
+static int find_group(struct shm *s, struct shm_location *p, const char *name)
 {
     char *end;
     unsigned long gid = strtoul(name, &end, 10);
@@ -126,14 +126,14 @@ static bool is_member(struct shm *s, uid_t user, gid_t group)
     return yes;
 }
 
-bool hf__shm_is_trusted(struct shm *s, const struct shm_place *p, uid_t user)
+bool hf__shm_is_trusted(struct shm *s, const struct shm_location *p, uid_t user)
 {
     return user == geteuid() || !user ||
            (p->group_given && is_member(s, user, p->group));
 }
 
-int hf__shm_find_place(struct shm *s, const struct hf__config *config,
-                       struct shm_place *p)
+int hf__shm_location_find(struct shm *s, const struct hf__config *config,
+                          struct shm_location *p)
 {
     const struct hf__core *core = s->core;
     const char *mode = core->option(config->url, "mode");
@@ -188,7 +188,7 @@ int hf__shm_find_place(struct shm *s, const struct hf__config *config,
 
 /* ---- owners -------------------------------------------------------------- */
 
-static int refuse_stranger(struct shm *s, const struct shm_place *p,
+static int refuse_stranger(struct shm *s, const struct shm_location *p,
                            const char *path, uid_t owner)
 {
     if (p->is_default)
@@ -215,7 +215,7 @@ static int refuse_stranger(struct shm *s, const struct shm_place *p,
 /* Ours or root's; or, if the URL asks for a group, that of a member, given to
  * the group. The group alone says nothing: in a directory with the setgid bit
  * anybody's files have it. */
-int hf__shm_check_owner(struct shm *s, const struct shm_place *p,
+int hf__shm_check_owner(struct shm *s, const struct shm_location *p,
                         const char *path, const struct stat *st)
 {
     if (st->st_uid == geteuid() || st->st_uid == 0 ||
@@ -224,7 +224,7 @@ int hf__shm_check_owner(struct shm *s, const struct shm_place *p,
     return refuse_stranger(s, p, path, st->st_uid);
 }
 
-int hf__shm_check_group(struct shm *s, const struct shm_place *p,
+int hf__shm_check_group(struct shm *s, const struct shm_location *p,
                         const char *path, const struct stat *st)
 {
     if (!(st->st_mode & 020) || !p->group_given || st->st_gid == p->group)
@@ -235,7 +235,7 @@ int hf__shm_check_group(struct shm *s, const struct shm_place *p,
                         path, (unsigned)st->st_gid, (unsigned)p->group);
 }
 
-int hf__shm_keeps_out(struct shm *s, const struct shm_place *p,
+int hf__shm_keeps_out(struct shm *s, const struct shm_location *p,
                       const char *path, const struct stat *st, const char *mode)
 {
     return s->core->why(s->client, HF_EBACKEND,
@@ -248,7 +248,7 @@ int hf__shm_keeps_out(struct shm *s, const struct shm_place *p,
 }
 
 int hf__shm_open_soon(int at, const char *path, int flags,
-                      const struct shm_place *p)
+                      const struct shm_location *p)
 {
     struct timespec nap = {0, 10 * HF__MS};
     int fd = openat(at, path, flags);
@@ -278,7 +278,7 @@ static bool is_empty(int dir_fd)
 }
 
 /* The process that made it was killed before it gave it to the group. */
-static bool is_half_made(const struct shm *s, const struct shm_place *p,
+static bool is_half_made(const struct shm *s, const struct shm_location *p,
                          const struct stat *st)
 {
     return (p->mode & 020) && (st->st_mode & 07777) == 0700 &&
@@ -286,7 +286,7 @@ static bool is_half_made(const struct shm *s, const struct shm_place *p,
 }
 
 /* It is there, and cannot be opened. */
-static int refuse_dir(struct shm *s, const struct shm_place *p)
+static int refuse_dir(struct shm *s, const struct shm_location *p)
 {
     int error = errno;
     struct stat st;
@@ -303,7 +303,7 @@ static int refuse_dir(struct shm *s, const struct shm_place *p)
 
 /* With the sticky bit: members of the group may not remove what is not
  * theirs. */
-static int give_rights(struct shm *s, const struct shm_place *p,
+static int give_rights(struct shm *s, const struct shm_location *p,
                        struct stat *st)
 {
     mode_t mode = p->mode | (p->mode & 0440) >> 2;
@@ -316,7 +316,7 @@ static int give_rights(struct shm *s, const struct shm_place *p,
     return 0;
 }
 
-static bool lets_group_in(const struct shm_place *p, const struct stat *st)
+static bool lets_group_in(const struct shm_location *p, const struct stat *st)
 {
     mode_t needed = st->st_gid == p->group ? 050 : 05;
 
@@ -324,7 +324,7 @@ static bool lets_group_in(const struct shm_place *p, const struct stat *st)
 }
 
 /* The process that made the directory may be about to give it to the group. */
-static int await_rights(struct shm *s, const struct shm_place *p,
+static int await_rights(struct shm *s, const struct shm_location *p,
                         struct stat *st)
 {
     struct timespec nap = {0, 10 * HF__MS};
@@ -339,7 +339,7 @@ static int await_rights(struct shm *s, const struct shm_place *p,
 
 /* In a directory without the sticky bit each user who may write to it can
  * replace the file. */
-static int check_rights(struct shm *s, const struct shm_place *p,
+static int check_rights(struct shm *s, const struct shm_location *p,
                         const struct stat *st)
 {
     int rc;
@@ -363,13 +363,13 @@ static int check_rights(struct shm *s, const struct shm_place *p,
     return rc;
 }
 
-int hf__shm_open_dir(struct shm *s, const struct shm_place *p)
+int hf__shm_directory_open(struct shm *s, const struct shm_location *p)
 {
     bool made = false;
     struct stat st;
     int rc = 0;
 
-    if ((rc = hf__shm_check_way(s, p)))
+    if ((rc = hf__shm_parent_dirs_check(s, p)))
         return rc;
     if (p->existing)
         ;

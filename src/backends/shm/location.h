@@ -10,7 +10,7 @@
 
 #define SHM_FILE_NAME "locks"
 
-struct shm_place {
+struct shm_location {
     char dir[200];
     bool is_default; /* the URL names no directory */
     mode_t mode;     /* of the file; the directory's has x where this has r */
@@ -28,31 +28,31 @@ struct shm_place {
 int hf__shm_refuse(struct shm *, const char *what, const char *why);
 int hf__shm_refuse_errno(struct shm *, const char *what, const char *verb);
 
-int hf__shm_find_place(struct shm *, const struct hf__config *,
-                       struct shm_place *);
+int hf__shm_location_find(struct shm *, const struct hf__config *,
+                          struct shm_location *);
 /* ENOTOWNER: there is none, and it is not to be made. */
 int hf__shm_absent(struct shm *);
 /* EBACKEND, or ENOTOWNER if none is to be made. */
-int hf__shm_no_parent(struct shm *, const struct shm_place *);
+int hf__shm_no_parent(struct shm *, const struct shm_location *);
 /* Is the user trusted with the locks? */
-bool hf__shm_is_trusted(struct shm *, const struct shm_place *, uid_t user);
+bool hf__shm_is_trusted(struct shm *, const struct shm_location *, uid_t user);
 /* parent_dirs.c: EBACKEND if a user who is not trusted may rename the
  * directory. */
-int hf__shm_check_way(struct shm *, const struct shm_place *);
+int hf__shm_parent_dirs_check(struct shm *, const struct shm_location *);
 /* Makes the directory if there is none. */
-int hf__shm_open_dir(struct shm *, const struct shm_place *);
+int hf__shm_directory_open(struct shm *, const struct shm_location *);
 /* A process that makes something for a group gives it to the group a moment
  * later: what may not be opened now may be opened soon. */
 int hf__shm_open_soon(int at, const char *path, int flags,
-                      const struct shm_place *);
-int hf__shm_check_owner(struct shm *, const struct shm_place *,
+                      const struct shm_location *);
+int hf__shm_check_owner(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
 /* A group that may write to it must be that of the URL. */
-int hf__shm_check_group(struct shm *, const struct shm_place *,
+int hf__shm_check_group(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
 /* HF_EBACKEND, with a text: members of the group cannot use it as it is, but
  * with this mode. */
-int hf__shm_keeps_out(struct shm *, const struct shm_place *, const char *path,
-                      const struct stat *, const char *mode);
+int hf__shm_keeps_out(struct shm *, const struct shm_location *,
+                      const char *path, const struct stat *, const char *mode);
 
 #endif

@@ -23,7 +23,7 @@
  */
 #include "shm.h"
 
-static void scan_cell(struct shm_scan *r, unsigned i, uint32_t owner,
+static void scan_cell(struct shm_queue_scan *r, unsigned i, uint32_t owner,
                       uint64_t ticket, uint64_t mine)
 {
     r->len++;
@@ -46,16 +46,16 @@ static void scan_cell(struct shm_scan *r, unsigned i, uint32_t owner,
 }
 
 static void scan_once(struct shm *s, unsigned index, uint32_t except,
-                      uint64_t mine, bool living, struct shm_scan *r)
+                      uint64_t mine, bool living, struct shm_queue_scan *r)
 {
     struct shm_file *f = s->file;
     bool shared = shm_is_shared(&f->entry[index]);
     uint64_t word = atomic_load(&f->entry[index].word);
     unsigned n = 0;
 
-    *r = (struct shm_scan){
+    *r = (struct shm_queue_scan){
         .first = SHM_NO_CELL, .before = SHM_NO_CELL, .behind = SHM_NO_CELL};
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++) {
         uint32_t owner = shm_owner(atomic_load(&f->cell[n].owner));
         uint64_t ticket;
 
@@ -83,15 +83,15 @@ static bool is_dead(struct shm *s, unsigned cell)
  * not. What is read here is only believed if the word has not changed in
  * between, or if a wrong answer does no harm.
  */
-void hf__shm_scan(struct shm *s, unsigned index, uint32_t except, uint64_t mine,
-                  struct shm_scan *r)
+void hf__shm_queue_scan(struct shm *s, unsigned index, uint32_t except,
+                        uint64_t mine, struct shm_queue_scan *r)
 {
     scan_once(s, index, except, mine, false, r);
     if (is_dead(s, r->first) || is_dead(s, r->before) || is_dead(s, r->behind))
         scan_once(s, index, except, mine, true, r);
 }
 
-hf__time hf__shm_lease_end(struct shm_entry *e, uint64_t word)
+hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
 {
     uint64_t lease = atomic_load(&e->lease);
 
@@ -105,18 +105,18 @@ hf__time hf__shm_lease_end(struct shm_entry *e, uint64_t word)
  * over. A lease that is there already is only replaced by its own holder
  * (`mine`): who passed the lock on may come late with an earlier end.
  */
-bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
-                         hf__time until, bool mine)
+bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
+                               hf__time until, bool mine)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t new = shm_lease(shm_to_ms(until), word);
     uint64_t old = atomic_load(&e->lease), w;
-    struct shm_tries tries = {.of = e};
-    struct shm_scan r;
+    struct shm_retry retry = {.of = e};
+    struct shm_queue_scan r;
 
     do {
         w = atomic_load(&e->word);
-        if (!shm_is_grant(w, word) || !hf__shm_again(s, &tries))
+        if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
             return false;
         if (!((old ^ new) & 0xffffff)) { /* there is one, or was long ago */
             if (!mine)
@@ -129,16 +129,16 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
     SHM_POINT();
     w = atomic_load(&e->word);
     do {
-        if (!shm_is_grant(w, word) || !hf__shm_again(s, &tries))
+        if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
             return false;
         SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
     if (mine && (w & SHM_WAITERS)) { /* it sleeps without knowing the end */
-        hf__shm_scan(s, index, s->me, 0, &r);
+        hf__shm_queue_scan(s, index, s->me, 0, &r);
         if (r.first != SHM_NO_CELL)
-            hf__shm_ring(s, r.first);
+            hf__shm_ring_cell(s, r.first);
     }
     return true;
 }
@@ -146,21 +146,21 @@ bool hf__shm_lease_write(struct shm *s, unsigned index, uint64_t word,
 /* If it has not come so far as to ring the one behind it, and dies now, nobody
  * would notice; and if it has a lease now, nobody knows when that ends. So the
  * one behind is rung, too. */
-static void ring_first(struct shm *s, unsigned index, const struct shm_scan *r,
-                       bool is_known)
+static void ring_first(struct shm *s, unsigned index,
+                       const struct shm_queue_scan *r, bool is_known)
 {
-    struct shm_scan rest;
+    struct shm_queue_scan rest;
 
-    hf__shm_ring(s, r->first);
+    hf__shm_ring_cell(s, r->first);
     if (r->len < 2 || is_known)
         return;
     SHM_POINT();
-    hf__shm_scan(s, index, r->first_owner, r->first_ticket, &rest);
+    hf__shm_queue_scan(s, index, r->first_owner, r->first_ticket, &rest);
     if (rest.behind != SHM_NO_CELL)
-        hf__shm_ring(s, rest.behind);
+        hf__shm_ring_cell(s, rest.behind);
 }
 
-bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
+bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
 {
     struct shm_entry *e = &s->file->entry[index];
     bool fair = atomic_load(&e->kind) & 256;
@@ -168,16 +168,16 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     uint64_t new;
     uint32_t lease_ms;
     struct shm_cell *c;
-    struct shm_scan r;
-    bool settled;
+    struct shm_queue_scan r;
+    bool announced;
 
-    hf__shm_scan(s, index, owner, 0, &r);
+    hf__shm_queue_scan(s, index, owner, 0, &r);
     /* What the first, if there is one, wants, and how far it has come: after
      * the swap that grants, the cell may be somebody else's. If it becomes that
      * before, whoever left has stirred, and the swap fails. */
     c = &s->file->cell[r.first % SHM_CELLS];
     lease_ms = fair ? atomic_load(&c->lease_ms) : 0; /* else not granted here */
-    settled = atomic_load(&c->settled);
+    announced = atomic_load(&c->announced);
     if (r.first == SHM_NO_CELL)
         new = word & ~(SHM_OWNER_MASK | SHM_FLAGS);
     else if (fair)
@@ -193,29 +193,29 @@ bool hf__shm_pass(struct shm *s, unsigned index, uint64_t word)
     if (r.first == SHM_NO_CELL)
         return true;
     if (lease_ms)
-        hf__shm_lease_write(s, index, new, s->core->now() + lease_ms * HF__MS,
-                            false);
+        hf__shm_mutex_lease_write(s, index, new,
+                                  s->core->now() + lease_ms * HF__MS, false);
     /* Somebody is on the way: the holder, who lets go often, need not ring.
      * Others who pass it on do. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
-        ring_first(s, index, &r, settled && !lease_ms);
+        ring_first(s, index, &r, announced && !lease_ms);
     return true;
 }
 
-void hf__shm_stir(struct shm *s, struct shm_entry *e, uint64_t flags)
+void hf__shm_queue_stir(struct shm *s, struct shm_entry *e, uint64_t flags)
 {
     bool is_mutex = shm_kind(e) == HF_MUTEX;
     uint64_t w = atomic_load(&e->word), new;
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
 
     do {
         new = (is_mutex ? shm_stirred(w) : w + SHM_CHANGE_ONE) | flags;
         SHM_POINT();
     } while (!atomic_compare_exchange_weak(&e->word, &w, new) &&
-             hf__shm_again(s, &tries));
+             hf__shm_retry(s, &retry));
 }
 
-int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
+int hf__shm_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
 {
     int n = hf__shm_wait_make(s, l, req->remote);
     struct shm_cell *c;
@@ -241,7 +241,7 @@ int hf__shm_enqueue(struct shm *s, struct shm_link *l, struct hf__req *req)
 
 /* Out of the queue, with the lock: the word is in our name, so nobody decides
  * by our cell any more, and nothing has to be stirred. */
-void hf__shm_dequeue(struct shm *s, struct shm_link *l)
+void hf__shm_dequeue(struct shm *s, struct shm_lock *l)
 {
     unsigned n = hf__shm_wait_end(s, l);
 
@@ -253,10 +253,10 @@ void hf__shm_dequeue(struct shm *s, struct shm_link *l)
     SHM_POINT();
 }
 
-int hf__shm_leave_word(struct shm *s, struct shm_link *l)
+int hf__shm_leave_word(struct shm *s, struct shm_lock *l)
 {
     struct shm_entry *e = l->entry;
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
 
     l->state = SHM_IDLE;
     do {
@@ -265,22 +265,22 @@ int hf__shm_leave_word(struct shm *s, struct shm_link *l)
         SHM_POINT();
         /* It was given to us after all; or we were on the way to take it. */
         if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
-            if (hf__shm_pass(s, l->index, w))
+            if (hf__shm_mutex_pass(s, l->index, w))
                 return HF__DONE;
         } else if (atomic_compare_exchange_strong(
                        &e->word, &w, shm_stirred(w) & ~SHM_WAKING)) {
             return HF__DONE;
         }
-    } while (hf__shm_again(s, &tries));
+    } while (hf__shm_retry(s, &retry));
     l->state = SHM_LEAVING;
-    return hf__shm_no_rest(s);
+    return hf__shm_retry_refuse(s);
 }
 
 /* Out of the queue, without it. */
-int hf__shm_leave(struct shm *s, struct shm_link *l)
+int hf__shm_leave(struct shm *s, struct shm_lock *l)
 {
     struct shm_cell *c;
-    struct shm_scan r;
+    struct shm_queue_scan r;
     unsigned n;
     int rc;
 
@@ -291,11 +291,11 @@ int hf__shm_leave(struct shm *s, struct shm_link *l)
     atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
     rc = hf__shm_leave_word(s, l);
     SHM_POINT();
-    hf__shm_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
+    hf__shm_queue_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)
-        hf__shm_ring(s, r.behind);
+        hf__shm_ring_cell(s, r.behind);
     hf__shm_unwatch(s, c, 0);
-    hf__shm_rouse(s, n);
+    hf__shm_wake_cell(s, n);
     hf__shm_cell_free(c);
     return rc;
 }

@@ -29,14 +29,15 @@ static uint32_t hash_of(const char *name, size_t len)
     return hash ? hash : 1;
 }
 
-int hf__shm_find(struct shm *s, const char *name, size_t len, bool attached)
+int hf__shm_name_find(struct shm *s, const char *name, size_t len,
+                      bool attached)
 {
     struct shm_file *f = s->file;
     uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
     uint32_t hash = hash_of(name, len);
 
     for (uint32_t i = 0; i < high; i++)
-        if ((!attached || (s->lines && s->lines[i])) &&
+        if ((!attached || (s->lock_counts && s->lock_counts[i])) &&
             atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
             f->entry[i].name_len == len && len <= SHM_NAME_MAX &&
             !memcmp(f->entry[i].name, name, len))
@@ -58,13 +59,14 @@ static uint64_t first_token(struct shm *s)
 }
 
 /* When the count has moved on, see layout.h. Seldom. */
-void hf__shm_raise_epoch(struct shm_entry *e, uint64_t epoch)
+void hf__shm_mutex_raise_epoch(struct shm_entry *e, uint64_t epoch)
 {
     SHM_POINT();
     atomic_compare_exchange_strong(&e->epoch, &epoch, epoch + 1);
 }
 
-void hf__shm_label_grant(struct shm_entry *e, const char *label, uint64_t word)
+void hf__shm_mutex_label_grant(struct shm_entry *e, const char *label,
+                               uint64_t word)
 {
     shm_label_put(e->label, label);
     atomic_store_explicit(&e->label_count, (uint32_t)(word >> 40),
@@ -125,7 +127,7 @@ static bool is_taken(struct shm_entry *e)
                             : kind == HF_MUTEX && shm_owner(word);
 }
 
-bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
+bool hf__shm_name_reclaim_locked(struct shm *s, unsigned index)
 {
     struct shm_file *f = s->file;
     struct shm_entry *e = &f->entry[index];
@@ -144,7 +146,7 @@ bool hf__shm_reclaim_locked(struct shm *s, unsigned index)
 
 /* One that is missed here (whoever left it was killed) does no harm: it is
  * taken back when the table is full, or the name wanted as another kind. */
-void hf__shm_sweep_locked(struct shm *s)
+void hf__shm_names_sweep_locked(struct shm *s)
 {
     struct shm_file *f = s->file;
     uint32_t unswept = atomic_load(&f->header.unswept);
@@ -154,7 +156,7 @@ void hf__shm_sweep_locked(struct shm *s)
         return;
     for (unsigned i = 0; i < high; i++)
         if (atomic_load(&f->hash[i]))
-            hf__shm_reclaim_locked(s, i);
+            hf__shm_name_reclaim_locked(s, i);
     atomic_compare_exchange_strong(&f->header.unswept, &unswept, 0);
 }
 
@@ -166,7 +168,7 @@ static int free_index_locked(struct shm *s)
                 return (int)i;
         hf__shm_bury_all_locked(s);
         for (unsigned i = 0; i < SHM_NAMES; i++)
-            hf__shm_reclaim_locked(s, i);
+            hf__shm_name_reclaim_locked(s, i);
     }
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: all %u names are in use; a name is free again "
@@ -195,7 +197,7 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
 static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
 {
     uint16_t kind = kind_of(remote);
-    int index = hf__shm_find(s, remote->name, remote->name_len, false);
+    int index = hf__shm_name_find(s, remote->name, remote->name_len, false);
 
     if (index >= 0) {
         struct shm_entry *e = &s->file->entry[index];
@@ -204,7 +206,7 @@ static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
             return index;
         hf__shm_bury_all_locked(s);
         if (atomic_load(&s->file->hash[index]) &&
-            !hf__shm_reclaim_locked(s, (unsigned)index))
+            !hf__shm_name_reclaim_locked(s, (unsigned)index))
             return mismatch(s, e);
     }
     index = free_index_locked(s);
@@ -213,13 +215,13 @@ static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
     return index;
 }
 
-static void attach_link(struct shm *s, const struct hf__remote *remote,
-                        struct shm_link *link, unsigned index)
+static void init_lock(struct shm *s, const struct hf__remote *remote,
+                      struct shm_lock *lock, unsigned index)
 {
-    link->entry = &s->file->entry[index];
-    link->index = (uint16_t)index;
-    link->kind = remote->kind;
-    link->take_mask =
+    lock->entry = &s->file->entry[index];
+    lock->index = (uint16_t)index;
+    lock->kind = remote->kind;
+    lock->take_mask =
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
 }
 
@@ -230,14 +232,14 @@ static int attach_first(struct shm *s, const struct hf__remote *remote,
     uint32_t slot = s->me & SHM_SLOT_MASK;
     struct shm_thread thread;
 
-    if (hf__shm_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS))
+    if (hf__shm_tables_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS))
         return HF__LATER;
-    hf__shm_sweep_locked(s);
+    hf__shm_names_sweep_locked(s);
     *index = find_or_make_locked(s, remote);
     if (*index >= 0)
         atomic_fetch_or(&s->file->entry[*index].attached[slot / 64],
                         1ULL << slot % 64);
-    hf__shm_unlock(s, &thread);
+    hf__shm_tables_unlock(s, &thread);
     return *index < 0 ? *index : 0;
 }
 
@@ -248,59 +250,61 @@ static int prepare_lines(struct shm *s, const struct hf__remote *remote)
         return s->core->why(s->client, HF_EINVAL,
                             "a semaphore of %u: at most %u are possible",
                             remote->permits, SHM_PERMITS_MAX);
-    if (!s->lines)
-        s->lines = s->core->alloc(s->client, SHM_NAMES * sizeof(*s->lines));
-    return s->lines ? 0 : s->core->why(s->client, HF_ENOMEM, "out of memory");
+    if (!s->lock_counts)
+        s->lock_counts =
+            s->core->alloc(s->client, SHM_NAMES * sizeof(*s->lock_counts));
+    return s->lock_counts ? 0
+                          : s->core->why(s->client, HF_ENOMEM, "out of memory");
 }
 
 int hf__shm_attach(void *self, struct hf__remote *remote)
 {
     struct shm *s = self;
     bool is_mutex = remote->kind == HF_MUTEX;
-    struct shm_link *link;
+    struct shm_lock *lock;
     int index = -1, rc = 0;
 
-    if (!hf__shm_file_there(s))
+    if (!hf__shm_file_is_there(s))
         return HF_EBACKEND;
     if (!is_mutex && (rc = prepare_lines(s, remote)))
         return rc;
-    link = s->core->alloc(s->client, hf__shm_link_size(s, remote->kind));
-    if (!link)
+    lock = s->core->alloc(s->client, hf__shm_lock_size(s, remote->kind));
+    if (!lock)
         return s->core->why(s->client, HF_ENOMEM, "out of memory");
     if (!is_mutex)
-        index = hf__shm_find(s, remote->name, remote->name_len, true);
+        index = hf__shm_name_find(s, remote->name, remote->name_len, true);
     if (index < 0)
         rc = attach_first(s, remote, &index);
     if (rc) {
-        s->core->free(s->client, link);
+        s->core->free(s->client, lock);
         return rc;
     }
-    attach_link(s, remote, link, (unsigned)index);
+    init_lock(s, remote, lock, (unsigned)index);
     if (!is_mutex) {
-        struct shm_line *line = (struct shm_line *)link;
+        struct shm_cell_lock *cell_lock = (struct shm_cell_lock *)lock;
 
-        s->lines[index]++;
-        line->size = (uint16_t)shm_size(link->entry);
-        atomic_store(&line->cell, SHM_NO_CELL);
+        s->lock_counts[index]++;
+        cell_lock->size = (uint16_t)shm_size(lock->entry);
+        atomic_store(&cell_lock->cell, SHM_NO_CELL);
     }
-    remote->impl = link;
-    hf__shm_ear_open(s, link, remote);
+    remote->impl = lock;
+    hf__shm_notify_add(s, lock, remote);
     return 0;
 }
 
 /* The last of ours to that name. */
-static void detach_last(struct shm *s, struct shm_link *link)
+static void detach_last(struct shm *s, struct shm_lock *lock)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;
     struct shm_thread thread;
-    bool locked = hf__shm_trylock(s, &thread);
+    bool locked = hf__shm_tables_trylock(s, &thread);
 
     SHM_POINT();
-    atomic_fetch_and(&link->entry->attached[slot / 64], ~(1ULL << slot % 64));
+    atomic_fetch_and(&lock->entry->attached[slot / 64], ~(1ULL << slot % 64));
     SHM_POINT();
     if (locked) {
-        hf__shm_reclaim_locked(s, link->index);
-        hf__shm_unlock(s, &thread);
+        hf__shm_name_reclaim_locked(s, lock->index);
+        hf__shm_tables_unlock(s, &thread);
     } else {
         atomic_fetch_add(&s->file->header.unswept, 1);
     }
@@ -309,17 +313,17 @@ static void detach_last(struct shm *s, struct shm_link *link)
 void hf__shm_detach(void *self, struct hf__remote *remote)
 {
     struct shm *s = self;
-    struct shm_link *link = remote->impl;
+    struct shm_lock *lock = remote->impl;
 
-    if (!link)
+    if (!lock)
         return;
-    hf__shm_ear_close(s, link);
-    hf__shm_let_go(s, link);
-    if (link->kind != HF_MUTEX)
-        hf__shm_line_give_cell(s, (struct shm_line *)link);
-    if (link->kind == HF_MUTEX || !--s->lines[link->index])
-        detach_last(s, link);
-    s->core->free(s->client, atomic_load(&link->wait));
-    s->core->free(s->client, link);
+    hf__shm_notify_remove(s, lock);
+    hf__shm_lock_let_go(s, lock);
+    if (lock->kind != HF_MUTEX)
+        hf__shm_cell_lock_give_cell(s, (struct shm_cell_lock *)lock);
+    if (lock->kind == HF_MUTEX || !--s->lock_counts[lock->index])
+        detach_last(s, lock);
+    s->core->free(s->client, atomic_load(&lock->wait));
+    s->core->free(s->client, lock);
     remote->impl = NULL;
 }

@@ -1,54 +1,54 @@
 /*
- * What the core asks of a line to a read-write lock or a semaphore: attempt,
+ * What the core calls for a read-write lock or a semaphore: attempt,
  * release, downgrade, renew.
  *
- * An attempt is a look, as for a mutex (mutex.c): has our cell got what it
+ * An attempt checks, as for a mutex (mutex.c): has our cell got what it
  * wants, is there enough and nobody waits, or is there somebody whose permits
- * can be taken back? If none of these we wait, and the look ends with the
+ * can be taken back? If none of these we wait, and the attempt ends with the
  * choice of what to sleep on.
  */
 #include "shm.h"
 
-static struct shm_cell *cell_of(struct shm *s, struct shm_line *l)
+static struct shm_cell *cell_of(struct shm *s, struct shm_cell_lock *l)
 {
     return &s->file->cell[atomic_load_explicit(&l->cell, memory_order_relaxed) %
                           SHM_CELLS];
 }
 
-static unsigned wanted(const struct shm_line *l, const struct hf__req *req)
+static unsigned wanted(const struct shm_cell_lock *l, const struct hf__req *req)
 {
-    if (l->link.kind == HF_RWLOCK)
+    if (l->lock.kind == HF_RWLOCK)
         return req->remote->mode == HF_READ ? 1 : SHM_PERMITS_MAX;
     return req->permits ? req->permits : 1;
 }
 
-bool hf__shm_line_has(struct shm *s, struct shm_line *l)
+bool shm_cell_lock_has(struct shm *s, struct shm_cell_lock *l)
 {
-    return shm_has(s->file, atomic_load(&l->link.entry->word),
+    return shm_has(s->file, atomic_load(&l->lock.entry->word),
                    atomic_load_explicit(&l->cell, memory_order_relaxed));
 }
 
-int hf__shm_line_cell(struct shm *s, struct shm_line *l,
-                      const struct hf__remote *remote)
+int hf__shm_cell_lock_take_cell(struct shm *s, struct shm_cell_lock *l,
+                                const struct hf__remote *remote)
 {
     struct shm_cell *c;
     int n;
 
     if (atomic_load(&l->cell) != SHM_NO_CELL)
         return 0;
-    if (!hf__shm_still_there(s))
+    if (!hf__shm_file_still_there(s))
         return HF_EBACKEND;
     n = hf__shm_cell_take(s);
     if (n < 0)
         return n;
     SHM_POINT();
     c = &s->file->cell[n];
-    atomic_store(&c->name, l->link.index);
+    atomic_store(&c->name, l->lock.index);
     atomic_store(&c->ticket, 0);
     atomic_store(&c->lease, 0);
     shm_label_put(c->label, remote->label);
     SHM_POINT();
-    atomic_fetch_or(&l->link.entry->cells[n / 64], 1ULL << n % 64);
+    atomic_fetch_or(&l->lock.entry->cells[n / 64], 1ULL << n % 64);
     SHM_POINT();
     atomic_store(&l->cell, (uint16_t)n);
     l->leased = false;
@@ -56,7 +56,7 @@ int hf__shm_line_cell(struct shm *s, struct shm_line *l,
     return 0;
 }
 
-void hf__shm_line_give_cell(struct shm *s, struct shm_line *l)
+void hf__shm_cell_lock_give_cell(struct shm *s, struct shm_cell_lock *l)
 {
     unsigned cell = atomic_exchange(&l->cell, SHM_NO_CELL);
 
@@ -66,8 +66,8 @@ void hf__shm_line_give_cell(struct shm *s, struct shm_line *l)
     atomic_fetch_sub(&s->cells, 1);
 }
 
-/* The line is idle: others may need its cell. */
-static void rest(struct shm *s, struct shm_line *l)
+/* The lock is idle: others may need its cell. */
+static void rest(struct shm *s, struct shm_cell_lock *l)
 {
     if (__builtin_expect(
             atomic_load_explicit(&s->cells, memory_order_relaxed) >
@@ -75,34 +75,35 @@ static void rest(struct shm *s, struct shm_line *l)
                 atomic_load_explicit(&l->cell, memory_order_relaxed) >=
                     SHM_KEPT_BELOW,
             0) &&
-        l->link.state == SHM_IDLE)
-        hf__shm_line_give_cell(s, l);
+        l->lock.state == SHM_IDLE)
+        hf__shm_cell_lock_give_cell(s, l);
 }
 
 /* ---- in the queue -------------------------------------------------------- */
 
-int hf__shm_line_queue(struct shm *s, struct shm_line *l, struct hf__req *req)
+int hf__shm_cell_lock_enqueue(struct shm *s, struct shm_cell_lock *l,
+                              struct hf__req *req)
 {
     struct shm_cell *c = cell_of(s, l);
-    int rc = hf__shm_wait_make(s, &l->link, req->remote);
+    int rc = hf__shm_wait_make(s, &l->lock, req->remote);
     uint64_t ticket;
 
     if (rc)
         return rc;
-    ticket = atomic_fetch_add(&l->link.entry->next_ticket, 1) + 1;
+    ticket = atomic_fetch_add(&l->lock.entry->next_ticket, 1) + 1;
     atomic_store(&c->want, (uint16_t)wanted(l, req));
     atomic_store(&c->lease, ticket & 0xffffff);
-    atomic_store(&c->told, (uint8_t)~ticket);
+    atomic_store(&c->rung_for, (uint8_t)~ticket);
     l->leased = req->fixed;
-    hf__shm_wait_begin(s, &l->link, atomic_load(&l->cell), req);
+    hf__shm_wait_begin(s, &l->lock, atomic_load(&l->cell), req);
     atomic_store(&c->ticket, ticket);
     SHM_POINT();
     return 0;
 }
 
-static void unqueue(struct shm *s, struct shm_line *l)
+static void unqueue(struct shm *s, struct shm_cell_lock *l)
 {
-    struct shm_cell *c = &s->file->cell[hf__shm_wait_end(s, &l->link)];
+    struct shm_cell *c = &s->file->cell[hf__shm_wait_end(s, &l->lock)];
 
     SHM_POINT();
     atomic_store(&c->ticket, 0);
@@ -111,49 +112,50 @@ static void unqueue(struct shm *s, struct shm_line *l)
 }
 
 /* The cell has nothing any more that it was granted after all. */
-static int leave_word(struct shm *s, struct shm_line *l)
+static int leave_word(struct shm *s, struct shm_cell_lock *l)
 {
-    struct shm_entry *e = l->link.entry;
+    struct shm_entry *e = l->lock.entry;
     unsigned cell = atomic_load(&l->cell);
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
     uint64_t w;
 
-    l->link.state = SHM_IDLE;
-    hf__shm_stir(s, e, 0);
+    l->lock.state = SHM_IDLE;
+    hf__shm_queue_stir(s, e, 0);
     SHM_POINT();
     for (;;) {
         w = atomic_load(&e->word);
-        if (!shm_has(s->file, w, cell) || hf__shm_change(s, e, &w, cell, 0))
+        if (!shm_has(s->file, w, cell) ||
+            hf__shm_shared_change(s, e, &w, cell, 0))
             break;
-        if (!hf__shm_again(s, &tries)) {
-            l->link.state = SHM_LEAVING;
-            return hf__shm_no_rest(s);
+        if (!hf__shm_retry(s, &retry)) {
+            l->lock.state = SHM_LEAVING;
+            return hf__shm_retry_refuse(s);
         }
     }
-    hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+    hf__shm_shared_pass(s, l->lock.index, SHM_NO_CELL);
     return HF__DONE;
 }
 
-static int leave(struct shm *s, struct shm_line *l)
+static int leave(struct shm *s, struct shm_cell_lock *l)
 {
     unsigned cell = atomic_load(&l->cell);
     uint64_t ticket = atomic_load(&s->file->cell[cell].ticket);
-    struct shm_scan r;
+    struct shm_queue_scan r;
     int rc;
 
-    hf__shm_pass_on_death(s, atomic_load(&l->link.wait));
+    hf__shm_pass_on_death(s, atomic_load(&l->lock.wait));
     unqueue(s, l);
     rc = leave_word(s, l);
     SHM_POINT();
-    hf__shm_scan(s, l->link.index, 0, ticket, &r);
+    hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
     if (r.behind != SHM_NO_CELL)
-        hf__shm_ring(s, r.behind);
-    hf__shm_rouse(s, cell);
+        hf__shm_ring_cell(s, r.behind);
+    hf__shm_wake_cell(s, cell);
     rest(s, l);
     return rc;
 }
 
-int hf__shm_line_sleep(struct shm *s, struct shm_wait *wait,
+int hf__shm_wait_sleep(struct shm *s, struct shm_wait *wait,
                        struct hf__req *req)
 {
     req->look_at = HF__NEVER; /* park knows when */
@@ -175,14 +177,14 @@ static unsigned add_owner(uint32_t *owners, unsigned len, uint32_t owner)
 }
 
 /* False: the word has changed, and with it who holds. */
-static bool watch_holders(struct shm *s, struct shm_line *l, uint64_t word)
+static bool watch_holders(struct shm *s, struct shm_cell_lock *l, uint64_t word)
 {
     struct shm_file *f = s->file;
     uint32_t owners[SHM_WATCHED];
     unsigned len = 0, n = 0;
     hf__time until = HF__NEVER, end;
 
-    for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
+    for (; (n = hf__shm_queue_next(s, l->lock.index, n)) != SHM_NO_CELL; n++) {
         if (!shm_has(f, word, n))
             continue;
         end = shm_cell_lease_end(&f->cell[n]);
@@ -195,19 +197,19 @@ static bool watch_holders(struct shm *s, struct shm_line *l, uint64_t word)
         end = s->core->now() + SHM_POLL_NS;
         until = end < until ? end : until;
     }
-    hf__shm_watch(s, atomic_load(&l->link.wait), owners, len, until);
-    return atomic_load(&l->link.entry->word) == word;
+    hf__shm_watch(s, atomic_load(&l->lock.wait), owners, len, until);
+    return atomic_load(&l->lock.entry->word) == word;
 }
 
 /* Chooses whose death would concern us, and when to look again. False: look at
  * once. */
-static bool wait_behind(struct shm *s, struct shm_line *l, uint64_t word,
-                        const struct shm_scan *r)
+static bool wait_behind(struct shm *s, struct shm_cell_lock *l, uint64_t word,
+                        const struct shm_queue_scan *r)
 {
-    struct shm_wait *wait = atomic_load(&l->link.wait);
+    struct shm_wait *wait = atomic_load(&l->lock.wait);
 
     SHM_POINT();
-    hf__shm_settle(s, wait, r->behind);
+    hf__shm_wait_announce(s, wait, r->behind);
     if (!r->before_owner)
         return watch_holders(s, l, word);
     /* Our own death need not wake us. */
@@ -225,7 +227,7 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 {
     shm_u64 *lease = &s->file->cell[cell].lease;
     uint64_t new = shm_to_ms(until) << 24 | (old & 0xffffff), w;
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
 
     SHM_POINT();
     if (new > old && !atomic_compare_exchange_strong(lease, &old, new))
@@ -233,7 +235,7 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
     SHM_POINT();
     w = atomic_load(&e->word);
     do {
-        if (!shm_has(s->file, w, cell) || !hf__shm_again(s, &tries))
+        if (!shm_has(s->file, w, cell) || !hf__shm_retry(s, &retry))
             return false;
         SHM_POINT();
     } while (!atomic_compare_exchange_weak(&e->word, &w, w + SHM_CHANGE_ONE));
@@ -243,10 +245,10 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 /* The cell has it: the rest of the grant. False: it was taken away in the
  * meantime; then the token might be a wrong one, too. What its owner was told
  * so far was of an earlier hold, but if this one is known to others already. */
-static inline bool settle(struct shm *s, struct shm_line *l,
-                          struct hf__req *req, bool is_known)
+static inline bool finish_grant(struct shm *s, struct shm_cell_lock *l,
+                                struct hf__req *req, bool is_known)
 {
-    struct shm_entry *e = l->link.entry;
+    struct shm_entry *e = l->lock.entry;
     uint64_t token;
 
     if (wanted(l, req) == l->size) /* all: nobody else has it */
@@ -254,24 +256,24 @@ static inline bool settle(struct shm *s, struct shm_line *l,
     else
         token = atomic_load(&e->epoch);
     SHM_POINT();
-    if (__builtin_expect(!hf__shm_line_has(s, l), 0))
+    if (__builtin_expect(!shm_cell_lock_has(s, l), 0))
         return false;
     atomic_store_explicit(&cell_of(s, l)->since, (uint64_t)time(NULL) * 1000,
                           memory_order_relaxed);
     req->token = token;
-    l->link.state = SHM_HELD;
-    atomic_store_explicit(&l->link.mine, token, memory_order_relaxed);
+    l->lock.state = SHM_HELD;
+    atomic_store_explicit(&l->lock.mine, token, memory_order_relaxed);
     if (is_known)
         atomic_fetch_or(&cell_of(s, l)->minted, SHM_MINTED);
     else
         atomic_store_explicit(&cell_of(s, l)->minted, SHM_MINTED,
                               memory_order_release);
-    atomic_store_explicit(&l->link.hold_id, req->hold_id, memory_order_relaxed);
+    atomic_store_explicit(&l->lock.hold_id, req->hold_id, memory_order_relaxed);
     return true;
 }
 
 /* One try at what is free. */
-static bool take(struct shm *s, struct shm_line *l, struct hf__req *req,
+static bool take(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                  uint64_t word)
 {
     struct shm_cell *c = cell_of(s, l);
@@ -285,41 +287,41 @@ static bool take(struct shm *s, struct shm_line *l, struct hf__req *req,
     }
     l->leased = req->fixed;
     SHM_POINT();
-    return hf__shm_change(s, l->link.entry, &word, atomic_load(&l->cell),
-                          wanted(l, req)) &&
-           settle(s, l, req, false);
+    return hf__shm_shared_change(s, l->lock.entry, &word, atomic_load(&l->cell),
+                                 wanted(l, req)) &&
+           finish_grant(s, l, req, false);
 }
 
 /* Our cell was granted it. */
-static bool granted(struct shm *s, struct shm_line *l, struct hf__req *req)
+static bool granted(struct shm *s, struct shm_cell_lock *l, struct hf__req *req)
 {
     struct shm_cell *c = cell_of(s, l);
     uint64_t ticket = atomic_load(&c->ticket);
     bool ok = true;
 
-    if (l->link.state == SHM_QUEUED)
+    if (l->lock.state == SHM_QUEUED)
         unqueue(s, l);
     if (req->fixed) {
         req->sent_at = s->core->now();
-        ok = prolong(s, l->link.entry, atomic_load(&l->cell),
+        ok = prolong(s, l->lock.entry, atomic_load(&l->cell),
                      atomic_load(&c->lease),
                      req->sent_at + req->lease_ms * HF__MS);
     }
-    ok = ok && settle(s, l, req, true);
+    ok = ok && finish_grant(s, l, req, true);
     if (ticket)
-        hf__shm_share_pass_on(s, l->link.index, atomic_load(&l->cell), ticket);
+        hf__shm_shared_pass_on(s, l->lock.index, atomic_load(&l->cell), ticket);
     return ok;
 }
 
 /* Takes back what can be. False: nothing. */
-static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
+static bool help(struct shm *s, const struct shm_cell_lock *l, uint64_t word,
                  uint32_t *dead)
 {
     struct shm_file *f = s->file;
     unsigned n = 0;
     bool helped = false;
 
-    for (; (n = hf__shm_cell_next(s, l->link.index, n)) != SHM_NO_CELL; n++) {
+    for (; (n = hf__shm_queue_next(s, l->lock.index, n)) != SHM_NO_CELL; n++) {
         struct shm_cell *c = &f->cell[n];
 
         if (!shm_has(f, word, n) ||
@@ -327,7 +329,7 @@ static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
                              dead))
             continue;
         helped = true;
-        if (!hf__shm_take_back(s, l->link.entry, &word, n))
+        if (!hf__shm_shared_take_back(s, l->lock.entry, &word, n))
             break;
     }
     return helped;
@@ -335,21 +337,21 @@ static bool help(struct shm *s, const struct shm_line *l, uint64_t word,
 
 /* For who comes, is first, or has waited: is there anything that would bring it
  * on? */
-static bool bring_on(struct shm *s, struct shm_line *l, uint64_t word,
+static bool bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
                      uint32_t *dead)
 {
     if (help(s, l, word, dead))
         return true;
     return (word & SHM_QUEUE) &&
-           hf__shm_share_pass(s, l->link.index, atomic_load(&l->cell));
+           hf__shm_shared_pass(s, l->lock.index, atomic_load(&l->cell));
 }
 
-/* A look of who waits. False: look again. */
-static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
-                        uint32_t *dead)
+/* A check by who waits. False: check again. */
+static bool check_queued(struct shm *s, struct shm_cell_lock *l, uint64_t word,
+                         uint32_t *dead)
 {
     uint64_t ticket = atomic_load(&cell_of(s, l)->ticket);
-    struct shm_scan r;
+    struct shm_queue_scan r;
 
     if (!ticket) { /* we had it, and lost it before we knew */
         atomic_store(&cell_of(s, l)->minted, 0);
@@ -357,112 +359,113 @@ static bool look_queued(struct shm *s, struct shm_line *l, uint64_t word,
         return false;
     }
     if (!(word & SHM_QUEUE)) { /* it is damaged: nobody would grant to us */
-        hf__shm_stir(s, l->link.entry, SHM_QUEUE);
+        hf__shm_queue_stir(s, l->lock.entry, SHM_QUEUE);
         return false;
     }
-    hf__shm_scan(s, l->link.index, 0, ticket, &r);
+    hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
     /* The first does it at once; those behind it when they look again, for the
      * first may be stopped. */
-    if ((!r.before_owner || atomic_load(&l->link.wait)->announced) &&
+    if ((!r.before_owner || atomic_load(&l->lock.wait)->announced) &&
         bring_on(s, l, word, dead))
         return false;
     return wait_behind(s, l, word, &r);
 }
 
-static int look(struct shm *s, struct shm_line *l, struct hf__req *req,
-                uint32_t *dead)
+static int attempt(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
+                   uint32_t *dead)
 {
-    struct shm_entry *e = l->link.entry;
+    struct shm_entry *e = l->lock.entry;
     unsigned want = wanted(l, req);
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
     int rc;
 
     do {
-        struct shm_wait *wait = atomic_load(&l->link.wait);
+        struct shm_wait *wait = atomic_load(&l->lock.wait);
         uint64_t w;
 
-        if (l->link.state == SHM_QUEUED)
+        if (l->lock.state == SHM_QUEUED)
             atomic_store(&wait->watch.bell, atomic_load(&cell_of(s, l)->bell));
         w = atomic_load(&e->word);
         if (shm_has(s->file, w, atomic_load(&l->cell))) {
             if (granted(s, l, req))
                 return HF__GRANTED;
-        } else if (l->link.state == SHM_QUEUED) {
-            if (look_queued(s, l, w, dead))
-                return hf__shm_line_sleep(s, wait, req);
+        } else if (l->lock.state == SHM_QUEUED) {
+            if (check_queued(s, l, w, dead))
+                return hf__shm_wait_sleep(s, wait, req);
         } else if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size) {
             if (take(s, l, req, w))
                 return HF__GRANTED;
         } else if (!bring_on(s, l, w, dead)) {
             if (!req->may_queue)
                 return HF__BUSY;
-            if ((rc = hf__shm_line_queue(s, l, req)))
+            if ((rc = hf__shm_cell_lock_enqueue(s, l, req)))
                 return rc;
-            hf__shm_stir(s, e, SHM_QUEUE);
+            hf__shm_queue_stir(s, e, SHM_QUEUE);
         }
-    } while (hf__shm_again(s, &tries));
-    if (l->link.state == SHM_IDLE)
-        l->link.state = SHM_LEAVING; /* the cell may have it */
-    hf__shm_line_let_go(s, l);
-    return hf__shm_no_rest(s);
+    } while (hf__shm_retry(s, &retry));
+    if (l->lock.state == SHM_IDLE)
+        l->lock.state = SHM_LEAVING; /* the cell may have it */
+    hf__shm_shared_let_go(s, l);
+    return hf__shm_retry_refuse(s);
 }
 
-int hf__shm_line_look(struct shm *s, struct hf__req *req, uint32_t *dead)
+int hf__shm_shared_attempt(struct shm *s, struct hf__req *req, uint32_t *dead)
 {
-    struct shm_line *l = req->remote->impl;
-    int rc = hf__shm_line_cell(s, l, req->remote);
+    struct shm_cell_lock *l = req->remote->impl;
+    int rc = hf__shm_cell_lock_take_cell(s, l, req->remote);
 
     if (rc)
         return rc;
-    if (l->link.state != SHM_QUEUED)
+    if (l->lock.state != SHM_QUEUED)
         atomic_store(&cell_of(s, l)->minted, 0);
-    rc = look(s, l, req, dead);
+    rc = attempt(s, l, req, dead);
     if (rc != HF__GRANTED && rc != HF__QUEUED)
         rest(s, l);
     return rc;
 }
 
-bool hf__shm_line_take(struct shm *s, struct hf__req *req)
+bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
 {
-    struct shm_line *l = req->remote->impl;
+    struct shm_cell_lock *l = req->remote->impl;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
     unsigned want = wanted(l, req);
     uint64_t w;
 
-    if (__builtin_expect(l->link.kind == HF_LATCH ||
-                             l->link.state != SHM_IDLE || cell == SHM_NO_CELL ||
+    if (__builtin_expect(l->lock.kind == HF_LATCH ||
+                             l->lock.state != SHM_IDLE || cell == SHM_NO_CELL ||
                              req->fixed || l->leased,
                          0))
         return false;
-    w = atomic_load_explicit(&l->link.entry->word, memory_order_relaxed);
+    w = atomic_load_explicit(&l->lock.entry->word, memory_order_relaxed);
     return !(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
-           hf__shm_change(s, l->link.entry, &w, cell, want) &&
-           settle(s, l, req, false);
+           hf__shm_shared_change(s, l->lock.entry, &w, cell, want) &&
+           finish_grant(s, l, req, false);
 }
 
 /* ---- and letting it go --------------------------------------------------- */
 
 /* The cell keeps that many permits of what it has, and others may go. */
-static inline int give_back(struct shm *s, struct shm_line *l, unsigned keep)
+static inline int give_back(struct shm *s, struct shm_cell_lock *l,
+                            unsigned keep)
 {
-    struct shm_entry *e = l->link.entry;
+    struct shm_entry *e = l->lock.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
     uint64_t w;
 
     do {
         w = atomic_load(&e->word);
         if (!shm_has(s->file, w, cell))
             return HF_ENOTOWNER;
-        if (!hf__shm_again(s, &tries))
-            return hf__shm_no_rest(s);
-    } while (!hf__shm_change(s, e, &w, cell, keep));
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
+    } while (!hf__shm_shared_change(s, e, &w, cell, keep));
     if (w & SHM_QUEUE)
-        hf__shm_share_pass(s, l->link.index, SHM_NO_CELL);
+        hf__shm_shared_pass(s, l->lock.index, SHM_NO_CELL);
     return HF__DONE;
 }
 
-static int give(struct shm *s, struct shm_line *l)
+static int give(struct shm *s, struct shm_cell_lock *l)
 {
     int rc;
 
@@ -470,16 +473,16 @@ static int give(struct shm *s, struct shm_line *l)
     atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
     rc = give_back(s, l, 0);
     if (__builtin_expect(rc != HF_EBACKEND, 1))
-        l->link.state = SHM_IDLE;
+        l->lock.state = SHM_IDLE;
     rest(s, l);
     return rc;
 }
 
-int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
+int hf__shm_shared_let_go(struct shm *s, struct shm_cell_lock *l)
 {
     int rc;
 
-    switch (l->link.state) {
+    switch (l->lock.state) {
     case SHM_HELD:
         return give(s, l);
     case SHM_LEAVING:
@@ -487,7 +490,7 @@ int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
         rest(s, l);
         return rc;
     case SHM_QUEUED:
-        if (l->link.kind != HF_LATCH)
+        if (l->lock.kind != HF_LATCH)
             return leave(s, l);
         unqueue(s, l);
         rest(s, l);
@@ -497,57 +500,58 @@ int hf__shm_line_let_go(struct shm *s, struct shm_line *l)
     }
 }
 
-int hf__shm_line_release(struct shm *s, struct hf__req *req)
+int hf__shm_shared_release(struct shm *s, struct hf__req *req)
 {
-    struct shm_line *l = req->remote->impl;
+    struct shm_cell_lock *l = req->remote->impl;
 
-    if (l->link.kind == HF_LATCH)
+    if (l->lock.kind == HF_LATCH)
         return HF__DONE;
-    if (l->link.state != SHM_HELD ||
-        atomic_load_explicit(&l->link.hold_id, memory_order_relaxed) !=
+    if (l->lock.state != SHM_HELD ||
+        atomic_load_explicit(&l->lock.hold_id, memory_order_relaxed) !=
             req->hold_id)
         return HF_ENOTOWNER;
     return give(s, l);
 }
 
-/* The cell goes over to the other line, with what it has. */
-static void move(struct shm_line *from, struct shm_line *to, uint64_t hold_id)
+/* The cell goes over to the other lock, with what it has. */
+static void move(struct shm_cell_lock *from, struct shm_cell_lock *to,
+                 uint64_t hold_id)
 {
     unsigned cell = atomic_load(&from->cell);
     bool leased = from->leased;
 
     atomic_store(&from->cell, atomic_load(&to->cell));
     from->leased = to->leased;
-    from->link.state = SHM_IDLE;
+    from->lock.state = SHM_IDLE;
     atomic_store(&to->cell, (uint16_t)cell);
     to->leased = leased;
-    to->link.state = SHM_HELD;
-    atomic_store(&to->link.mine, atomic_load(&from->link.mine));
-    atomic_store(&to->link.hold_id, hold_id);
+    to->lock.state = SHM_HELD;
+    atomic_store(&to->lock.mine, atomic_load(&from->lock.mine));
+    atomic_store(&to->lock.hold_id, hold_id);
 }
 
-int hf__shm_line_downgrade(struct shm *s, const struct hf__query *q)
+int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
 {
-    struct shm_line *from = q->line->impl, *to = q->into->impl;
+    struct shm_cell_lock *from = q->line->impl, *to = q->into->impl;
 
-    /* No thread uses that line. It may still have a hold that was lost. */
-    if (hf__shm_line_let_go(s, to) == HF_EBACKEND)
+    /* No thread uses that lock. It may still have a hold that was lost. */
+    if (hf__shm_shared_let_go(s, to) == HF_EBACKEND)
         return HF_EBACKEND;
-    if (from->link.state != SHM_HELD || to->link.state != SHM_IDLE ||
-        atomic_load(&from->link.hold_id) != q->req.hold_id)
+    if (from->lock.state != SHM_HELD || to->lock.state != SHM_IDLE ||
+        atomic_load(&from->lock.hold_id) != q->req.hold_id)
         return HF_ENOTOWNER;
     move(from, to, q->req.hold_id);
     return give_back(s, to, 1);
 }
 
-/* Others may be at the line meanwhile: what is read first is believed if the
+/* Others may be at the lock meanwhile: what is read first is believed if the
  * hold is still the same. */
-int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
-                       hf__time now)
+int hf__shm_shared_renew(struct shm *s, const struct hf__renewal *item,
+                         hf__time now)
 {
-    struct shm_line *l = item->remote->impl;
-    struct shm_entry *e = l->link.entry;
-    struct shm_tries tries = {.of = e};
+    struct shm_cell_lock *l = item->remote->impl;
+    struct shm_entry *e = l->lock.entry;
+    struct shm_retry retry = {.of = e};
     unsigned cell;
     uint64_t lease;
 
@@ -556,11 +560,11 @@ int hf__shm_line_renew(struct shm *s, const struct hf__renewal *item,
         if (cell == SHM_NO_CELL)
             return HF_ENOTOWNER;
         lease = atomic_load(&s->file->cell[cell].lease);
-        if (atomic_load(&l->link.hold_id) != item->hold_id ||
+        if (atomic_load(&l->lock.hold_id) != item->hold_id ||
             !shm_has(s->file, atomic_load(&e->word), cell))
             return HF_ENOTOWNER;
-        if (!hf__shm_again(s, &tries))
-            return hf__shm_no_rest(s);
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
     } while (lease >> 24 &&
              !prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));
     return HF__DONE;

@@ -12,7 +12,7 @@
 static void shm_free(struct shm *s)
 {
     pthread_mutex_destroy(&s->async_mutex);
-    s->core->free(s->client, s->lines);
+    s->core->free(s->client, s->lock_counts);
     s->core->free(s->client, s);
 }
 
@@ -56,11 +56,11 @@ static void shm_close(void *self)
 static int shm_attempt(void *self, struct hf__req *req)
 {
     struct shm *s = self;
-    struct shm_link *l = req->remote->impl;
+    struct shm_lock *l = req->remote->impl;
     uint64_t word, new;
 
     if (l->kind != HF_MUTEX) {
-        if (!shm_is_lost(s) && hf__shm_line_take(s, req))
+        if (!shm_is_lost(s) && hf__shm_shared_take(s, req))
             return HF__GRANTED;
     } else if (__builtin_expect(l->state == SHM_IDLE && !req->fixed, 1) &&
                !shm_is_lost(s)) {
@@ -72,21 +72,21 @@ static int shm_attempt(void *self, struct hf__req *req)
                                                     memory_order_acquire,
                                                     memory_order_relaxed)) {
             SHM_POINT();
-            if (__builtin_expect(shm_grant(s, l, req, new), 1))
+            if (__builtin_expect(shm_mutex_grant(s, l, req, new), 1))
                 return HF__GRANTED;
         }
     }
-    return hf__shm_attempt_slow(s, req);
+    return hf__shm_lock_attempt(s, req);
 }
 
 static int shm_release(void *self, struct hf__req *req)
 {
-    struct shm_link *l = req->remote->impl;
+    struct shm_lock *l = req->remote->impl;
     uint64_t word = atomic_load_explicit(&l->mine, memory_order_relaxed);
     uint64_t flags = word & SHM_FLAGS;
 
     if (l->kind != HF_MUTEX)
-        return hf__shm_line_release(self, req);
+        return hf__shm_shared_release(self, req);
     if (l->state != SHM_HELD ||
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
         return HF_ENOTOWNER;
@@ -100,7 +100,7 @@ static int shm_release(void *self, struct hf__req *req)
         l->state = SHM_IDLE;
         return HF__DONE;
     }
-    return hf__shm_release_slow(self, l);
+    return hf__shm_mutex_release(self, l);
 }
 
 #define LOCK_CAPS                                                              \
@@ -126,7 +126,7 @@ const struct hf__backend hf__shm_backend = {
     .detach = hf__shm_detach,
     .attempt = shm_attempt,
     .release = shm_release,
-    .abandon = hf__shm_abandon,
-    .renew = hf__shm_renew,
+    .abandon = hf__shm_lock_abandon,
+    .renew = hf__shm_lock_renew,
     .query = hf__shm_query,
 };

@@ -19,7 +19,7 @@
  *   inspect.c  inspect, list, break, ask
  *   shm.c    the backend's table
  *
- * Who may touch what of a link: attempt, abandon and release, which the core
+ * Who may touch what of a lock: attempt, abandon and release, which the core
  * calls under the name's mutex. Except `hold_id` and `mine`, which renew reads
  * under another one, and what park reads with none: those are atomic.
  */
@@ -34,7 +34,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define SHM_LOOK_NS (2000 * HF__MS) /* in case a wake-up was lost */
+#define SHM_RECHECK_NS (2000 * HF__MS) /* in case a wake-up was lost */
 #define SHM_NAP_NS                                                             \
     (5000 * HF__MS) /* the helper thread; see watch.c, of suspends */
 #define SHM_POLL_NS (50 * HF__MS)    /* the kernel cannot tell of a death */
@@ -43,7 +43,7 @@
 #define SHM_WATCHED_MAX 100u         /* by the helper thread, in one sleep */
 #define SHM_NO_CELL 0xffffu
 
-/* Cells that idle lines keep for the next time: so many of a client, and never
+/* Cells that idle locks keep for the next time: so many of a client, and never
  * the last quarter of all. */
 #define SHM_KEPT_MAX 64u
 #define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
@@ -82,12 +82,12 @@ struct shm {
     shm_u64 there_at;             /* when we last looked, in 64 ms */
     shm_u64 hurried[SHM_HURRIED]; /* loops were given up: see retry.c */
     uint32_t doorbell_seen;       /* the helper thread's */
-    shm_u32 cells;                /* that lines of ours have */
-    uint16_t *lines;    /* to each entry, of kinds that have several */
-    bool listens;       /* the program hears of events */
-    bool told_early;    /* of what a thread of ours has not seen yet */
-    uint32_t told_seen; /* the helper thread's */
-    struct shm_ear *ears;
+    shm_u32 cells;                /* that locks of ours have */
+    uint16_t *lock_counts; /* to each entry, of kinds that have several */
+    bool listens;          /* the program hears of events */
+    bool early_marks;      /* of what a thread of ours has not seen yet */
+    uint32_t marks_seen;   /* the helper thread's */
+    struct shm_listener *listeners;
     struct shm_robust robust;
 
     pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
@@ -96,15 +96,15 @@ struct shm {
 
 /* LEAVING: neither, but the word may be in our name still, or may be given to
  * us: a loop that was to end that was given up (retry.c). */
-enum shm_state { SHM_IDLE, SHM_QUEUED, SHM_HELD, SHM_LEAVING };
+enum shm_lock_state { SHM_IDLE, SHM_QUEUED, SHM_HELD, SHM_LEAVING };
 
 /*
- * What a link needs to wait: made at its first wait, freed with it. `watch` is
- * what to sleep on, as of the last look.
+ * What a lock needs to wait: made at its first wait, freed with it. `watch` is
+ * what to sleep on, as of the last check.
  */
 struct shm_wait {
     struct shm_watch {
-        shm_u32 bell; /* value of its cell's bell before the look */
+        shm_u32 bell; /* value of its cell's bell before the check */
         shm_u32 slot[SHM_WATCHED]; /* of clients whose death concerns it; 0 */
         shm_u32 word[SHM_WATCHED]; /* values of their liveness words */
         _Atomic hf__time until;    /* look again then at the latest */
@@ -112,14 +112,14 @@ struct shm_wait {
     shm_u16 cell; /* while QUEUED, else SHM_NO_CELL */
     bool announced;
     uint8_t dying;       /* looks at a process that is not quite gone */
-    hf__time ask_at;     /* not before: are those whom it watches alive? */
+    hf__time verify_at;  /* not before: are those whom it watches alive? */
     bool in_async, rung; /* async_mutex */
     struct hf__remote *remote;
     struct shm_wait *next, *prev; /* async */
 };
 
 /* One name in one client: hf__remote.impl. There may be thousands: small. */
-struct shm_link {
+struct shm_lock {
     struct shm_entry *entry;
     shm_u64 mine; /* HELD: the word, as it was granted */
     shm_u64 hold_id;
@@ -127,28 +127,28 @@ struct shm_link {
     uint32_t take_mask; /* bits of the word that must be 0 to take it at once */
     uint16_t index;     /* of the entry */
     uint8_t state;
-    uint8_t kind; /* of any but HF_MUTEX it is a shm_line */
+    uint8_t kind; /* of any but HF_MUTEX it is a shm_cell_lock */
 };
 
 /* A mutex of which nobody takes what is free before those who wait. */
-static inline bool shm_is_fair(const struct shm_link *l)
+static inline bool shm_is_fair(const struct shm_lock *l)
 {
     return l->take_mask & SHM_FLAGS;
 }
 
-/* One of the lines to a name of another kind. Its cell stays with it when it
+/* One of the locks of a name of another kind. Its cell stays with it when it
  * is idle, if there are enough. */
-struct shm_line {
-    struct shm_link link;
+struct shm_cell_lock {
+    struct shm_lock lock;
     shm_u16 cell;   /* or SHM_NO_CELL; renew reads it */
     uint16_t size;  /* permits that there are */
     bool leased;    /* the cell's lease may have an end */
     uint32_t round; /* latch: when the wait began */
 };
 
-/* Behind each link of a client that listens. */
-struct shm_ear {
-    struct shm_ear *next, *prev;
+/* Behind each lock of a client that listens. */
+struct shm_listener {
+    struct shm_listener *next, *prev;
     struct hf__remote *remote;
 };
 
@@ -157,20 +157,20 @@ int hf__shm_file_open(struct shm *, const struct hf__config *);
 void hf__shm_file_close(struct shm *);
 /* False, and the client is told, when the file was deleted under us, or the
  * path leads to another one. */
-bool hf__shm_file_there(struct shm *);
-int hf__shm_lost(struct shm *); /* EBACKEND, with the text for that */
+bool hf__shm_file_is_there(struct shm *);
+int hf__shm_file_lost(struct shm *); /* EBACKEND, with the text for that */
 
 /* retry.c */
 /* A loop that ends when a word has stayed as it was for a moment. */
-struct shm_tries {
+struct shm_retry {
     const struct shm_entry *of; /* what it is about; NULL: no name */
     uint32_t len;
     int64_t since; /* of the thread's time on a processor, in ns */
 };
 /* One more try? False: others have changed it for so long that they are no
  * clients that keep to the rules. */
-bool hf__shm_again(struct shm *, struct shm_tries *);
-int hf__shm_no_rest(struct shm *); /* EBACKEND, with the text for that */
+bool hf__shm_retry(struct shm *, struct shm_retry *);
+int hf__shm_retry_refuse(struct shm *); /* EBACKEND, with the text for that */
 
 /* table_lock.c */
 /* The one that has locked the tables. */
@@ -182,14 +182,14 @@ struct shm_thread {
  * patience (the text says which), or if we do not get them within the limit.
  * Attach and query call this with the client's mutex locked, which the helper
  * thread needs: their limit is a second. For attach the core asks again. */
-int hf__shm_lock(struct shm *, struct shm_thread *, hf__time patience,
-                 hf__time limit);
-bool hf__shm_trylock(struct shm *, struct shm_thread *);
-void hf__shm_unlock(struct shm *, struct shm_thread *);
+int hf__shm_tables_lock(struct shm *, struct shm_thread *, hf__time patience,
+                        hf__time limit);
+bool hf__shm_tables_trylock(struct shm *, struct shm_thread *);
+void hf__shm_tables_unlock(struct shm *, struct shm_thread *);
 /* Of the helper thread: the word has its number, and is marked when it ends. */
-void hf__shm_keep_alive(struct shm *, struct shm_thread *, shm_u32 *alive);
-void hf__shm_let_die(struct shm *, shm_u32 *alive);
-void hf__shm_keep_no_more(struct shm *); /* the tables are not locked */
+void hf__shm_robust_begin(struct shm *, struct shm_thread *, shm_u32 *alive);
+void hf__shm_robust_clear(struct shm *, shm_u32 *alive);
+void hf__shm_robust_end(struct shm *); /* the tables are not locked */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
 
 /* client_slot.c */
@@ -209,17 +209,18 @@ enum shm_life hf__shm_life_of(uint32_t pid);
 /* name_table.c */
 int hf__shm_attach(void *, struct hf__remote *);
 void hf__shm_detach(void *, struct hf__remote *);
-/* -1: there is none. Tables locked; or attached: of those that we have lines
- * to, which nobody changes. */
-int hf__shm_find(struct shm *, const char *name, size_t len, bool attached);
+/* -1: there is none. Tables locked; or attached: of those that we have locks
+ * on, which nobody changes. */
+int hf__shm_name_find(struct shm *, const char *name, size_t len,
+                      bool attached);
 /* Frees the entry if nobody has it, holds it or waits for it. */
-bool hf__shm_reclaim_locked(struct shm *, unsigned index);
+bool hf__shm_name_reclaim_locked(struct shm *, unsigned index);
 /* Names that nobody uses have stayed where the tables were not to be had
  * (`unswept`): takes them back. */
-void hf__shm_sweep_locked(struct shm *);
-void hf__shm_raise_epoch(struct shm_entry *, uint64_t epoch);
+void hf__shm_names_sweep_locked(struct shm *);
+void hf__shm_mutex_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* The label of that grant, where it is not its client's. */
-void hf__shm_label_grant(struct shm_entry *, const char *, uint64_t word);
+void hf__shm_mutex_label_grant(struct shm_entry *, const char *, uint64_t word);
 
 /* cell_take.c */
 /* One of ours, in nobody's queue; or a code. */
@@ -228,30 +229,30 @@ int hf__shm_cell_take(struct shm *);
 void hf__shm_cell_free(struct shm_cell *);
 /* Gives it back, with whatever it has. */
 void hf__shm_cell_drop(struct shm *, unsigned cell);
-/* What the link needs to wait; ENOMEM, or EBACKEND: the file is gone. */
-int hf__shm_wait_make(struct shm *, struct shm_link *, struct hf__remote *);
-/* The link waits, with that cell, which has no place in the queue yet. */
-void hf__shm_wait_begin(struct shm *, struct shm_link *, unsigned cell,
+/* What the lock needs to wait; ENOMEM, or EBACKEND: the file is gone. */
+int hf__shm_wait_make(struct shm *, struct shm_lock *, struct hf__remote *);
+/* The lock waits, with that cell, which has no place in the queue yet. */
+void hf__shm_wait_begin(struct shm *, struct shm_lock *, unsigned cell,
                         const struct hf__req *);
 /* It does not wait any more; its cell, which is returned, has a place still. */
-unsigned hf__shm_wait_end(struct shm *, struct shm_link *);
-/* Like hf__shm_file_there, but asks the kernel now and then only, until it is
- * gone. */
-bool hf__shm_still_there(struct shm *);
+unsigned hf__shm_wait_end(struct shm *, struct shm_lock *);
+/* Like hf__shm_file_is_there, but asks the kernel now and then only, until it
+ * is gone. */
+bool hf__shm_file_still_there(struct shm *);
 /* The next cell of an entry from that number on, if it is somebody's;
  * SHM_NO_CELL. */
-unsigned hf__shm_cell_next(struct shm *, unsigned index, unsigned from);
+unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
 
 /* mutex.c */
-int hf__shm_attempt_slow(struct shm *, struct hf__req *);
-int hf__shm_release_slow(struct shm *, struct shm_link *);
-int hf__shm_abandon(void *, struct hf__req *);
-int hf__shm_renew(void *, struct hf__batch *);
-/* Ends whatever the link has: a hold or a wait. */
-int hf__shm_let_go(struct shm *, struct shm_link *);
+int hf__shm_lock_attempt(struct shm *, struct hf__req *);
+int hf__shm_mutex_release(struct shm *, struct shm_lock *);
+int hf__shm_lock_abandon(void *, struct hf__req *);
+int hf__shm_lock_renew(void *, struct hf__batch *);
+/* Ends whatever the lock has: a hold or a wait. */
+int hf__shm_lock_let_go(struct shm *, struct shm_lock *);
 
 /* mutex_word.c */
-struct shm_scan {
+struct shm_queue_scan {
     unsigned len;    /* cells of this lock, the dead included */
     unsigned first;  /* the lowest ticket; SHM_NO_CELL */
     unsigned before; /* the highest ticket below mine */
@@ -260,26 +261,26 @@ struct shm_scan {
     uint64_t first_ticket, before_ticket, behind_ticket;
 };
 
-void hf__shm_scan(struct shm *, unsigned index, uint32_t except, uint64_t mine,
-                  struct shm_scan *);
+void hf__shm_queue_scan(struct shm *, unsigned index, uint32_t except,
+                        uint64_t mine, struct shm_queue_scan *);
 /* Into the queue, but not announced yet: the word does not tell of it. */
-int hf__shm_enqueue(struct shm *, struct shm_link *, struct hf__req *);
+int hf__shm_enqueue(struct shm *, struct shm_lock *, struct hf__req *);
 /* Out of the queue, with the lock. */
-void hf__shm_dequeue(struct shm *, struct shm_link *);
+void hf__shm_dequeue(struct shm *, struct shm_lock *);
 /* Out of the queue, without it. */
-int hf__shm_leave(struct shm *, struct shm_link *);
+int hf__shm_leave(struct shm *, struct shm_lock *);
 /* LEAVING: so that the word is not in our name, nor becomes so. */
-int hf__shm_leave_word(struct shm *, struct shm_link *);
+int hf__shm_leave_word(struct shm *, struct shm_lock *);
 /* The lease of that grant; `mine`: we are its holder. False: it is over. */
-bool hf__shm_lease_write(struct shm *, unsigned index, uint64_t word,
-                         hf__time until, bool mine);
+bool hf__shm_mutex_lease_write(struct shm *, unsigned index, uint64_t word,
+                               hf__time until, bool mine);
 /* Takes the lock from the word's owner and gives it to whoever is next. False:
  * the word has changed. */
-bool hf__shm_pass(struct shm *, unsigned index, uint64_t word);
+bool hf__shm_mutex_pass(struct shm *, unsigned index, uint64_t word);
 /* Makes decisions fail that were made on what has changed. Not of a latch. */
-void hf__shm_stir(struct shm *, struct shm_entry *, uint64_t flags);
+void hf__shm_queue_stir(struct shm *, struct shm_entry *, uint64_t flags);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
-hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
+hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
 
 /* shared_word.c */
 /*
@@ -287,23 +288,23 @@ hf__time hf__shm_lease_end(struct shm_entry *, uint64_t word);
  * False: the word has changed. The next is of a cell that somebody else has:
  * if that waits, it does not any more.
  */
-bool hf__shm_change(struct shm *, struct shm_entry *, uint64_t *word,
-                    unsigned cell, unsigned permits);
-bool hf__shm_take_back(struct shm *, struct shm_entry *, uint64_t *word,
-                       unsigned cell);
+bool hf__shm_shared_change(struct shm *, struct shm_entry *, uint64_t *word,
+                           unsigned cell, unsigned permits);
+bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
+                              unsigned cell);
 /* Grants to those who are first in the queue, as many as fit, and rings them;
  * but not `self`. False: nothing was to be done. */
-bool hf__shm_share_pass(struct shm *, unsigned index, unsigned self);
+bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
 /* In case that who granted to the cell is not there any more to go on. */
-void hf__shm_share_pass_on(struct shm *, unsigned index, unsigned cell,
-                           uint64_t ticket);
+void hf__shm_shared_pass_on(struct shm *, unsigned index, unsigned cell,
+                            uint64_t ticket);
 /* All that the cell has, and its place; the word does not name it then. */
-bool hf__shm_share_clear(struct shm *, unsigned index, unsigned cell);
+bool hf__shm_shared_clear(struct shm *, unsigned index, unsigned cell);
 /* Takes it from all who hold it and are meant: DONE, ENOTOWNER, EBUSY as for
  * BREAK. */
-int hf__shm_share_break(struct shm *, unsigned index, struct hf__query *);
+int hf__shm_shared_break(struct shm *, unsigned index, struct hf__query *);
 /* The cell has the lock, by that word, and its owner is not dead. */
-bool hf__shm_is_held_by(struct shm *, uint64_t word, unsigned cell);
+bool hf__shm_shared_is_held_by(struct shm *, uint64_t word, unsigned cell);
 /* Is the hold, of a client with a token, one of those that are to be broken? If
  * not, the query is told of its token. */
 bool hf__shm_is_meant(struct shm *, struct hf__query *, uint32_t owner,
@@ -325,29 +326,33 @@ static inline uint64_t shm_to_ms(hf__time at)
 
 /* shared_lock.c */
 /* It is free, and nobody waits: it is ours. False: look. */
-bool hf__shm_line_take(struct shm *, struct hf__req *);
+bool hf__shm_shared_take(struct shm *, struct hf__req *);
 /* An attempt; *dead: a client to be buried, or 0. */
-int hf__shm_line_look(struct shm *, struct hf__req *, uint32_t *dead);
+int hf__shm_shared_attempt(struct shm *, struct hf__req *, uint32_t *dead);
 /* Is it held still? */
-bool hf__shm_line_has(struct shm *, struct shm_line *);
-int hf__shm_line_release(struct shm *, struct hf__req *);
-int hf__shm_line_renew(struct shm *, const struct hf__renewal *, hf__time now);
-int hf__shm_line_downgrade(struct shm *, const struct hf__query *);
-/* Ends whatever the line has. */
-int hf__shm_line_let_go(struct shm *, struct shm_line *);
-void hf__shm_line_give_cell(struct shm *, struct shm_line *); /* it is idle */
-/* A cell of that entry, for the line to hold or wait with. */
-int hf__shm_line_cell(struct shm *, struct shm_line *,
-                      const struct hf__remote *);
+bool shm_cell_lock_has(struct shm *, struct shm_cell_lock *);
+int hf__shm_shared_release(struct shm *, struct hf__req *);
+int hf__shm_shared_renew(struct shm *, const struct hf__renewal *,
+                         hf__time now);
+int hf__shm_shared_downgrade(struct shm *, const struct hf__query *);
+/* Ends whatever the lock has. */
+int hf__shm_shared_let_go(struct shm *, struct shm_cell_lock *);
+void hf__shm_cell_lock_give_cell(struct shm *,
+                                 struct shm_cell_lock *); /* it is idle */
+/* A cell of that entry, for the lock to hold or wait with. */
+int hf__shm_cell_lock_take_cell(struct shm *, struct shm_cell_lock *,
+                                const struct hf__remote *);
 /* Into the queue: the cell has a ticket. */
-int hf__shm_line_queue(struct shm *, struct shm_line *, struct hf__req *);
-int hf__shm_line_sleep(struct shm *, struct shm_wait *, struct hf__req *);
+int hf__shm_cell_lock_enqueue(struct shm *, struct shm_cell_lock *,
+                              struct hf__req *);
+int hf__shm_wait_sleep(struct shm *, struct shm_wait *, struct hf__req *);
 
 /* latch.c */
-int hf__shm_latch_look(struct shm *, struct hf__req *);
+int hf__shm_latch_attempt(struct shm *, struct hf__req *);
 int hf__shm_latch_query(struct shm *, struct hf__query *);
 /* One less, or all; what is left. DONE, EBACKEND; ENOTOWNER: it was at 0. */
-int hf__shm_count_down(struct shm *, unsigned index, bool all, uint32_t *left);
+int hf__shm_latch_count_down(struct shm *, unsigned index, bool all,
+                             uint32_t *left);
 
 /* diagnose.c */
 int hf__shm_diagnose(struct shm *, struct hf__query *);
@@ -355,19 +360,20 @@ bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
 bool hf__shm_lingers(const char *dir, uid_t);
 
 /* watch.c */
-void hf__shm_ring(struct shm *, unsigned cell);
+void hf__shm_ring_cell(struct shm *, unsigned cell);
 void hf__shm_ring_doorbell(struct shm *, uint32_t owner);
 /* It has its place in the queue: who is behind it, if anybody, is to know. */
-void hf__shm_settle(struct shm *, struct shm_wait *, unsigned behind);
+void hf__shm_wait_announce(struct shm *, struct shm_wait *, unsigned behind);
 /* A thread of ours may sleep there for another who has left: its place is not
  * there any more. */
-void hf__shm_rouse(struct shm *, unsigned cell);
+void hf__shm_wake_cell(struct shm *, unsigned cell);
 /* Of a place in a queue: is it the helper thread who waits there? */
 void hf__shm_set_async(struct shm *, unsigned cell, bool is_async);
-void hf__shm_wake(shm_u32 *word, int how_many);
+void hf__shm_futex_wake(shm_u32 *word, int how_many);
 /* op: FUTEX_WAIT, FUTEX_WAIT_PRIVATE */
-void hf__shm_sleep(const void *word, int op, uint32_t value, hf__time from_now);
-void hf__shm_tell_death(struct shm *, uint32_t owner);
+void hf__shm_futex_wait(const void *word, int op, uint32_t value,
+                        hf__time from_now);
+void hf__shm_wake_watchers(struct shm *, uint32_t owner);
 /* Is a holder gone (then it is *dead, and those who watch it are told), or its
  * lease over? */
 bool hf__shm_is_over(struct shm *, uint32_t owner, hf__time lease_end,
@@ -389,18 +395,19 @@ hf__time hf__shm_async_add(struct shm *, struct shm_wait *);
 void hf__shm_async_remove(struct shm *, struct shm_wait *);
 
 /* notify.c */
-int hf__shm_ask(struct shm *, const struct hf__query *); /* tables locked */
+int hf__shm_notify_ask(struct shm *,
+                       const struct hf__query *); /* tables locked */
 /* The holder, if it listens, shall look: at its mutexes; at the cell, what:
  * SHM_ASKED, SHM_BROKEN. Tables locked. */
-void hf__shm_tell_broken(struct shm *, uint32_t owner);
-void hf__shm_tell_cell(struct shm *, unsigned cell, uint32_t owner,
-                       uint8_t what);
-/* Of a link to a name of that kind, with its ear if there is one. */
-size_t hf__shm_link_size(const struct shm *, uint8_t kind);
-void hf__shm_ear_open(struct shm *, struct shm_link *, struct hf__remote *);
-void hf__shm_ear_close(struct shm *, struct shm_link *);
+void hf__shm_notify_broken(struct shm *, uint32_t owner);
+void hf__shm_notify_cell(struct shm *, unsigned cell, uint32_t owner,
+                         uint8_t what);
+/* Of a lock on a name of that kind, with its listener if there is one. */
+size_t hf__shm_lock_size(const struct shm *, uint8_t kind);
+void hf__shm_notify_add(struct shm *, struct shm_lock *, struct hf__remote *);
+void hf__shm_notify_remove(struct shm *, struct shm_lock *);
 /* What the client has been told since the last time. By the helper thread. */
-void hf__shm_listen(struct shm *);
+void hf__shm_notify_poll(struct shm *);
 
 /* inspect.c */
 int hf__shm_query(void *, struct hf__query *);
@@ -448,14 +455,14 @@ static inline void shm_label_get(char *to, shm_u64 *from)
  * The word is in our name: writes down what goes with it. False: it is not any
  * more (broken); then the token might be a wrong one, too.
  */
-static inline bool shm_grant(const struct shm *s, struct shm_link *l,
-                             struct hf__req *req, uint64_t word)
+static inline bool shm_mutex_grant(const struct shm *s, struct shm_lock *l,
+                                   struct hf__req *req, uint64_t word)
 {
     struct shm_entry *e = l->entry;
     uint64_t epoch = atomic_load_explicit(&e->epoch, memory_order_acquire);
 
     if (__builtin_expect((epoch ^ word >> 63) & 1, 0))
-        hf__shm_raise_epoch(e, epoch);
+        hf__shm_mutex_raise_epoch(e, epoch);
     if ((atomic_load_explicit(&e->word, memory_order_relaxed) ^ word) &
         SHM_GRANT_MASK)
         return false;
@@ -463,7 +470,7 @@ static inline bool shm_grant(const struct shm *s, struct shm_link *l,
     atomic_store_explicit(&e->since, (uint64_t)time(NULL) * 1000,
                           memory_order_relaxed);
     if (__builtin_expect(req->remote->label != s->label, 0))
-        hf__shm_label_grant(e, req->remote->label, word);
+        hf__shm_mutex_label_grant(e, req->remote->label, word);
     req->token = shm_token(epoch, word);
     l->state = SHM_HELD;
     /* In this order, for renew: it reads them in the other one. */

@@ -15,7 +15,7 @@
  * at it now and then; the less often the more they are, for one is enough.
  *
  * For asynchronous waits nobody sleeps: the helper thread does, on its own
- * doorbell (by which those who listen are told, too: notify.c) and on all
+ * doorbell (by which those who listen are reached, too: notify.c) and on all
  * liveness words that they watch. Without futex_waitv the core is told to look
  * every 50 ms.
  *
@@ -42,7 +42,7 @@ struct wait_on {
     uint32_t reserved;
 };
 
-void hf__shm_wake(shm_u32 *word, int how_many)
+void hf__shm_futex_wake(shm_u32 *word, int how_many)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, how_many, NULL, NULL, 0);
 }
@@ -52,10 +52,10 @@ void hf__shm_ring_doorbell(struct shm *s, uint32_t owner)
     shm_u32 *doorbell = &s->file->slot[owner & SHM_SLOT_MASK].doorbell;
 
     atomic_fetch_add(doorbell, 1);
-    hf__shm_wake(doorbell, INT_MAX);
+    hf__shm_futex_wake(doorbell, INT_MAX);
 }
 
-void hf__shm_ring(struct shm *s, unsigned cell)
+void hf__shm_ring_cell(struct shm *s, unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
@@ -66,41 +66,41 @@ void hf__shm_ring(struct shm *s, unsigned cell)
     if (atomic_load(&c->is_async))
         hf__shm_ring_doorbell(s, owner);
     else
-        hf__shm_wake(&c->bell, INT_MAX);
+        hf__shm_futex_wake(&c->bell, INT_MAX);
     SHM_POINT();
 }
 
-void hf__shm_settle(struct shm *s, struct shm_wait *w, unsigned behind)
+void hf__shm_wait_announce(struct shm *s, struct shm_wait *w, unsigned behind)
 {
     if (!w->announced && behind != SHM_NO_CELL)
-        hf__shm_ring(s, behind);
+        hf__shm_ring_cell(s, behind);
     SHM_POINT();
     w->announced = true;
-    atomic_store(&s->file->cell[atomic_load(&w->cell)].settled, 1);
+    atomic_store(&s->file->cell[atomic_load(&w->cell)].announced, 1);
 }
 
-void hf__shm_rouse(struct shm *s, unsigned cell)
+void hf__shm_wake_cell(struct shm *s, unsigned cell)
 {
     shm_u32 *bell = &s->file->cell[cell].bell;
 
     atomic_fetch_add(bell, 1);
-    hf__shm_wake(bell, INT_MAX);
+    hf__shm_futex_wake(bell, INT_MAX);
     SHM_POINT();
 }
 
 /* Where nothing but the doorbell was rung so far somebody may sleep all the
- * same, by what an earlier look has found: the helper thread does not watch for
- * it any more. */
+ * same, by what an earlier check has found: the helper thread does not watch
+ * for it any more. */
 void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 {
     if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)
-        hf__shm_rouse(s, cell);
+        hf__shm_wake_cell(s, cell);
 }
 
-void hf__shm_tell_death(struct shm *s, uint32_t owner)
+void hf__shm_wake_watchers(struct shm *s, uint32_t owner)
 {
     SHM_POINT();
-    hf__shm_wake(&s->file->slot[owner & SHM_SLOT_MASK].alive, INT_MAX);
+    hf__shm_futex_wake(&s->file->slot[owner & SHM_SLOT_MASK].alive, INT_MAX);
     SHM_POINT();
 }
 
@@ -108,7 +108,7 @@ bool hf__shm_is_over(struct shm *s, uint32_t owner, hf__time lease_end,
                      uint32_t *dead)
 {
     if (!hf__shm_alive(s, owner)) {
-        hf__shm_tell_death(s, owner);
+        hf__shm_wake_watchers(s, owner);
         if (hf__shm_gone(s, owner)) {
             *dead = owner;
             return true;
@@ -134,11 +134,11 @@ static void count_watcher(struct shm *s, unsigned slot, bool comes)
 {
     shm_u32 *watchers = &s->file->slot[slot % SHM_SLOTS].watchers;
     uint32_t n = atomic_load(watchers);
-    struct shm_tries tries = {0};
+    struct shm_retry retry = {0};
 
     while ((n || comes) &&
            !atomic_compare_exchange_weak(watchers, &n, comes ? n + 1 : n - 1) &&
-           hf__shm_again(s, &tries))
+           hf__shm_retry(s, &retry))
         ;
 }
 
@@ -158,7 +158,7 @@ void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
 static hf__time patience(struct shm *s, struct shm_wait *w)
 {
     struct shm_cell *c = &s->file->cell[atomic_load(&w->cell)];
-    hf__time nap = SHM_LOOK_NS, crowd;
+    hf__time nap = SHM_RECHECK_NS, crowd;
     unsigned i, slot;
 
     for (i = 0; i < SHM_WATCHED; i++) {
@@ -196,9 +196,9 @@ static bool has_waited_in_vain(struct shm *s, struct shm_wait *w)
     hf__time now = s->core->now();
 
     if (atomic_load(&s->file->cell[cell].bell) != atomic_load(&w->watch.bell) ||
-        now < atomic_load(&w->watch.until) || now < w->ask_at)
+        now < atomic_load(&w->watch.until) || now < w->verify_at)
         return false;
-    w->ask_at = now + SHM_LOOK_NS;
+    w->verify_at = now + SHM_RECHECK_NS;
     return true;
 }
 
@@ -211,7 +211,7 @@ void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 
     for (unsigned i = 0; i < SHM_WATCHED; i++) {
         if ((slot = died(s, w, i)))
-            hf__shm_tell_death(s, slot);
+            hf__shm_wake_watchers(s, slot);
         else if (in_vain && (slot = atomic_load(&w->watch.slot[i])))
             hf__shm_mark_unmarked(s, slot);
     }
@@ -223,12 +223,12 @@ static uint32_t watch_word(struct shm *s, uint32_t owner)
 {
     shm_u32 *alive = &s->file->slot[owner & SHM_SLOT_MASK].alive;
     uint32_t word = atomic_load(alive);
-    struct shm_tries tries = {0};
+    struct shm_retry retry = {0};
 
     while ((word & FUTEX_TID_MASK) && !(word & FUTEX_WAITERS) &&
            !(word & FUTEX_OWNER_DIED) &&
            !atomic_compare_exchange_weak(alive, &word, word | FUTEX_WAITERS) &&
-           hf__shm_again(s, &tries))
+           hf__shm_retry(s, &retry))
         ;
     SHM_POINT();
     return hf__shm_alive(s, owner) ? word | FUTEX_WAITERS : 0;
@@ -296,7 +296,8 @@ static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
     return false;
 }
 
-void hf__shm_sleep(const void *word, int op, uint32_t value, hf__time from_now)
+void hf__shm_futex_wait(const void *word, int op, uint32_t value,
+                        hf__time from_now)
 {
     struct timespec nap = {from_now / (1000 * HF__MS),
                            from_now % (1000 * HF__MS)};
@@ -315,8 +316,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     hf__time left;
 
     if (!shm_is_lost(s)) /* who only holds does not ask */
-        hf__shm_still_there(s);
-    if (s->told_early)
+        hf__shm_file_still_there(s);
+    if (s->early_marks)
         until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
     wait_for(&on[0], word, expect, true);
     wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
@@ -345,15 +346,15 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     /* By its own word alone it does not hear the doorbell: those who wait
      * asynchronously, and those who come before they know, rely on it, and
      * those who listen. */
-    hf__shm_sleep(word, FUTEX_WAIT_PRIVATE, expect,
-                  is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
+    hf__shm_futex_wait(word, FUTEX_WAIT_PRIVATE, expect,
+                       is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }
 
 void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
                   uint32_t expect, hf__time until)
 {
     struct shm *s = self;
-    struct shm_link *l = remote ? remote->impl : NULL;
+    struct shm_lock *l = remote ? remote->impl : NULL;
     struct shm_wait *w = l ? atomic_load(&l->wait) : NULL;
     unsigned cell = w ? atomic_load(&w->cell) : SHM_NO_CELL;
     struct wait_on on[2 + SHM_WATCHED];
@@ -379,8 +380,8 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     left = hf__min_time(until, atomic_load(&w->watch.until)) - s->core->now();
     if (left > 0 && !sleep_on(s, on, len, left) &&
         __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
-        hf__shm_sleep(&s->file->cell[cell].bell, FUTEX_WAIT, bell,
-                      hf__min_time(left, SHM_POLL_NS));
+        hf__shm_futex_wait(&s->file->cell[cell].bell, FUTEX_WAIT, bell,
+                           hf__min_time(left, SHM_POLL_NS));
 }
 
 hf__time hf__shm_async_add(struct shm *s, struct shm_wait *w)
@@ -440,5 +441,5 @@ void hf__shm_advance(void *self, hf__time now)
             s->core->bell(s->client, w->remote);
         }
     pthread_mutex_unlock(&s->async_mutex);
-    hf__shm_listen(s);
+    hf__shm_notify_poll(s);
 }

@@ -8,6 +8,7 @@
 
 #define HF__REGISTRY
 #include "backends/registry.h"
+#include "backends/shm/shm_backend.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Who shares the file, where it is, and what may delete it. */
-#include "shm.h"
+#include "diagnose.h"
 
 #include <dirent.h>
 #include <grp.h>

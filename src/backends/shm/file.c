@@ -13,6 +13,10 @@
  * The file is allocated in full, so that a full disk is an error here and not
  * a SIGBUS later. Truncating it under us is not survived.
  */
+#include "file.h"
+
+#include "access.h"
+#include "directory.h"
 #include "location.h"
 
 #include <errno.h>
@@ -444,4 +448,16 @@ bool hf__shm_file_is_there(struct shm *s)
         s->core->session(s->client, HF_EVENT_LOST, why);
     hf__shm_file_lost(s);
     return false;
+}
+
+/* A wait may be over in a microsecond. */
+bool hf__shm_file_still_there(struct shm *s)
+{
+    uint64_t now = shm_wall_ms() / 64;
+
+    if (!shm_is_lost(s) &&
+        atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
+        return true;
+    atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
+    return hf__shm_file_is_there(s);
 }

@@ -1,16 +1,22 @@
 /*
- * Inspect, list, break, ask. With the tables locked, so that an entry is not
- * taken back meanwhile; the lock itself may change while it is looked at, and
- * the answer is then of one moment or the next.
+ * Inspect and list. With the tables locked, so that an entry is not taken back
+ * meanwhile; the lock itself may change while it is read, and the answer is
+ * then of one moment or the next.
  */
-#include "shm.h"
+#include "inspect.h"
+
+#include "liveness.h"
+#include "mutex_word.h"
+#include "name_table.h"
+#include "queue.h"
+#include "shared_word.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void name_owner(struct shm *s, char to[64], uint32_t owner)
+void hf__shm_inspect_owner(struct shm *s, char to[64], uint32_t owner)
 {
     snprintf(to, 64, "%u.%u", owner & SHM_SLOT_MASK,
              atomic_load(&s->file->slot[owner & SHM_SLOT_MASK].gen));
@@ -20,7 +26,7 @@ static void describe(struct shm *s, hf_party *party, uint32_t owner)
 {
     struct shm_slot *slot = &s->file->slot[owner & SHM_SLOT_MASK];
 
-    name_owner(s, party->owner, owner);
+    hf__shm_inspect_owner(s, party->owner, owner);
     gethostname(party->host, sizeof(party->host) - 1);
     party->pid = atomic_load(&slot->pid);
     shm_label_get(party->label, slot->label);
@@ -166,7 +172,7 @@ static int add_waiters(struct shm *s, struct hf__query *q, unsigned index,
 }
 
 /* Held by somebody who is not dead; or a latch that is set. */
-static bool is_held(struct shm *s, unsigned index, uint64_t word)
+bool hf__shm_inspect_is_held(struct shm *s, unsigned index, uint64_t word)
 {
     struct shm_entry *e = &s->file->entry[index];
     unsigned n = 0;
@@ -181,7 +187,7 @@ static bool is_held(struct shm *s, unsigned index, uint64_t word)
     return false;
 }
 
-static int inspect(struct shm *s, struct hf__query *q)
+int hf__shm_inspect(struct shm *s, struct hf__query *q)
 {
     int index = hf__shm_name_find(s, q->name, q->name_len, false);
     struct shm_entry *e;
@@ -202,13 +208,13 @@ static int inspect(struct shm *s, struct hf__query *q)
         q->info->count = shm_left(word);
     else if (shm_is_shared(e))
         rc = add_cell_holders(s, q, (unsigned)index, word);
-    else if (is_held(s, (unsigned)index, word))
+    else if (hf__shm_inspect_is_held(s, (unsigned)index, word))
         rc = add_holder(s, q, e, word);
     q->info->permits = e->permits;
     return rc ? rc : add_waiters(s, q, (unsigned)index, word);
 }
 
-static int list(struct shm *s, struct hf__query *q)
+int hf__shm_inspect_list(struct shm *s, struct hf__query *q)
 {
     struct shm_file *f = s->file;
 
@@ -219,91 +225,11 @@ static int list(struct shm *s, struct hf__query *q)
         if (!len || len > SHM_NAME_MAX || len < q->name_len ||
             memcmp(e->name, q->name, q->name_len) != 0)
             continue;
-        if (!is_held(s, i, atomic_load(&e->word)) && !is_waited_for(s, i))
+        if (!hf__shm_inspect_is_held(s, i, atomic_load(&e->word)) &&
+            !is_waited_for(s, i))
             continue;
         if (s->core->add_name(s->client, q, e->name, len))
             return HF_ENOMEM;
     }
     return 0;
-}
-
-bool hf__shm_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
-                      uint64_t token)
-{
-    char text[64];
-
-    name_owner(s, text, owner);
-    if ((!q->token || q->token == token) &&
-        (!q->owner[0] || strcmp(q->owner, text) == 0))
-        return true;
-    q->count = token;
-    return false;
-}
-
-static int take_away(struct shm *s, struct hf__query *q)
-{
-    int found = hf__shm_name_find(s, q->name, q->name_len, false);
-    unsigned index = (unsigned)found;
-    struct shm_entry *e = &s->file->entry[index % SHM_NAMES];
-    struct shm_retry retry = {.of = e};
-    uint32_t left;
-    uint64_t word;
-
-    if (found < 0)
-        return HF_ENOTOWNER;
-    if (shm_kind(e) == HF_LATCH)
-        return q->token || q->owner[0]
-                   ? HF_ENOTOWNER
-                   : hf__shm_latch_count_down(s, index, true, &left);
-    if (shm_is_shared(e))
-        return hf__shm_shared_break(s, index, q);
-    do {
-        word = atomic_load(&e->word);
-        if (!is_held(s, index, word))
-            return HF_ENOTOWNER;
-        if (!hf__shm_is_meant(s, q, shm_owner(word),
-                              shm_token(atomic_load(&e->epoch), word)))
-            return HF_EBUSY;
-        if (!hf__shm_retry(s, &retry))
-            return hf__shm_retry_refuse(s);
-    } while (!hf__shm_mutex_pass(s, index, word));
-    hf__shm_notify_broken(s, shm_owner(word));
-    return 0;
-}
-
-int hf__shm_query(void *self, struct hf__query *q)
-{
-    struct shm *s = self;
-    struct shm_thread thread;
-    int rc;
-
-    if (q->req.op == HF__DOWNGRADE)
-        return hf__shm_shared_downgrade(s, q);
-    if (!hf__shm_file_still_there(s))
-        return HF_EBACKEND;
-    switch (q->req.op) {
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_GET:
-        return hf__shm_latch_query(s, q);
-    case HF__DIAGNOSE:
-        return hf__shm_diagnose(s, q);
-    default:
-        break;
-    }
-    rc = hf__shm_tables_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS);
-    if (rc)
-        return rc;
-    if (q->req.op == HF__INSPECT)
-        rc = inspect(s, q);
-    else if (q->req.op == HF__LIST)
-        rc = list(s, q);
-    else if (q->req.op == HF__ASK)
-        rc = hf__shm_notify_ask(s, q);
-    else
-        rc = take_away(s, q);
-    hf__shm_tables_unlock(s, &thread);
-    if (rc == HF_ENOMEM)
-        s->core->why(s->client, rc, "out of memory");
-    return rc;
 }

@@ -9,7 +9,15 @@
  * killed between the last count and the last bell leaves the rest to their
  * next check.
  */
-#include "shm.h"
+#include "latch.h"
+
+#include "cell_lock.h"
+#include "lock_state.h"
+#include "queue.h"
+#include "retry.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
 
 static uint32_t round_of(uint64_t word)
 {
@@ -24,6 +32,15 @@ static bool announce(struct shm_entry *e, uint64_t word)
     SHM_POINT();
     return atomic_compare_exchange_strong(&e->word, &word,
                                           word | SHM_LATCH_QUEUE);
+}
+
+int hf__shm_latch_let_go(struct shm *s, struct shm_cell_lock *l)
+{
+    if (l->lock.state == SHM_QUEUED) {
+        hf__shm_cell_lock_dequeue(s, l);
+        shm_cell_lock_rest(s, l);
+    }
+    return HF__DONE;
 }
 
 int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
@@ -44,7 +61,7 @@ int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
         w = atomic_load(&l->lock.entry->word);
         if (!shm_left(w) ||
             (l->lock.state == SHM_QUEUED && round_of(w) != l->round)) {
-            hf__shm_shared_let_go(s, l);
+            hf__shm_latch_let_go(s, l);
             req->is_zero = !shm_left(w);
             return HF__GRANTED;
         }
@@ -61,7 +78,7 @@ int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
             (rc = hf__shm_cell_lock_enqueue(s, l, req)))
             return rc;
     } while (hf__shm_retry(s, &retry));
-    hf__shm_shared_let_go(s, l);
+    hf__shm_latch_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }
 
@@ -99,7 +116,7 @@ int hf__shm_latch_count_down(struct shm *s, unsigned index, bool all,
     return HF__DONE;
 }
 
-static int set(struct shm *s, struct shm_entry *e, uint64_t *count)
+int hf__shm_latch_set(struct shm *s, struct shm_entry *e, uint64_t *count)
 {
     uint64_t w = atomic_load(&e->word);
     struct shm_retry retry = {.of = e};
@@ -116,38 +133,4 @@ static int set(struct shm *s, struct shm_entry *e, uint64_t *count)
         !atomic_compare_exchange_weak(&e->word, &w, w | (*count & INT32_MAX)));
     SHM_POINT();
     return HF__DONE;
-}
-
-static int latch_request(struct shm *s, struct hf__query *q, unsigned index)
-{
-    struct shm_entry *e = &s->file->entry[index];
-    uint32_t left = shm_left(atomic_load(&e->word));
-    int rc = HF__DONE;
-
-    if (q->req.op == HF__LATCH_SET)
-        return set(s, e, &q->count);
-    if (q->req.op == HF__LATCH_DOWN)
-        rc = hf__shm_latch_count_down(s, index, false, &left);
-    q->count = left;
-    return rc == HF_ENOTOWNER ? HF__DONE : rc;
-}
-
-/* No answer gets lost here, so nothing is ever sent again: the number of the
- * request need not be kept. */
-int hf__shm_latch_query(struct shm *s, struct hf__query *q)
-{
-    struct hf__remote remote = {.name = q->name,
-                                .name_len = (uint16_t)q->name_len,
-                                .kind = HF_LATCH,
-                                .label = s->label};
-    int index = hf__shm_name_find(s, q->name, q->name_len, true), rc;
-
-    if (index >= 0)
-        return latch_request(s, q, (unsigned)index);
-    rc = hf__shm_attach(s, &remote);
-    if (rc)
-        return rc;
-    rc = latch_request(s, q, ((struct shm_cell_lock *)remote.impl)->lock.index);
-    hf__shm_detach(s, &remote);
-    return rc;
 }

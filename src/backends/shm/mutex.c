@@ -1,6 +1,6 @@
 /*
- * What the core calls for a mutex: attempt, abandon, release, renew, off the
- * fast path (which is in shm.c).
+ * A mutex, off the fast path: entering and leaving its queue, attempts, and the
+ * slow release. See mutex_word.c for the queue and for passing on.
  *
  * An attempt checks, again and again with the same hold id: is the word in
  * our name, or free, or in the name of somebody who is dead or whose lease is
@@ -8,7 +8,102 @@
  * what to sleep on. It begins with reading our bell, so that whatever happens
  * after that keeps us from sleeping.
  */
-#include "shm.h"
+#include "mutex.h"
+
+#include "cell_free.h"
+#include "cell_take.h"
+#include "lock_state.h"
+#include "mutex_word.h"
+#include "queue.h"
+#include "retry.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
+
+static int enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
+{
+    int n = hf__shm_wait_make(s, l, req->remote);
+    struct shm_cell *c;
+
+    if (!n)
+        n = hf__shm_cell_take(s);
+    if (n < 0)
+        return n;
+    SHM_POINT();
+    c = &s->file->cell[n];
+    shm_label_put(c->label, req->remote->label);
+    hf__shm_wait_begin(s, l, (unsigned)n, req);
+    atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
+    SHM_POINT();
+    /* Last: who has read the map when the cell was in it for another believes
+     * the rest of it if it has this name. */
+    atomic_store(&c->name, l->index);
+    SHM_POINT();
+    atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
+    SHM_POINT();
+    return 0;
+}
+
+/* Out of the queue, with the lock: the word is in our name, so nobody decides
+ * by our cell any more, and nothing has to be stirred. */
+static void dequeue(struct shm *s, struct shm_lock *l)
+{
+    unsigned n = hf__shm_wait_end(s, l);
+
+    SHM_POINT();
+    atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
+    SHM_POINT();
+    hf__shm_unwatch(s, &s->file->cell[n], 0);
+    hf__shm_cell_free(&s->file->cell[n]);
+    SHM_POINT();
+}
+
+static int leave_word(struct shm *s, struct shm_lock *l)
+{
+    struct shm_entry *e = l->entry;
+    struct shm_retry retry = {.of = e};
+
+    l->state = SHM_IDLE;
+    do {
+        uint64_t w = atomic_load(&e->word);
+
+        SHM_POINT();
+        /* It was given to us after all; or we were on the way to take it. */
+        if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
+            if (hf__shm_mutex_pass(s, l->index, w))
+                return HF__DONE;
+        } else if (atomic_compare_exchange_strong(
+                       &e->word, &w, shm_stirred(w) & ~SHM_WAKING)) {
+            return HF__DONE;
+        }
+    } while (hf__shm_retry(s, &retry));
+    l->state = SHM_LEAVING;
+    return hf__shm_retry_refuse(s);
+}
+
+/* Out of the queue, without it. */
+static int leave(struct shm *s, struct shm_lock *l)
+{
+    struct shm_cell *c;
+    struct shm_queue_scan r;
+    unsigned n;
+    int rc;
+
+    hf__shm_pass_on_death(s, atomic_load(&l->wait));
+    n = hf__shm_wait_end(s, l);
+    c = &s->file->cell[n];
+    SHM_POINT();
+    atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
+    rc = leave_word(s, l);
+    SHM_POINT();
+    hf__shm_queue_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
+    if (r.behind != SHM_NO_CELL)
+        hf__shm_ring_cell(s, r.behind);
+    hf__shm_unwatch(s, c, 0);
+    hf__shm_wake_cell(s, n);
+    hf__shm_cell_free(c);
+    return rc;
+}
 
 int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
 {
@@ -29,38 +124,13 @@ int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
     return hf__shm_retry_refuse(s);
 }
 
-int hf__shm_lock_let_go(struct shm *s, struct shm_lock *l)
-{
-    if (l->kind != HF_MUTEX)
-        return hf__shm_shared_let_go(s, (struct shm_cell_lock *)l);
-    switch (l->state) {
-    case SHM_HELD:
-        return hf__shm_mutex_release(s, l);
-    case SHM_QUEUED:
-        return hf__shm_leave(s, l);
-    case SHM_LEAVING:
-        return hf__shm_leave_word(s, l);
-    default:
-        return HF__DONE;
-    }
-}
-
-int hf__shm_lock_abandon(void *self, struct hf__req *req)
-{
-    struct shm_lock *l = req->remote->impl;
-
-    if (atomic_load(&l->hold_id) != req->hold_id)
-        return HF__DONE;
-    return hf__shm_lock_let_go(self, l) == HF_EBACKEND ? HF_EBACKEND : HF__DONE;
-}
-
 /* The word is in our name: the rest of the grant. False: it was broken in the
  * meantime. */
 static bool granted(struct shm *s, struct shm_lock *l, struct hf__req *req,
                     uint64_t word)
 {
     if (l->state == SHM_QUEUED)
-        hf__shm_dequeue(s, l);
+        dequeue(s, l);
     l->state = SHM_IDLE;
     if (req->fixed)
         req->sent_at = s->core->now();
@@ -72,6 +142,20 @@ static bool granted(struct shm *s, struct shm_lock *l, struct hf__req *req,
     hf__shm_queue_stir(s, l->entry,
                        0); /* in case it is being given to our old cell */
     return false;
+}
+
+int hf__shm_mutex_let_go(struct shm *s, struct shm_lock *l)
+{
+    switch (l->state) {
+    case SHM_HELD:
+        return hf__shm_mutex_release(s, l);
+    case SHM_QUEUED:
+        return leave(s, l);
+    case SHM_LEAVING:
+        return leave_word(s, l);
+    default:
+        return HF__DONE;
+    }
 }
 
 static struct shm_cell *cell_of(struct shm *s, struct shm_wait *wait)
@@ -139,8 +223,8 @@ static bool help(struct shm *s, struct shm_lock *l, uint64_t word,
     return true;
 }
 
-static int attempt(struct shm *s, struct shm_lock *l, struct hf__req *req,
-                   uint32_t *dead)
+int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
+                          struct hf__req *req, uint32_t *dead)
 {
     bool again = false, passed = false;
     struct shm_retry retry = {.of = l->entry};
@@ -173,7 +257,7 @@ static int attempt(struct shm *s, struct shm_lock *l, struct hf__req *req,
         if (l->state != SHM_QUEUED) {
             if (!req->may_queue)
                 return HF__BUSY;
-            if ((rc = hf__shm_enqueue(s, l, req)))
+            if ((rc = enqueue(s, l, req)))
                 return rc;
             continue;
         }
@@ -188,91 +272,6 @@ static int attempt(struct shm *s, struct shm_lock *l, struct hf__req *req,
     if (l->state == SHM_IDLE)
         l->state =
             SHM_LEAVING; /* it may have been granted, but for its lease */
-    hf__shm_lock_let_go(s, l);
+    hf__shm_mutex_let_go(s, l);
     return hf__shm_retry_refuse(s);
-}
-
-/* What the lock has, wanted once more. */
-static bool still_held(struct shm *s, struct shm_lock *l, struct hf__req *req)
-{
-    uint64_t mine = atomic_load(&l->mine);
-
-    if (l->state != SHM_HELD)
-        return false;
-    req->token = mine;
-    if (l->kind == HF_MUTEX)
-        req->token = shm_token(atomic_load(&l->entry->epoch), mine);
-    return l->kind == HF_MUTEX ||
-           shm_cell_lock_has(s, (struct shm_cell_lock *)l);
-}
-
-int hf__shm_lock_attempt(struct shm *s, struct hf__req *req)
-{
-    struct shm_lock *l = req->remote->impl;
-    struct shm_wait *wait;
-    uint32_t dead = 0;
-    int rc;
-
-    if (shm_is_lost(s)) {
-        hf__shm_lock_let_go(s, l);
-        return hf__shm_file_lost(s);
-    }
-    /* What is left of an earlier hold must not be taken for this one. */
-    if (atomic_load(&l->hold_id) != req->hold_id) {
-        if (hf__shm_lock_let_go(s, l) == HF_EBACKEND)
-            return HF_EBACKEND;
-    } else if (still_held(s, l, req)) {
-        return HF__GRANTED;
-    }
-    atomic_store(&l->hold_id, req->hold_id);
-    if (l->state == SHM_QUEUED) {
-        wait = atomic_load(&l->wait);
-        hf__shm_pass_on_death(s, wait);
-        hf__shm_set_async(s, atomic_load(&wait->cell), req->is_async);
-    }
-    if (l->kind == HF_MUTEX)
-        rc = attempt(s, l, req, &dead);
-    else if (l->kind == HF_LATCH)
-        rc = hf__shm_latch_attempt(s, req);
-    else
-        rc = hf__shm_shared_attempt(s, req, &dead);
-    if (dead)
-        hf__shm_bury(s, dead);
-    return rc;
-}
-
-static int renew_one(struct shm *s, const struct hf__renewal *item,
-                     hf__time now)
-{
-    struct shm_lock *l = item->remote->impl;
-    uint64_t mine = atomic_load(&l->mine), w;
-
-    if (shm_is_lost(s))
-        return HF_ENOTOWNER;
-    if (l->kind != HF_MUTEX)
-        return hf__shm_shared_renew(s, item, now);
-    if (atomic_load(&l->hold_id) != item->hold_id)
-        return HF_ENOTOWNER;
-    w = atomic_load(&l->entry->word);
-    if (!shm_is_grant(w, mine))
-        return HF_ENOTOWNER;
-    if ((w & SHM_LEASED) &&
-        !hf__shm_mutex_lease_write(s, l->index, mine,
-                                   now + item->lease_ms * HF__MS, true))
-        return shm_is_grant(atomic_load(&l->entry->word), mine)
-                   ? hf__shm_retry_refuse(s)
-                   : HF_ENOTOWNER;
-    return HF__DONE;
-}
-
-/* A hold without a lease has nothing to renew: it is only looked at. */
-int hf__shm_lock_renew(void *self, struct hf__batch *batch)
-{
-    struct shm *s = self;
-
-    batch->req.sent_at = s->core->now();
-    for (size_t i = 0; i < batch->len; i++)
-        batch->item[i].result =
-            (int16_t)renew_one(s, &batch->item[i], batch->req.sent_at);
-    return HF__DONE;
 }

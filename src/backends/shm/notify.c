@@ -20,19 +20,22 @@
  *
  * The list of locks is the client's: its mutex is locked.
  */
-#include "shm.h"
+#include "notify.h"
 
-static struct shm_slot *slot_of(struct shm *s, uint32_t owner)
-{
-    return &s->file->slot[owner & SHM_SLOT_MASK];
-}
-
-/* ---- marking ------------------------------------------------------------- */
+#include "base/list.h"
+#include "cell_lock.h"
+#include "liveness.h"
+#include "lock_state.h"
+#include "mutex_word.h"
+#include "name_table.h"
+#include "queue.h"
+#include "shared_word.h"
+#include "wakeup.h"
 
 static void ring(struct shm *s, uint32_t owner)
 {
     SHM_POINT();
-    atomic_fetch_add(&slot_of(s, owner)->marks, 1);
+    atomic_fetch_add(&shm_slot_of(s, owner)->marks, 1);
     SHM_POINT();
     hf__shm_ring_doorbell(s, owner);
 }
@@ -40,7 +43,7 @@ static void ring(struct shm *s, uint32_t owner)
 /* No mark says which: by then it may be the next holder's. */
 void hf__shm_notify_broken(struct shm *s, uint32_t owner)
 {
-    struct shm_slot *slot = slot_of(s, owner);
+    struct shm_slot *slot = shm_slot_of(s, owner);
 
     if (!atomic_load(&slot->listens))
         return;
@@ -53,7 +56,7 @@ static void ask_holder(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     uint32_t owner = shm_owner(word);
 
-    if (!atomic_load(&slot_of(s, owner)->listens))
+    if (!atomic_load(&shm_slot_of(s, owner)->listens))
         return;
     SHM_POINT();
     atomic_store(&e->asked, word & SHM_GRANT_MASK);
@@ -63,7 +66,7 @@ static void ask_holder(struct shm *s, struct shm_entry *e, uint64_t word)
 void hf__shm_notify_cell(struct shm *s, unsigned cell, uint32_t owner,
                          uint8_t what)
 {
-    if (!atomic_load(&slot_of(s, owner)->listens))
+    if (!atomic_load(&shm_slot_of(s, owner)->listens))
         return;
     SHM_POINT();
     atomic_fetch_or(&s->file->cell[cell].minted, what);
@@ -109,9 +112,7 @@ int hf__shm_notify_ask(struct shm *s, const struct hf__query *q)
     return HF__DONE;
 }
 
-/* ---- listening ----------------------------------------------------------- */
-
-size_t hf__shm_lock_size(const struct shm *s, uint8_t kind)
+size_t hf__shm_notify_lock_size(const struct shm *s, uint8_t kind)
 {
     size_t size = kind == HF_MUTEX ? sizeof(struct shm_lock)
                                    : sizeof(struct shm_cell_lock);
@@ -121,8 +122,8 @@ size_t hf__shm_lock_size(const struct shm *s, uint8_t kind)
 
 static struct shm_listener *listener_of(const struct shm *s, struct shm_lock *l)
 {
-    return (struct shm_listener *)(void *)((char *)l +
-                                           hf__shm_lock_size(s, l->kind)) -
+    return (struct shm_listener *)(void *)((char *)l + hf__shm_notify_lock_size(
+                                                           s, l->kind)) -
            1;
 }
 
@@ -197,7 +198,7 @@ static void check_mutexes(struct shm *s)
 
 void hf__shm_notify_poll(struct shm *s)
 {
-    struct shm_slot *slot = slot_of(s, s->me);
+    struct shm_slot *slot = shm_slot_of(s, s->me);
     uint32_t marks = atomic_load(&slot->marks);
 
     if (!s->listens || (marks == s->marks_seen && !s->early_marks))

@@ -14,6 +14,9 @@
  * private one: of the name of our user and without other members, as many
  * distributions give one to each user.
  */
+#include "parent_dirs.h"
+
+#include "access.h"
 #include "location.h"
 
 #include <errno.h>

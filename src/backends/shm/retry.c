@@ -17,10 +17,14 @@
  * A call may come to several such loops. So after one was given up the others
  * about the same name end early, for a second.
  */
-#include "shm.h"
+#include "retry.h"
+
+#include <time.h>
 
 #define RETRY_NS (100 * HF__MS)
+
 #define RETRY_BETWEEN 64u /* looks at the clock */
+
 #define HURRY_NS (1000 * HF__MS)
 
 static int64_t processor_time(void)

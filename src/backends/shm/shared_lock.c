@@ -7,109 +7,18 @@
  * can be taken back? If none of these we wait, and the attempt ends with the
  * choice of what to sleep on.
  */
-#include "shm.h"
+#include "shared_lock.h"
 
-static struct shm_cell *cell_of(struct shm *s, struct shm_cell_lock *l)
-{
-    return &s->file->cell[atomic_load_explicit(&l->cell, memory_order_relaxed) %
-                          SHM_CELLS];
-}
+#include "cell_lock.h"
+#include "lock_state.h"
+#include "queue.h"
+#include "retry.h"
+#include "shared_word.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
 
-static unsigned wanted(const struct shm_cell_lock *l, const struct hf__req *req)
-{
-    if (l->lock.kind == HF_RWLOCK)
-        return req->remote->mode == HF_READ ? 1 : SHM_PERMITS_MAX;
-    return req->permits ? req->permits : 1;
-}
-
-bool shm_cell_lock_has(struct shm *s, struct shm_cell_lock *l)
-{
-    return shm_has(s->file, atomic_load(&l->lock.entry->word),
-                   atomic_load_explicit(&l->cell, memory_order_relaxed));
-}
-
-int hf__shm_cell_lock_take_cell(struct shm *s, struct shm_cell_lock *l,
-                                const struct hf__remote *remote)
-{
-    struct shm_cell *c;
-    int n;
-
-    if (atomic_load(&l->cell) != SHM_NO_CELL)
-        return 0;
-    if (!hf__shm_file_still_there(s))
-        return HF_EBACKEND;
-    n = hf__shm_cell_take(s);
-    if (n < 0)
-        return n;
-    SHM_POINT();
-    c = &s->file->cell[n];
-    atomic_store(&c->name, l->lock.index);
-    atomic_store(&c->ticket, 0);
-    atomic_store(&c->lease, 0);
-    shm_label_put(c->label, remote->label);
-    SHM_POINT();
-    atomic_fetch_or(&l->lock.entry->cells[n / 64], 1ULL << n % 64);
-    SHM_POINT();
-    atomic_store(&l->cell, (uint16_t)n);
-    l->leased = false;
-    atomic_fetch_add(&s->cells, 1);
-    return 0;
-}
-
-void hf__shm_cell_lock_give_cell(struct shm *s, struct shm_cell_lock *l)
-{
-    unsigned cell = atomic_exchange(&l->cell, SHM_NO_CELL);
-
-    if (cell == SHM_NO_CELL)
-        return;
-    hf__shm_cell_drop(s, cell);
-    atomic_fetch_sub(&s->cells, 1);
-}
-
-/* The lock is idle: others may need its cell. */
-static void rest(struct shm *s, struct shm_cell_lock *l)
-{
-    if (__builtin_expect(
-            atomic_load_explicit(&s->cells, memory_order_relaxed) >
-                    SHM_KEPT_MAX ||
-                atomic_load_explicit(&l->cell, memory_order_relaxed) >=
-                    SHM_KEPT_BELOW,
-            0) &&
-        l->lock.state == SHM_IDLE)
-        hf__shm_cell_lock_give_cell(s, l);
-}
-
-/* ---- in the queue -------------------------------------------------------- */
-
-int hf__shm_cell_lock_enqueue(struct shm *s, struct shm_cell_lock *l,
-                              struct hf__req *req)
-{
-    struct shm_cell *c = cell_of(s, l);
-    int rc = hf__shm_wait_make(s, &l->lock, req->remote);
-    uint64_t ticket;
-
-    if (rc)
-        return rc;
-    ticket = atomic_fetch_add(&l->lock.entry->next_ticket, 1) + 1;
-    atomic_store(&c->want, (uint16_t)wanted(l, req));
-    atomic_store(&c->lease, ticket & 0xffffff);
-    atomic_store(&c->rung_for, (uint8_t)~ticket);
-    l->leased = req->fixed;
-    hf__shm_wait_begin(s, &l->lock, atomic_load(&l->cell), req);
-    atomic_store(&c->ticket, ticket);
-    SHM_POINT();
-    return 0;
-}
-
-static void unqueue(struct shm *s, struct shm_cell_lock *l)
-{
-    struct shm_cell *c = &s->file->cell[hf__shm_wait_end(s, &l->lock)];
-
-    SHM_POINT();
-    atomic_store(&c->ticket, 0);
-    SHM_POINT();
-    hf__shm_unwatch(s, c, 0);
-}
+#include <time.h>
 
 /* The cell has nothing any more that it was granted after all. */
 static int leave_word(struct shm *s, struct shm_cell_lock *l)
@@ -144,26 +53,15 @@ static int leave(struct shm *s, struct shm_cell_lock *l)
     int rc;
 
     hf__shm_pass_on_death(s, atomic_load(&l->lock.wait));
-    unqueue(s, l);
+    hf__shm_cell_lock_dequeue(s, l);
     rc = leave_word(s, l);
     SHM_POINT();
     hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
     if (r.behind != SHM_NO_CELL)
         hf__shm_ring_cell(s, r.behind);
     hf__shm_wake_cell(s, cell);
-    rest(s, l);
+    shm_cell_lock_rest(s, l);
     return rc;
-}
-
-int hf__shm_wait_sleep(struct shm *s, struct shm_wait *wait,
-                       struct hf__req *req)
-{
-    req->look_at = HF__NEVER; /* park knows when */
-    if (req->is_async)
-        req->look_at = hf__shm_async_add(s, wait);
-    else
-        hf__shm_async_remove(s, wait);
-    return HF__QUEUED;
 }
 
 static unsigned add_owner(uint32_t *owners, unsigned len, uint32_t owner)
@@ -218,8 +116,6 @@ static bool wait_behind(struct shm *s, struct shm_cell_lock *l, uint64_t word,
     return true;
 }
 
-/* ---- having it ----------------------------------------------------------- */
-
 /* The lease ends no earlier than that; it is never made shorter than its holder
  * thinks. False: the cell has nothing any more, or somebody else was at it. */
 static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
@@ -251,22 +147,22 @@ static inline bool finish_grant(struct shm *s, struct shm_cell_lock *l,
     struct shm_entry *e = l->lock.entry;
     uint64_t token;
 
-    if (wanted(l, req) == l->size) /* all: nobody else has it */
+    if (shm_cell_lock_wanted(l, req) == l->size) /* all: nobody else has it */
         token = atomic_fetch_add(&e->epoch, 1) + 1;
     else
         token = atomic_load(&e->epoch);
     SHM_POINT();
     if (__builtin_expect(!shm_cell_lock_has(s, l), 0))
         return false;
-    atomic_store_explicit(&cell_of(s, l)->since, (uint64_t)time(NULL) * 1000,
-                          memory_order_relaxed);
+    atomic_store_explicit(&shm_cell_lock_cell(s, l)->since,
+                          (uint64_t)time(NULL) * 1000, memory_order_relaxed);
     req->token = token;
     l->lock.state = SHM_HELD;
     atomic_store_explicit(&l->lock.mine, token, memory_order_relaxed);
     if (is_known)
-        atomic_fetch_or(&cell_of(s, l)->minted, SHM_MINTED);
+        atomic_fetch_or(&shm_cell_lock_cell(s, l)->minted, SHM_MINTED);
     else
-        atomic_store_explicit(&cell_of(s, l)->minted, SHM_MINTED,
+        atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, SHM_MINTED,
                               memory_order_release);
     atomic_store_explicit(&l->lock.hold_id, req->hold_id, memory_order_relaxed);
     return true;
@@ -276,7 +172,7 @@ static inline bool finish_grant(struct shm *s, struct shm_cell_lock *l,
 static bool take(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                  uint64_t word)
 {
-    struct shm_cell *c = cell_of(s, l);
+    struct shm_cell *c = shm_cell_lock_cell(s, l);
 
     if (req->fixed) {
         req->sent_at = s->core->now();
@@ -288,19 +184,19 @@ static bool take(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
     l->leased = req->fixed;
     SHM_POINT();
     return hf__shm_shared_change(s, l->lock.entry, &word, atomic_load(&l->cell),
-                                 wanted(l, req)) &&
+                                 shm_cell_lock_wanted(l, req)) &&
            finish_grant(s, l, req, false);
 }
 
 /* Our cell was granted it. */
 static bool granted(struct shm *s, struct shm_cell_lock *l, struct hf__req *req)
 {
-    struct shm_cell *c = cell_of(s, l);
+    struct shm_cell *c = shm_cell_lock_cell(s, l);
     uint64_t ticket = atomic_load(&c->ticket);
     bool ok = true;
 
     if (l->lock.state == SHM_QUEUED)
-        unqueue(s, l);
+        hf__shm_cell_lock_dequeue(s, l);
     if (req->fixed) {
         req->sent_at = s->core->now();
         ok = prolong(s, l->lock.entry, atomic_load(&l->cell),
@@ -350,12 +246,12 @@ static bool bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
 static bool check_queued(struct shm *s, struct shm_cell_lock *l, uint64_t word,
                          uint32_t *dead)
 {
-    uint64_t ticket = atomic_load(&cell_of(s, l)->ticket);
+    uint64_t ticket = atomic_load(&shm_cell_lock_cell(s, l)->ticket);
     struct shm_queue_scan r;
 
     if (!ticket) { /* we had it, and lost it before we knew */
-        atomic_store(&cell_of(s, l)->minted, 0);
-        unqueue(s, l);
+        atomic_store(&shm_cell_lock_cell(s, l)->minted, 0);
+        hf__shm_cell_lock_dequeue(s, l);
         return false;
     }
     if (!(word & SHM_QUEUE)) { /* it is damaged: nobody would grant to us */
@@ -375,7 +271,7 @@ static int attempt(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                    uint32_t *dead)
 {
     struct shm_entry *e = l->lock.entry;
-    unsigned want = wanted(l, req);
+    unsigned want = shm_cell_lock_wanted(l, req);
     struct shm_retry retry = {.of = e};
     int rc;
 
@@ -384,7 +280,8 @@ static int attempt(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
         uint64_t w;
 
         if (l->lock.state == SHM_QUEUED)
-            atomic_store(&wait->watch.bell, atomic_load(&cell_of(s, l)->bell));
+            atomic_store(&wait->watch.bell,
+                         atomic_load(&shm_cell_lock_cell(s, l)->bell));
         w = atomic_load(&e->word);
         if (shm_has(s->file, w, atomic_load(&l->cell))) {
             if (granted(s, l, req))
@@ -417,10 +314,10 @@ int hf__shm_shared_attempt(struct shm *s, struct hf__req *req, uint32_t *dead)
     if (rc)
         return rc;
     if (l->lock.state != SHM_QUEUED)
-        atomic_store(&cell_of(s, l)->minted, 0);
+        atomic_store(&shm_cell_lock_cell(s, l)->minted, 0);
     rc = attempt(s, l, req, dead);
     if (rc != HF__GRANTED && rc != HF__QUEUED)
-        rest(s, l);
+        shm_cell_lock_rest(s, l);
     return rc;
 }
 
@@ -428,7 +325,7 @@ bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
 {
     struct shm_cell_lock *l = req->remote->impl;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
-    unsigned want = wanted(l, req);
+    unsigned want = shm_cell_lock_wanted(l, req);
     uint64_t w;
 
     if (__builtin_expect(l->lock.kind == HF_LATCH ||
@@ -441,8 +338,6 @@ bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
            hf__shm_shared_change(s, l->lock.entry, &w, cell, want) &&
            finish_grant(s, l, req, false);
 }
-
-/* ---- and letting it go --------------------------------------------------- */
 
 /* The cell keeps that many permits of what it has, and others may go. */
 static inline int give_back(struct shm *s, struct shm_cell_lock *l,
@@ -470,11 +365,12 @@ static int give(struct shm *s, struct shm_cell_lock *l)
     int rc;
 
     /* Before the cell can be granted anything again. */
-    atomic_store_explicit(&cell_of(s, l)->minted, 0, memory_order_relaxed);
+    atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, 0,
+                          memory_order_relaxed);
     rc = give_back(s, l, 0);
     if (__builtin_expect(rc != HF_EBACKEND, 1))
         l->lock.state = SHM_IDLE;
-    rest(s, l);
+    shm_cell_lock_rest(s, l);
     return rc;
 }
 
@@ -487,14 +383,10 @@ int hf__shm_shared_let_go(struct shm *s, struct shm_cell_lock *l)
         return give(s, l);
     case SHM_LEAVING:
         rc = leave_word(s, l);
-        rest(s, l);
+        shm_cell_lock_rest(s, l);
         return rc;
     case SHM_QUEUED:
-        if (l->lock.kind != HF_LATCH)
-            return leave(s, l);
-        unqueue(s, l);
-        rest(s, l);
-        return HF__DONE;
+        return leave(s, l);
     default:
         return HF__DONE;
     }

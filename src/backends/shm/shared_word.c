@@ -16,7 +16,12 @@
  * to watch now. Unless there is only the one before it, whom it watches
  * already.
  */
-#include "shm.h"
+#include "shared_word.h"
+
+#include "liveness.h"
+#include "queue.h"
+#include "retry.h"
+#include "wakeup.h"
 
 /* Writes down what the word says of the cell that it names. False: the word
  * has changed. The swap is needed even where it changes no more than the
@@ -66,8 +71,6 @@ bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
     }
     return hf__shm_shared_change(s, e, word, cell, 0);
 }
-
-/* ---- passing on --------------------------------------------------------- */
 
 struct place {
     uint64_t ticket;
@@ -291,8 +294,6 @@ void hf__shm_shared_pass_on(struct shm *s, unsigned index, unsigned cell,
         ring_granted(s, at.cell, at.ticket, at.cell == cell);
 }
 
-/* ---- taking away --------------------------------------------------------- */
-
 bool hf__shm_shared_clear(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
@@ -328,68 +329,4 @@ bool hf__shm_shared_is_held_by(struct shm *s, uint64_t word, unsigned cell)
 {
     return shm_has(s->file, word, cell) &&
            !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
-}
-
-/* A cell that was found before belongs to another name perhaps. If it is looked
- * at after the word was read, and is still here, then a swap of that word works
- * only if it has stayed: who takes it away stirs before it is free. */
-static bool is_here(struct shm *s, unsigned index, unsigned cell)
-{
-    return hf__shm_queue_next(s, index, cell) == cell;
-}
-
-/* The token of what the cell has in the word that was read before; 0: not known
- * yet, because its owner has been granted it and has not seen it. */
-static uint64_t token_of(struct shm *s, struct shm_entry *e, unsigned cell)
-{
-    return atomic_load(&s->file->cell[cell].minted) & SHM_MINTED
-               ? atomic_load(&e->epoch)
-               : 0;
-}
-
-/* DONE: it was broken. EBUSY: what it has is not meant. ENOTOWNER: it has
- * nothing. */
-static int break_cell(struct shm *s, unsigned index, unsigned cell,
-                      struct hf__query *q)
-{
-    struct shm_entry *e = &s->file->entry[index];
-    struct shm_retry retry = {.of = e};
-    uint32_t owner;
-    uint64_t w;
-
-    do {
-        if (!hf__shm_retry(s, &retry))
-            return hf__shm_retry_refuse(s);
-        w = atomic_load(&e->word);
-        if (!is_here(s, index, cell) || !shm_has(s->file, w, cell))
-            return HF_ENOTOWNER;
-        owner = atomic_load(&s->file->cell[cell].owner);
-        if (!hf__shm_is_meant(s, q, owner, token_of(s, e, cell)))
-            return HF_EBUSY;
-    } while (!hf__shm_shared_take_back(s, e, &w, cell));
-    hf__shm_notify_cell(s, cell, owner, SHM_BROKEN);
-    return HF__DONE;
-}
-
-int hf__shm_shared_break(struct shm *s, unsigned index, struct hf__query *q)
-{
-    struct shm_entry *e = &s->file->entry[index];
-    uint64_t w = atomic_load(&e->word), held[SHM_MAP_LEN] = {0};
-    unsigned n = 0;
-    int rc = HF_ENOTOWNER, one;
-
-    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (hf__shm_shared_is_held_by(s, w, n))
-            held[n / 64] |= 1ULL << n % 64;
-    SHM_POINT();
-    for (n = 0; n < SHM_CELLS; n++) {
-        if (!(held[n / 64] >> n % 64 & 1))
-            continue;
-        one = break_cell(s, index, n, q);
-        if (one == HF_EBACKEND ||
-            (rc && rc != HF_EBACKEND && one != HF_ENOTOWNER))
-            rc = one;
-    }
-    hf__shm_shared_pass(s, index, SHM_NO_CELL);
-    return rc;
 }

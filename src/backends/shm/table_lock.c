@@ -23,8 +23,12 @@
  * What is in the lock is not trusted: a waiter asks now and then whether the
  * thread that it names is there at all, and does not wait for ever.
  */
+#include "table_lock.h"
+
 #include "base/uncancelled.h"
-#include "shm.h"
+#include "liveness.h"
+#include "retry.h"
+#include "wakeup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,23 +40,13 @@
 #include <unistd.h>
 
 #define FIRST_NAP_NS (10 * HF__MS)
+
 #define LONGEST_NAP_NS (160 * HF__MS)
 
 static uint32_t this_thread(void)
 {
     return (uint32_t)syscall(SYS_gettid);
 }
-
-/* As the kernel does it, when the thread of `word` is gone. */
-void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
-{
-    SHM_POINT();
-    if (atomic_compare_exchange_strong(
-            at, &word, (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED))
-        hf__shm_futex_wake(at, INT_MAX);
-}
-
-/* ---- this thread's list -------------------------------------------------- */
 
 /* NULL: it has none. */
 static struct robust_list_head *list_of_thread(void)
@@ -118,8 +112,6 @@ void hf__shm_robust_end(struct shm *s)
 {
     syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
 }
-
-/* ---- the lock of the tables ---------------------------------------------- */
 
 /* One try; *seen is what the word was. No thread locks it twice, so our own
  * thread id there is stale or damage. */

@@ -1,0 +1,112 @@
+/*
+ * The queue of a name of any kind: cells whose bits are set in the entry.
+ * Cells of the dead are skipped here and taken back when the dead are buried
+ * (dead_clients.c).
+ */
+#include "queue.h"
+
+#include "liveness.h"
+#include "retry.h"
+
+unsigned hf__shm_queue_next(struct shm *s, unsigned index, unsigned from)
+{
+    struct shm_file *f = s->file;
+    unsigned high = atomic_load(&f->header.cells_high) % (SHM_CELLS + 1);
+
+    while (from < high) {
+        uint64_t bits =
+            atomic_load(&f->entry[index].cells[from / 64]) >> from % 64;
+
+        if (!bits) {
+            from = (from / 64 + 1) * 64;
+            continue;
+        }
+        from += (unsigned)__builtin_ctzll(bits);
+        if (atomic_load(&f->cell[from].owner) &&
+            atomic_load(&f->cell[from].name) == index)
+            return from;
+        from++;
+    }
+    return SHM_NO_CELL;
+}
+
+static void scan_cell(struct shm_queue_scan *r, unsigned i, uint32_t owner,
+                      uint64_t ticket, uint64_t mine)
+{
+    r->len++;
+    if (r->first == SHM_NO_CELL || ticket < r->first_ticket) {
+        r->first = i;
+        r->first_owner = owner;
+        r->first_ticket = ticket;
+    }
+    if (ticket < mine &&
+        (r->before == SHM_NO_CELL || ticket > r->before_ticket)) {
+        r->before = i;
+        r->before_owner = owner;
+        r->before_ticket = ticket;
+    }
+    if (ticket > mine &&
+        (r->behind == SHM_NO_CELL || ticket < r->behind_ticket)) {
+        r->behind = i;
+        r->behind_ticket = ticket;
+    }
+}
+
+static void scan_once(struct shm *s, unsigned index, uint32_t except,
+                      uint64_t mine, bool living, struct shm_queue_scan *r)
+{
+    struct shm_file *f = s->file;
+    bool shared = shm_is_shared(&f->entry[index]);
+    uint64_t word = atomic_load(&f->entry[index].word);
+    unsigned n = 0;
+
+    *r = (struct shm_queue_scan){
+        .first = SHM_NO_CELL, .before = SHM_NO_CELL, .behind = SHM_NO_CELL};
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++) {
+        uint32_t owner = shm_owner(atomic_load(&f->cell[n].owner));
+        uint64_t ticket;
+
+        SHM_POINT();
+        /* If it has this name still, that was the owner of this wait and not of
+         * the cell's next (cell_free.c). */
+        if (!owner || atomic_load(&f->cell[n].name) != index)
+            continue;
+        ticket = atomic_load(&f->cell[n].ticket);
+        if (ticket && owner != except && !(shared && shm_has(f, word, n)) &&
+            (!living || hf__shm_alive(s, owner)))
+            scan_cell(r, n, owner, ticket, mine);
+    }
+}
+
+static bool is_dead(struct shm *s, unsigned cell)
+{
+    return cell != SHM_NO_CELL &&
+           !hf__shm_alive(s, atomic_load(&s->file->cell[cell].owner));
+}
+
+/*
+ * The queue as it is, of any kind, without the cells of `except`. Those it
+ * finds are alive; to look at the life of all is left for when one of them is
+ * not. What is read here is only believed if the word has not changed in
+ * between, or if a wrong answer does no harm.
+ */
+void hf__shm_queue_scan(struct shm *s, unsigned index, uint32_t except,
+                        uint64_t mine, struct shm_queue_scan *r)
+{
+    scan_once(s, index, except, mine, false, r);
+    if (is_dead(s, r->first) || is_dead(s, r->before) || is_dead(s, r->behind))
+        scan_once(s, index, except, mine, true, r);
+}
+
+void hf__shm_queue_stir(struct shm *s, struct shm_entry *e, uint64_t flags)
+{
+    bool is_mutex = shm_kind(e) == HF_MUTEX;
+    uint64_t w = atomic_load(&e->word), new;
+    struct shm_retry retry = {.of = e};
+
+    do {
+        new = (is_mutex ? shm_stirred(w) : w + SHM_CHANGE_ONE) | flags;
+        SHM_POINT();
+    } while (!atomic_compare_exchange_weak(&e->word, &w, new) &&
+             hf__shm_retry(s, &retry));
+}

@@ -1,7 +1,7 @@
 /*
  * A lock of any kind but the mutex: it has a cell, to hold and to wait with.
  * Its cell stays with it when it is idle, if there are enough. The caller has
- * the mutex of the name locked.
+ * the mutex of the line locked.
  */
 #ifndef HF_SHM_CELL_LOCK_H
 #define HF_SHM_CELL_LOCK_H

@@ -1,7 +1,7 @@
 /*
  * An acquire and a release of a mutex that nobody else contends: two swaps of
  * one word, in these two functions, which call nothing then. The core calls
- * them with the mutex of the name locked.
+ * them with the mutex of the line locked.
  */
 #ifndef HF_SHM_FAST_PATH_H
 #define HF_SHM_FAST_PATH_H

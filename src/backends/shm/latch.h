@@ -1,6 +1,6 @@
 /*
  * The latch. An attempt is a wait for the count to come to 0, and its caller
- * has the mutex of the name locked; the others change the count, and may be
+ * has the mutex of the line locked; the others change the count, and may be
  * called with an entry that stays what it is: attached, or with the tables
  * locked.
  */

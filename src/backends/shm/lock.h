@@ -1,6 +1,6 @@
 /*
  * The verbs of a lock of any kind, off the fast path. The core calls attempt
- * and abandon with the mutex of the name locked, and renew with that of the
+ * and abandon with the mutex of the line locked, and renew with that of the
  * client.
  */
 #ifndef HF_SHM_LOCK_H

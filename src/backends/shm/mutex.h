@@ -1,5 +1,5 @@
 /*
- * A mutex, off the fast path. The caller has the mutex of the name locked.
+ * A mutex, off the fast path. The caller has the mutex of the line locked.
  */
 #ifndef HF_SHM_MUTEX_H
 #define HF_SHM_MUTEX_H

@@ -4,7 +4,7 @@
  * rests on. README.md lists the files from the bottom to the top.
  *
  * What of a lock may be touched, and when: attempt, abandon and release, which
- * the core calls under the mutex of the name, touch all of it. Except `hold_id`
+ * the core calls under the mutex of the line, touch all of it. Except `hold_id`
  * and `mine`, which renew reads under another mutex, and what park reads with
  * none: those are atomic.
  */

@@ -65,7 +65,7 @@ static hf__time wait_add_async(struct shm *s, struct shm_wait *w)
 
 static void wait_remove_async(struct shm *s, struct shm_wait *w)
 {
-    if (!w->in_async) /* only set and cleared under the name's mutex */
+    if (!w->in_async) /* only set and cleared under the line's mutex */
         return;
     pthread_mutex_lock(&s->async_mutex);
     w->in_async = false;

@@ -1,6 +1,6 @@
 /*
  * A lock's wait. struct shm_wait is made at the first wait of a lock and freed
- * with the lock. The caller has the mutex of the name locked; the helper thread
+ * with the lock. The caller has the mutex of the line locked; the helper thread
  * reads the members that are atomic, and those of async_mutex.
  */
 #ifndef HF_SHM_WAIT_H
@@ -22,7 +22,7 @@ struct shm_wait {
     uint8_t dying;      /* checks of a process that is not quite gone */
     hf__time verify_at; /* not before: are those whom it watches alive? */
     /* Changed with async_mutex locked. Two flags and not one state, because
-     * in_async is read under the mutex of the name alone. */
+     * in_async is read under the mutex of the line alone. */
     bool in_async, rung;
     struct hf__remote *remote;
     struct shm_wait *next, *prev; /* async */

@@ -1,6 +1,6 @@
 /*
  * Whose death a waiter sleeps for, and what is done when one dies. The caller
- * has the mutex of the name locked, except for hf__shm_watch_died.
+ * has the mutex of the line locked, except for hf__shm_watch_died.
  */
 #ifndef HF_SHM_WATCH_H
 #define HF_SHM_WATCH_H

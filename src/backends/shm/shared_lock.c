@@ -139,8 +139,9 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 }
 
 /* The cell has it: the rest of the grant. False: it was taken away in the
- * meantime; then the token might be a wrong one, too. What its owner was told
- * so far was of an earlier hold, but if this one is known to others already. */
+ * meantime; then the token might be a wrong one, too. What its owner was
+ * notified of so far was of an earlier hold, but if this one is known to others
+ * already. */
 static inline bool finish_grant(struct shm *s, struct shm_cell_lock *l,
                                 struct hf__req *req, bool is_known)
 {

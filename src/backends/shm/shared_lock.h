@@ -1,7 +1,7 @@
 /*
  * A read-write lock or a semaphore. The caller has the mutex of the line
- * locked; that of the client for renew and downgrade. Who lets go of a lock that
- * nobody uses any more needs neither.
+ * locked; that of the client for renew and downgrade. Who lets go of a lock
+ * that nobody uses any more needs neither.
  */
 #ifndef HF_SHM_SHARED_LOCK_H
 #define HF_SHM_SHARED_LOCK_H

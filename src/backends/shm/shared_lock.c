@@ -142,8 +142,9 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
  * meantime; then the token might be a wrong one, too. What its owner was
  * notified of so far was of an earlier hold, but if this one is known to others
  * already. */
-static inline bool finish_grant(struct shm *s, struct shm_cell_lock *l,
-                                struct hf__req *req, bool is_known)
+static inline __attribute__((always_inline)) bool
+finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
+             bool is_known)
 {
     struct shm_entry *e = l->lock.entry;
     uint64_t token;

@@ -452,6 +452,4 @@ hf__module_fn hf_module;
 __attribute__((visibility("default"))) hf__module_fn hf_module;
 #endif
 
-extern const struct hf__backend hf__shm_backend;
-
 #endif

@@ -10,8 +10,9 @@
 #include "base/text.h"
 
 #define HF__REGISTRY
-
 #include "backends/registry.h"
+#include "backends/shm/shm_backend.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* Who shares the file, where it is, and what may delete it. */
-#include "shm.h"
+#include "diagnose.h"
 
 #include <dirent.h>
 #include <grp.h>
@@ -77,11 +77,11 @@ static void find_sharing(struct shm *s, struct hf__query *q,
 /* Of RemoveIPC= in the file, if it is there. */
 static void read_setting(const char *path, bool *removes)
 {
-    char line[256];
+    char text[256];
     FILE *f = fopen(path, "re");
 
-    while (f && fgets(line, sizeof(line), f)) {
-        const char *at = line + strspn(line, " \t");
+    while (f && fgets(text, sizeof(text), f)) {
+        const char *at = text + strspn(text, " \t");
 
         if (strncmp(at, "RemoveIPC", 9) != 0)
             continue;

@@ -13,7 +13,11 @@
  * The file is allocated in full, so that a full disk is an error here and not
  * a SIGBUS later. Truncating it under us is not survived.
  */
-#include "place.h"
+#include "file.h"
+
+#include "access.h"
+#include "directory.h"
+#include "location.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +44,7 @@ static void unmap(struct shm *s)
 
 /* The boot, and the pid and time namespaces that process ids and times here
  * belong to. */
-static int find_world(struct shm *s, struct shm_place *p)
+static int find_world(struct shm *s, struct shm_location *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
     static const char ns[] = "/proc/self/ns/pid";
@@ -63,7 +67,8 @@ static int find_world(struct shm *s, struct shm_place *p)
     return 0;
 }
 
-static int check_file(struct shm *s, const struct shm_place *p, struct stat *st)
+static int check_file(struct shm *s, const struct shm_location *p,
+                      struct stat *st)
 {
     int rc;
 
@@ -116,7 +121,7 @@ static void remove_new(struct shm *s)
 }
 
 /* Of a file that has no size yet. */
-static int give_rights(struct shm *s, const struct shm_place *p)
+static int give_rights(struct shm *s, const struct shm_location *p)
 {
     int rc = 0;
 
@@ -129,7 +134,7 @@ static int give_rights(struct shm *s, const struct shm_place *p)
     return rc;
 }
 
-static int open_file(struct shm *s, const struct shm_place *p)
+static int open_file(struct shm *s, const struct shm_location *p)
 {
     int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 
@@ -180,7 +185,7 @@ static uint32_t other_version(const struct shm *s)
 /* A file that another version left behind is begun anew, if nobody uses it: its
  * tokens start from the wall clock, as those of a new file. HF__PENDING: try
  * again. */
-static int begin_anew(struct shm *s, struct shm_place *p)
+static int begin_anew(struct shm *s, struct shm_location *p)
 {
     int rc = HF__PENDING;
 
@@ -196,7 +201,7 @@ static int begin_anew(struct shm *s, struct shm_place *p)
 }
 
 /* HF__DONE: good as it is. HF__PENDING: to be initialised, by who is alone. */
-static int check_header(struct shm *s, const struct shm_place *p)
+static int check_header(struct shm *s, const struct shm_location *p)
 {
     struct shm_header *h = &s->file->header;
     uint64_t magic = atomic_load(&h->magic);
@@ -214,7 +219,7 @@ static int check_header(struct shm *s, const struct shm_place *p)
 
 /* Alone, by the exclusive flock. Tokens go on: the highest of the old file
  * becomes the floor of the new one. */
-static int initialise(struct shm *s, const struct shm_place *p)
+static int initialise(struct shm *s, const struct shm_location *p)
 {
     struct shm_file *f = s->file;
     struct shm_header *h = &f->header;
@@ -250,7 +255,7 @@ static int initialise(struct shm *s, const struct shm_place *p)
 
 /* A new file gets its size, and its rights if who made it did not live to give
  * them. */
-static int allocate(struct shm *s, const struct shm_place *p,
+static int allocate(struct shm *s, const struct shm_location *p,
                     const struct stat *st)
 {
     int rc;
@@ -266,7 +271,7 @@ static int allocate(struct shm *s, const struct shm_place *p,
 }
 
 /* With the exclusive flock: nobody else uses the file. */
-static int settle_alone(struct shm *s, const struct shm_place *p)
+static int prepare_alone(struct shm *s, const struct shm_location *p)
 {
     struct stat st;
     int rc = check_file(s, p, &st);
@@ -287,7 +292,8 @@ static int settle_alone(struct shm *s, const struct shm_place *p)
 }
 
 /* Valid, but of another pid or time namespace. */
-static bool is_of_another_world(const struct shm *s, const struct shm_place *p)
+static bool is_of_another_world(const struct shm *s,
+                                const struct shm_location *p)
 {
     const struct shm_header *h = &s->file->header;
 
@@ -298,7 +304,7 @@ static bool is_of_another_world(const struct shm *s, const struct shm_place *p)
 /* One try at having the file, shared and in order. HF__PENDING: try again.
  * Another process is initialising it, or it is another file by now, or we have
  * initialised it. */
-static int settle(struct shm *s, struct shm_place *p)
+static int prepare(struct shm *s, struct shm_location *p)
 {
     struct stat st;
     int rc;
@@ -333,12 +339,12 @@ static int settle(struct shm *s, struct shm_place *p)
         flock(s->fd, LOCK_UN);
         return HF__PENDING;
     }
-    rc = p->existing ? hf__shm_absent(s) : settle_alone(s, p);
+    rc = p->existing ? hf__shm_absent(s) : prepare_alone(s, p);
     flock(s->fd, LOCK_UN);
     return rc == HF__DONE ? HF__PENDING : rc;
 }
 
-static int not_in_time(struct shm *s, const struct shm_place *p)
+static int not_in_time(struct shm *s, const struct shm_location *p)
 {
     if (p->other_version)
         return s->core->why(s->client, HF_EBACKEND,
@@ -358,13 +364,13 @@ static int not_in_time(struct shm *s, const struct shm_place *p)
 int hf__shm_file_open(struct shm *s, const struct hf__config *config)
 {
     struct timespec nap = {0, 0};
-    struct shm_place p = {0};
+    struct shm_location p = {0};
     hf__time start = s->core->now(), limit;
     uint8_t chance = 0;
     struct stat root;
-    int rc = hf__shm_find_place(s, config, &p);
+    int rc = hf__shm_location_find(s, config, &p);
 
-    if (rc || (rc = find_world(s, &p)) || (rc = hf__shm_open_dir(s, &p)))
+    if (rc || (rc = find_world(s, &p)) || (rc = hf__shm_directory_open(s, &p)))
         return rc;
     if (stat("/", &root))
         return hf__shm_refuse_errno(s, "/", "look at it");
@@ -373,7 +379,7 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
     for (;;) {
         if (s->fd < 0 && (rc = open_file(s, &p)))
             return rc;
-        rc = settle(s, &p);
+        rc = prepare(s, &p);
         if (rc != HF__PENDING)
             return rc;
         limit = config->open_timeout_ms * HF__MS * 9 / 10;
@@ -397,7 +403,7 @@ void hf__shm_file_close(struct shm *s)
     s->dir_fd = -1;
 }
 
-int hf__shm_lost(struct shm *s)
+int hf__shm_file_lost(struct shm *s)
 {
     return hf__shm_refuse(s, s->path,
                           "was deleted, renamed or replaced while in use; "
@@ -426,7 +432,7 @@ static bool is_elsewhere(const struct shm *s, const struct stat *ours)
     return there.st_dev != ours->st_dev || there.st_ino != ours->st_ino;
 }
 
-bool hf__shm_file_there(struct shm *s)
+bool hf__shm_file_is_there(struct shm *s)
 {
     const char *what = "deleted";
     struct stat st;
@@ -440,6 +446,18 @@ bool hf__shm_file_there(struct shm *s)
     snprintf(why, sizeof(why), "the file %.90s was %s", s->path, what);
     if (!atomic_exchange(&s->lost, true))
         s->core->session(s->client, HF_EVENT_LOST, why);
-    hf__shm_lost(s);
+    hf__shm_file_lost(s);
     return false;
+}
+
+/* A wait may be over in a microsecond. */
+bool hf__shm_file_still_there(struct shm *s)
+{
+    uint64_t now = shm_wall_ms() / 64;
+
+    if (!shm_is_lost(s) &&
+        atomic_load_explicit(&s->there_at, memory_order_relaxed) == now)
+        return true;
+    atomic_store_explicit(&s->there_at, now, memory_order_relaxed);
+    return hf__shm_file_is_there(s);
 }

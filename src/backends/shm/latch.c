@@ -7,16 +7,24 @@
  *
  * A latch is in use until it has come down to 0, whoever lives. One who is
  * killed between the last count and the last bell leaves the rest to their
- * next look.
+ * next check.
  */
-#include "shm.h"
+#include "latch.h"
+
+#include "cell_lock.h"
+#include "lock_state.h"
+#include "queue.h"
+#include "retry.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
 
 static uint32_t round_of(uint64_t word)
 {
     return (uint32_t)(word >> 33);
 }
 
-/* Where we cannot be overlooked any more. False: look again. */
+/* Where we cannot be overlooked any more. False: the word has changed. */
 static bool announce(struct shm_entry *e, uint64_t word)
 {
     if (word & SHM_LATCH_QUEUE)
@@ -26,66 +34,76 @@ static bool announce(struct shm_entry *e, uint64_t word)
                                           word | SHM_LATCH_QUEUE);
 }
 
-int hf__shm_latch_look(struct shm *s, struct hf__req *req)
+int hf__shm_latch_let_go(struct shm *s, struct shm_cell_lock *l)
 {
-    struct shm_line *l = req->remote->impl;
+    if (l->lock.state == SHM_QUEUED) {
+        hf__shm_cell_lock_dequeue(s, l);
+        shm_cell_lock_rest(s, l);
+    }
+    return HF__DONE;
+}
+
+int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
+{
+    struct shm_cell_lock *l = req->remote->impl;
     struct shm_cell *cells = s->file->cell;
-    struct shm_tries tries = {.of = l->link.entry};
+    struct shm_retry retry = {.of = l->lock.entry};
 
     req->token = 0;
     do {
-        struct shm_wait *wait = atomic_load(&l->link.wait);
+        struct shm_wait *wait = atomic_load(&l->lock.wait);
         uint64_t w;
         int rc;
 
-        if (l->link.state == SHM_QUEUED)
+        if (l->lock.state == SHM_QUEUED)
             atomic_store(&wait->watch.bell,
                          atomic_load(&cells[atomic_load(&l->cell)].bell));
-        w = atomic_load(&l->link.entry->word);
+        w = atomic_load(&l->lock.entry->word);
         if (!shm_left(w) ||
-            (l->link.state == SHM_QUEUED && round_of(w) != l->round)) {
-            hf__shm_line_let_go(s, l);
+            (l->lock.state == SHM_QUEUED && round_of(w) != l->round)) {
+            hf__shm_latch_let_go(s, l);
             req->is_zero = !shm_left(w);
             return HF__GRANTED;
         }
-        if (l->link.state == SHM_QUEUED) {
-            if (!announce(l->link.entry, w))
+        if (l->lock.state == SHM_QUEUED) {
+            if (!announce(l->lock.entry, w))
                 continue;
             hf__shm_watch(s, wait, NULL, 0, HF__NEVER);
-            return hf__shm_line_sleep(s, wait, req);
+            return hf__shm_wait_sleep(s, wait, req);
         }
         if (!req->may_queue)
             return HF__BUSY;
         l->round = round_of(w);
-        if ((rc = hf__shm_line_cell(s, l, req->remote)) ||
-            (rc = hf__shm_line_queue(s, l, req)))
+        if ((rc = hf__shm_cell_lock_take_cell(s, l, req->remote)) ||
+            (rc = hf__shm_cell_lock_enqueue(s, l, req)))
             return rc;
-    } while (hf__shm_again(s, &tries));
-    hf__shm_line_let_go(s, l);
-    return hf__shm_no_rest(s);
+    } while (hf__shm_retry(s, &retry));
+    hf__shm_latch_let_go(s, l);
+    return hf__shm_retry_refuse(s);
 }
 
 static void ring_all(struct shm *s, unsigned index)
 {
     unsigned n = 0;
 
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
         if (atomic_load(&s->file->cell[n].ticket))
-            hf__shm_ring(s, n);
+            hf__shm_ring_cell(s, n);
 }
 
-int hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
+int hf__shm_latch_count_down(struct shm *s, unsigned index, bool all,
+                             uint32_t *left)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t w = atomic_load(&e->word), new;
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
 
     do {
         *left = 0;
         if (!shm_left(w))
             return HF_ENOTOWNER;
-        if (!hf__shm_again(s, &tries))
-            return hf__shm_no_rest(s);
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
         *left = all ? 0 : shm_left(w) - 1;
         new = w - 1;
         if (!*left)
@@ -98,55 +116,21 @@ int hf__shm_count_down(struct shm *s, unsigned index, bool all, uint32_t *left)
     return HF__DONE;
 }
 
-static int set(struct shm *s, struct shm_entry *e, uint64_t *count)
+int hf__shm_latch_set(struct shm *s, struct shm_entry *e, uint64_t *count)
 {
     uint64_t w = atomic_load(&e->word);
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
 
     do {
         if (shm_left(w)) {
             *count = shm_left(w);
             return HF_EBUSY;
         }
-        if (!hf__shm_again(s, &tries))
-            return hf__shm_no_rest(s);
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
         SHM_POINT();
     } while (
         !atomic_compare_exchange_weak(&e->word, &w, w | (*count & INT32_MAX)));
     SHM_POINT();
     return HF__DONE;
-}
-
-static int ask(struct shm *s, struct hf__query *q, unsigned index)
-{
-    struct shm_entry *e = &s->file->entry[index];
-    uint32_t left = shm_left(atomic_load(&e->word));
-    int rc = HF__DONE;
-
-    if (q->req.op == HF__LATCH_SET)
-        return set(s, e, &q->count);
-    if (q->req.op == HF__LATCH_DOWN)
-        rc = hf__shm_count_down(s, index, false, &left);
-    q->count = left;
-    return rc == HF_ENOTOWNER ? HF__DONE : rc;
-}
-
-/* No answer gets lost here, so nothing is ever sent again: the number of the
- * request need not be kept. */
-int hf__shm_latch_query(struct shm *s, struct hf__query *q)
-{
-    struct hf__remote remote = {.name = q->name,
-                                .name_len = (uint16_t)q->name_len,
-                                .kind = HF_LATCH,
-                                .label = s->label};
-    int index = hf__shm_find(s, q->name, q->name_len, true), rc;
-
-    if (index >= 0)
-        return ask(s, q, (unsigned)index);
-    rc = hf__shm_attach(s, &remote);
-    if (rc)
-        return rc;
-    rc = ask(s, q, ((struct shm_line *)remote.impl)->link.index);
-    hf__shm_detach(s, &remote);
-    return rc;
 }

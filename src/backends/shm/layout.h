@@ -3,7 +3,7 @@
  * nothing in it is a pointer (nor an object of the C library, which would have
  * some), and every index is as narrow as its table is long (twelve bits, 4096
  * places) or checked. Every loop over it has a limit of steps or of time, see
- * tries.c. So a wrong byte can make locks wrong, but it does not make a process
+ * retry.c. So a wrong byte can make locks wrong, but it does not make a process
  * crash, hang or write outside the file; only truncating the file does
  * (SIGBUS). tests/faults/shm/flips.c flips every bit of one thing of each kind;
  * hammer.c changes one word all the time.
@@ -110,7 +110,8 @@
 #define SHM_WATCHED 6u /* deaths that one cell watches for */
 
 /* Of a cell's `minted`: `epoch` is the token of what the cell has (else its
- * owner has not asked for the token yet); what its owner is told: see ear.c. */
+ * owner has not asked for the token yet); what its owner is notified of:
+ * see notify.c. */
 #define SHM_MINTED 1u
 #define SHM_ASKED 2u
 #define SHM_BROKEN 4u
@@ -133,14 +134,14 @@ struct shm_slot {
     shm_u32 gen;
     shm_u32 pid;
     shm_u32 doorbell; /* futex of its helper: asynchronous waits, and
-                         what it is told */
+                         what it is notified of */
     shm_u32 has_byte; /* its descriptor has the lock on the slot's byte */
     shm_u32 watchers; /* cells that watch it, about */
     shm_u32 listens;  /* its program hears of events */
     shm_u64 start;    /* of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
-    shm_u32 told;   /* how often its helper was rung because of a hold */
-    shm_u32 broken; /* a mutex of its client was, since its helper looked */
+    shm_u32 marks;  /* how often its helper was rung because of a hold */
+    shm_u32 broken; /* a mutex of its client was, since its helper checked */
 };
 
 /*
@@ -160,9 +161,9 @@ struct shm_cell {
     shm_u16 want;     /* permits */
     shm_u16 watching[SHM_WATCHED]; /* slots whose death concerns it; 0: none */
     shm_u8 is_async;               /* ring the owner's doorbell as well */
-    shm_u8 settled;                /* who is behind it knows of it */
-    shm_u8 told;   /* shared: rung for the grant of that ticket, 8 bits */
-    shm_u8 minted; /* shared: SHM_MINTED and others */
+    shm_u8 announced;              /* who is behind it knows of it */
+    shm_u8 rung_for; /* shared: rung for the grant of that ticket, 8 bits */
+    shm_u8 minted;   /* shared: SHM_MINTED and others */
     shm_u64 label[SHM_LABEL / 8];
 };
 
@@ -178,7 +179,7 @@ struct shm_entry {
     shm_u16 kind; /* enum hf_kind, 0x100 if fair */
     shm_u32 permits;
     uint32_t reserved;
-    shm_u64 told; /* mutex: grant of which its holder is told; 0: none */
+    shm_u64 asked; /* mutex: the grant whose holder is asked; 0: none */
     shm_u64 label[SHM_LABEL / 8];
     char name[SHM_NAME_MAX];
     shm_u64 attached[SHM_MAP_LEN]; /* slots that have a handle on it */
@@ -194,10 +195,11 @@ struct shm_header {
     uint64_t world; /* inodes of the pid and, from bit 32 on, time namespace */
     shm_u64 floor;  /* no entry that is made from now on starts lower */
     shm_u32 slots_high, names_high,
-        cells_high;              /* in use so far: scan to here */
-    shm_u32 unswept;             /* names left without a look, about */
-    _Alignas(64) shm_u32 tables; /* the lock of names and slots: see tables.c */
-    shm_u32 unlocks;             /* how often it was unlocked */
+        cells_high;  /* in use so far: scan to here */
+    shm_u32 unswept; /* names that are not swept yet, about */
+    /* The lock of names and slots, see table_lock.c. */
+    _Alignas(64) shm_u32 tables;
+    shm_u32 unlocks; /* how often it was unlocked */
 };
 
 struct shm_file {

@@ -194,7 +194,7 @@ static int settled(void)
     for (unsigned i = 0; i < SHM_CELLS; i++)
         n += (atomic_load(&e->cells[i / 64]) >> i % 64 & 1) &&
              atomic_load(&stage_file->cell[i].ticket) && !has(i) &&
-             atomic_load(&stage_file->cell[i].settled);
+             atomic_load(&stage_file->cell[i].announced);
     return n;
 }
 

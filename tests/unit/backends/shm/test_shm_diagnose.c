@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-bool hf__shm_logind_removes(const char *conf); /* shm.h */
+bool hf__shm_logind_removes(const char *conf); /* diagnose.h */
 bool hf__shm_lingers(const char *dir, uid_t);
 
 /* "members of group NAME (GID" */

@@ -34,7 +34,7 @@ static void test_file_is_a_groups_if_asked(void **state)
     hf_close(open_client(url));
     umask(old);
     assert_int_equal(stat(p->dir, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 01770); /* sticky: see place.c */
+    assert_int_equal(st.st_mode & 07777, 01770); /* sticky: see directory.c */
     assert_int_equal(stat(p->file, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0660);
     hf_close(open_client(url));

@@ -98,7 +98,7 @@ static struct shm_slot *slot_of(struct shm_file *f)
 
 static void ring(struct shm_slot *slot)
 {
-    atomic_fetch_add(&slot->told, 1);
+    atomic_fetch_add(&slot->marks, 1);
     atomic_fetch_add(&slot->doorbell, 1);
     syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
@@ -169,8 +169,8 @@ static void test_who_does_not_listen_is_not_woken(void **state)
         OK(hf_ask(b, "x", 1, NULL));
         OK(hf_break(b, "x", 1, NULL));
         assert_int_equal(atomic_load(&slot_of(f)->doorbell), rung);
-        assert_int_equal(atomic_load(&slot_of(f)->told), 0);
-        assert_true(!atomic_load(&entry_of(f, "x")->told));
+        assert_int_equal(atomic_load(&slot_of(f)->marks), 0);
+        assert_true(!atomic_load(&entry_of(f, "x")->asked));
         assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
         OK(hf_lock_free(lock));
     }
@@ -200,11 +200,11 @@ static void test_a_late_mark_is_not_for_the_next_hold(void **state)
             atomic_fetch_or(&cell_of(f, e)->minted, SHM_ASKED);
         OK(hf_lock_acquire(lock, &w.take, NULL));
         if (w.lock.kind == HF_MUTEX)
-            atomic_store(&e->told, word & SHM_GRANT_MASK);
+            atomic_store(&e->asked, word & SHM_GRANT_MASK);
         else
             assert_int_equal(atomic_load(&cell_of(f, e)->minted), SHM_MINTED);
         ring(slot_of(f));
-        assert_true(WAIT_FOR(!atomic_load(&e->told)));
+        assert_true(WAIT_FOR(!atomic_load(&e->asked)));
         OK(hf_lock_check(lock));
         OK(hf_ask(b, "x", 1, NULL));
         assert_true(WAIT_FOR(heard(a, &ears.wanted)));
@@ -234,7 +234,7 @@ static void test_broken_and_the_mark_is_anothers(void **state)
 
     OK(hf_lock_acquire(lock, &w.take, NULL));
     word = atomic_load(&e->word);
-    atomic_store(&e->told, (word + 1) & SHM_GRANT_MASK);
+    atomic_store(&e->asked, (word + 1) & SHM_GRANT_MASK);
     OK(hf_break(b, "x", 1, NULL));
     assert_true(WAIT_FOR(heard(a, &ears.lost)));
     assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);

@@ -23,8 +23,12 @@
  * What is in the lock is not trusted: a waiter asks now and then whether the
  * thread that it names is there at all, and does not wait for ever.
  */
+#include "table_lock.h"
+
 #include "base/uncancelled.h"
-#include "shm.h"
+#include "liveness.h"
+#include "retry.h"
+#include "wakeup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,23 +40,13 @@
 #include <unistd.h>
 
 #define FIRST_NAP_NS (10 * HF__MS)
+
 #define LONGEST_NAP_NS (160 * HF__MS)
 
 static uint32_t this_thread(void)
 {
     return (uint32_t)syscall(SYS_gettid);
 }
-
-/* As the kernel does it, when the thread of `word` is gone. */
-void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
-{
-    SHM_POINT();
-    if (atomic_compare_exchange_strong(
-            at, &word, (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED))
-        hf__shm_wake(at, INT_MAX);
-}
-
-/* ---- this thread's list -------------------------------------------------- */
 
 /* NULL: it has none. */
 static struct robust_list_head *list_of_thread(void)
@@ -87,7 +81,7 @@ static void end(struct shm_thread *me)
 }
 
 /* The helper thread, with the tables locked. */
-void hf__shm_keep_alive(struct shm *s, struct shm_thread *me, shm_u32 *alive)
+void hf__shm_robust_begin(struct shm *s, struct shm_thread *me, shm_u32 *alive)
 {
     struct shm_robust *r = &s->robust;
 
@@ -103,34 +97,32 @@ void hf__shm_keep_alive(struct shm *s, struct shm_thread *me, shm_u32 *alive)
     atomic_store(alive, me->number);
 }
 
-void hf__shm_let_die(struct shm *s, shm_u32 *alive)
+void hf__shm_robust_clear(struct shm *s, shm_u32 *alive)
 {
     uint32_t word = atomic_load(alive), me = this_thread();
-    struct shm_tries tries = {0};
+    struct shm_retry retry = {0};
 
     while ((word & FUTEX_TID_MASK) == me &&
            !atomic_compare_exchange_weak(alive, &word, 0) &&
-           hf__shm_again(s, &tries))
+           hf__shm_retry(s, &retry))
         ;
 }
 
-void hf__shm_keep_no_more(struct shm *s)
+void hf__shm_robust_end(struct shm *s)
 {
     syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
 }
-
-/* ---- the lock of the tables ---------------------------------------------- */
 
 /* One try; *seen is what the word was. No thread locks it twice, so our own
  * thread id there is stale or damage. */
 static bool take(struct shm *s, uint32_t me, uint32_t flags, uint32_t *seen)
 {
     shm_u32 *word = &s->file->header.tables;
-    struct shm_tries tries = {0};
+    struct shm_retry retry = {0};
 
     *seen = atomic_load(word);
     while ((!(*seen & FUTEX_TID_MASK) || (*seen & FUTEX_TID_MASK) == me) &&
-           hf__shm_again(s, &tries))
+           hf__shm_retry(s, &retry))
         if (atomic_compare_exchange_weak(word, seen,
                                          me | flags | (*seen & FUTEX_WAITERS)))
             return true;
@@ -156,7 +148,7 @@ static void sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
     SHM_POINT();
     if ((seen & FUTEX_WAITERS) ||
         atomic_compare_exchange_strong(word, &seen, seen | FUTEX_WAITERS))
-        hf__shm_sleep(word, FUTEX_WAIT, seen | FUTEX_WAITERS, nap);
+        hf__shm_futex_wait(word, FUTEX_WAIT, seen | FUTEX_WAITERS, nap);
 }
 
 /* False: one thread kept it locked for as long as we have patience, or the
@@ -215,8 +207,8 @@ static unsigned process_of(unsigned tid)
     return at ? (unsigned)strtoul(at + 6, NULL, 10) : tid;
 }
 
-int hf__shm_lock(struct shm *s, struct shm_thread *me, hf__time patience,
-                 hf__time limit)
+int hf__shm_tables_lock(struct shm *s, struct shm_thread *me, hf__time patience,
+                        hf__time limit)
 {
     hf__time moved = 0;
     uint32_t seen;
@@ -239,7 +231,7 @@ int hf__shm_lock(struct shm *s, struct shm_thread *me, hf__time patience,
                         s->path, process_of(seen & FUTEX_TID_MASK));
 }
 
-bool hf__shm_trylock(struct shm *s, struct shm_thread *me)
+bool hf__shm_tables_trylock(struct shm *s, struct shm_thread *me)
 {
     shm_u32 *word = &s->file->header.tables;
     uint32_t seen;
@@ -252,20 +244,20 @@ bool hf__shm_trylock(struct shm *s, struct shm_thread *me)
     return locked;
 }
 
-void hf__shm_unlock(struct shm *s, struct shm_thread *me)
+void hf__shm_tables_unlock(struct shm *s, struct shm_thread *me)
 {
     shm_u32 *word = &s->file->header.tables;
     uint32_t old = atomic_load(word);
-    struct shm_tries tries = {0};
+    struct shm_retry retry = {0};
 
     atomic_fetch_add(&s->file->header.unlocks, 1);
     SHM_POINT();
     while ((old & FUTEX_TID_MASK) == me->number &&
            !atomic_compare_exchange_weak(word, &old, 0) &&
-           hf__shm_again(s, &tries))
+           hf__shm_retry(s, &retry))
         ;
     SHM_POINT();
     if (old & FUTEX_WAITERS)
-        hf__shm_wake(word, 1);
+        hf__shm_futex_wake(word, 1);
     end(me);
 }

@@ -17,10 +17,14 @@
  * A call may come to several such loops. So after one was given up the others
  * about the same name end early, for a second.
  */
-#include "shm.h"
+#include "retry.h"
 
-#define TRIES_NS (100 * HF__MS)
-#define TRIES_BETWEEN 64u /* looks at the clock */
+#include <time.h>
+
+#define RETRY_NS (100 * HF__MS)
+
+#define RETRY_BETWEEN 64u /* looks at the clock */
+
 #define HURRY_NS (1000 * HF__MS)
 
 static int64_t processor_time(void)
@@ -33,14 +37,14 @@ static int64_t processor_time(void)
 
 /* The place of what t is about, and what is there while it is hurried: its
  * number in 16 bits, and before that the end in ms. */
-static shm_u64 *hurried(struct shm *s, const struct shm_tries *t,
+static shm_u64 *hurried(struct shm *s, const struct shm_retry *t,
                         uint64_t *number)
 {
     *number = t->of ? (uint64_t)(t->of - s->file->entry) + 1 : 0;
     return &s->hurried[*number % SHM_HURRIED];
 }
 
-static bool is_hurried(struct shm *s, const struct shm_tries *t)
+static bool is_hurried(struct shm *s, const struct shm_retry *t)
 {
     uint64_t number, is = atomic_load(hurried(s, t, &number));
 
@@ -48,7 +52,7 @@ static bool is_hurried(struct shm *s, const struct shm_tries *t)
            s->core->now() < (hf__time)(is >> 16) * HF__MS;
 }
 
-static void hurry(struct shm *s, const struct shm_tries *t)
+static void hurry(struct shm *s, const struct shm_retry *t)
 {
     uint64_t number;
     shm_u64 *place = hurried(s, t, &number);
@@ -56,24 +60,24 @@ static void hurry(struct shm *s, const struct shm_tries *t)
     atomic_store(place, shm_to_ms(s->core->now() + HURRY_NS) << 16 | number);
 }
 
-bool hf__shm_again(struct shm *s, struct shm_tries *t)
+bool hf__shm_retry(struct shm *s, struct shm_retry *t)
 {
     int64_t now;
 
-    if (++t->len % TRIES_BETWEEN)
+    if (++t->len % RETRY_BETWEEN)
         return true;
     if (is_hurried(s, t))
         return false;
     now = processor_time();
-    if (t->len == TRIES_BETWEEN)
+    if (t->len == RETRY_BETWEEN)
         t->since = now;
-    if (now - t->since < TRIES_NS)
+    if (now - t->since < RETRY_NS)
         return true;
     hurry(s, t);
     return false;
 }
 
-int hf__shm_no_rest(struct shm *s)
+int hf__shm_retry_refuse(struct shm *s)
 {
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: the word of a lock changes all the time: the file "

@@ -6,16 +6,22 @@
  * first watches all holders. While somebody is first the holders only become
  * fewer, so what it watches stays enough. When one dies, or the lease of one
  * ends, whoever sees it takes back what it had and passes on: the first, or,
- * if that is stopped, one behind it at its next look.
+ * if that is stopped, one behind it at its next check.
  *
  * To *pass* is to grant to those who are first, in their order, as long as
  * they fit; nobody overtakes. Then they are rung, the last of them first, the
  * first last: it is the one who watches who passed. If that one dies before it
- * has rung everybody, the first wakes, sees that it was not told, and goes on.
- * Before them the first of those who go on waiting is rung: it has holders to
- * watch now. Unless there is only the one before it, whom it watches already.
+ * has rung everybody, the first wakes, sees that it was not rung for, and goes
+ * on. Before them the first of those who go on waiting is rung: it has holders
+ * to watch now. Unless there is only the one before it, whom it watches
+ * already.
  */
-#include "shm.h"
+#include "shared_word.h"
+
+#include "liveness.h"
+#include "queue.h"
+#include "retry.h"
+#include "wakeup.h"
 
 /* Writes down what the word says of the cell that it names. False: the word
  * has changed. The swap is needed even where it changes no more than the
@@ -32,8 +38,8 @@ static bool write_down(struct shm *s, struct shm_entry *e, uint64_t word)
     return atomic_compare_exchange_strong(hold, &old, new);
 }
 
-bool hf__shm_change(struct shm *s, struct shm_entry *e, uint64_t *word,
-                    unsigned cell, unsigned permits)
+bool hf__shm_shared_change(struct shm *s, struct shm_entry *e, uint64_t *word,
+                           unsigned cell, unsigned permits)
 {
     uint64_t old = *word, new;
 
@@ -51,8 +57,8 @@ bool hf__shm_change(struct shm *s, struct shm_entry *e, uint64_t *word,
 
 /* A ticket that is there while the cell has permits is of the wait that these
  * have ended: without it, it would wait again for what it lost. */
-bool hf__shm_take_back(struct shm *s, struct shm_entry *e, uint64_t *word,
-                       unsigned cell)
+bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
+                              uint64_t *word, unsigned cell)
 {
     shm_u64 *place = &s->file->cell[cell].ticket;
     uint64_t ticket = atomic_load(place);
@@ -63,32 +69,31 @@ bool hf__shm_take_back(struct shm *s, struct shm_entry *e, uint64_t *word,
         SHM_POINT();
         atomic_compare_exchange_strong(place, &ticket, 0);
     }
-    return hf__shm_change(s, e, word, cell, 0);
+    return hf__shm_shared_change(s, e, word, cell, 0);
 }
-
-/* ---- passing on --------------------------------------------------------- */
 
 struct place {
     uint64_t ticket;
     unsigned cell;
 };
 
-#define LINE_UP 64u
+#define QUEUE_HEAD 64u
 
 /* The first of those who wait, in their order. */
-struct line_up {
+struct queue_head {
     unsigned total, len;
-    struct place at[LINE_UP];
+    struct place at[QUEUE_HEAD];
 };
 
-static void line_up_add(struct line_up *up, uint64_t ticket, unsigned cell)
+static void queue_head_add(struct queue_head *up, uint64_t ticket,
+                           unsigned cell)
 {
     unsigned i = up->len;
 
     up->total++;
-    if (i == LINE_UP && up->at[i - 1].ticket < ticket)
+    if (i == QUEUE_HEAD && up->at[i - 1].ticket < ticket)
         return;
-    if (i < LINE_UP)
+    if (i < QUEUE_HEAD)
         up->len++;
     else
         i--;
@@ -98,49 +103,50 @@ static void line_up_add(struct line_up *up, uint64_t ticket, unsigned cell)
 }
 
 /* As of that word. */
-static void line_up(struct shm *s, unsigned index, uint64_t word,
-                    struct line_up *up)
+static void queue_head_read(struct shm *s, unsigned index, uint64_t word,
+                            struct queue_head *up)
 {
     struct shm_file *f = s->file;
     unsigned n = 0;
 
     up->total = up->len = 0;
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++) {
         struct shm_cell *c = &f->cell[n];
         uint64_t ticket = atomic_load(&c->ticket);
 
         if (ticket && !shm_has(f, word, n) &&
             hf__shm_alive(s, atomic_load(&c->owner)))
-            line_up_add(up, ticket, n);
+            queue_head_add(up, ticket, n);
     }
 }
 
 /* What one pass did. */
 struct passed {
     unsigned len, self;
-    unsigned first_left;       /* who waits on; SHM_NO_CELL */
-    uint32_t granted[LINE_UP]; /* cell; from bit 12 on: its ticket, 8 bits */
+    unsigned first_left;          /* who waits on; SHM_NO_CELL */
+    uint32_t granted[QUEUE_HEAD]; /* cell; from bit 12 on: its ticket, 8 bits */
 };
 
-static void tell(struct shm *s, unsigned cell, uint64_t ticket, bool is_self)
+static void ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
+                         bool is_self)
 {
     struct shm_cell *c = &s->file->cell[cell];
 
     if ((uint8_t)atomic_load(&c->ticket) != (uint8_t)ticket)
         return; /* knows already */
     if (!is_self)
-        hf__shm_ring(s, cell);
-    atomic_store(&c->told, (uint8_t)ticket); /* and not before */
+        hf__shm_ring_cell(s, cell);
+    atomic_store(&c->rung_for, (uint8_t)ticket); /* and not before */
     SHM_POINT();
 }
 
 /* Those from that one on, the last of them first. */
-static void tell_from(struct shm *s, struct passed *p, unsigned from)
+static void ring_granted_from(struct shm *s, struct passed *p, unsigned from)
 {
     while (p->len > from) {
         uint32_t last = p->granted[--p->len];
 
-        tell(s, last & 0xfff, last >> 12, (last & 0xfff) == p->self);
+        ring_granted(s, last & 0xfff, last >> 12, (last & 0xfff) == p->self);
     }
 }
 
@@ -172,7 +178,7 @@ static unsigned wanted(struct shm_cell *c)
 
 /* False: the word has changed. */
 static bool grant(struct shm *s, unsigned index, uint64_t *word,
-                  const struct line_up *up, struct passed *p)
+                  const struct queue_head *up, struct passed *p)
 {
     struct shm_entry *e = &s->file->entry[index];
     unsigned size = shm_size(e);
@@ -184,10 +190,10 @@ static bool grant(struct shm *s, unsigned index, uint64_t *word,
         p->first_left = at->cell;
         if (shm_used(*word) + want > size)
             return true;
-        if (p->len == LINE_UP) /* but the first, who would go on for us */
-            tell_from(s, p, 1);
+        if (p->len == QUEUE_HEAD) /* but the first, who would go on for us */
+            ring_granted_from(s, p, 1);
         if (!begin_lease(s, e, *word, at) ||
-            !hf__shm_change(s, e, word, at->cell, want))
+            !hf__shm_shared_change(s, e, word, at->cell, want))
             return false;
         p->granted[p->len++] = at->cell | (uint32_t)(at->ticket & 0xff) << 12;
     }
@@ -201,7 +207,7 @@ static bool is_watched(struct shm *s, uint64_t word, unsigned last)
     struct shm_cell *c = &s->file->cell[last];
 
     return shm_used(word) == atomic_load(&c->want) &&
-           !atomic_load(&c->lease_ms) && atomic_load(&c->settled) &&
+           !atomic_load(&c->lease_ms) && atomic_load(&c->announced) &&
            hf__shm_alive(s, atomic_load(&c->owner));
 }
 
@@ -209,15 +215,15 @@ static void ring(struct shm *s, uint64_t word, struct passed *p)
 {
     if (p->first_left != SHM_NO_CELL &&
         !is_watched(s, word, p->granted[p->len - 1] & 0xfff))
-        hf__shm_ring(s, p->first_left);
-    tell_from(s, p, 0);
+        hf__shm_ring_cell(s, p->first_left);
+    ring_granted_from(s, p, 0);
 }
 
-bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
+bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
 {
     struct shm_entry *e = &s->file->entry[index];
-    struct shm_tries tries = {.of = e};
-    struct line_up up;
+    struct shm_retry retry = {.of = e};
+    struct queue_head up;
     struct passed p;
     bool moved = false;
     uint64_t w;
@@ -229,7 +235,7 @@ bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
         w = atomic_load(&e->word);
         if (!(w & SHM_QUEUE))
             break;
-        line_up(s, index, w, &up);
+        queue_head_read(s, index, w, &up);
         if (!grant(s, index, &w, &up, &p)) {
             moved = true;
             continue;
@@ -243,7 +249,7 @@ bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
         if (atomic_compare_exchange_strong(&e->word, &w,
                                            (w + SHM_CHANGE_ONE) & ~SHM_QUEUE))
             break;
-    } while (hf__shm_again(s, &tries));
+    } while (hf__shm_retry(s, &retry));
     moved = moved || p.len;
     if (p.len)
         ring(s, w, &p);
@@ -251,8 +257,8 @@ bool hf__shm_share_pass(struct shm *s, unsigned index, unsigned self)
 }
 
 /* The highest ticket, below that one, of those who have been granted it and
- * have not been told. */
-static bool untold(struct shm *s, unsigned index, uint64_t below,
+ * have not been rung for it. */
+static bool unrung(struct shm *s, unsigned index, uint64_t below,
                    struct place *at)
 {
     struct shm_file *f = s->file;
@@ -260,53 +266,51 @@ static bool untold(struct shm *s, unsigned index, uint64_t below,
     unsigned n = 0;
 
     at->ticket = 0;
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++) {
+    for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++) {
         struct shm_cell *c = &f->cell[n];
         uint64_t ticket = atomic_load(&c->ticket);
 
         if (ticket > at->ticket && ticket < below && shm_has(f, w, n) &&
-            atomic_load(&c->told) != (uint8_t)ticket)
+            atomic_load(&c->rung_for) != (uint8_t)ticket)
             *at = (struct place){ticket, n};
     }
     return at->ticket;
 }
 
-void hf__shm_share_pass_on(struct shm *s, unsigned index, unsigned cell,
-                           uint64_t ticket)
+void hf__shm_shared_pass_on(struct shm *s, unsigned index, unsigned cell,
+                            uint64_t ticket)
 {
     struct place at = {UINT64_MAX, 0};
-    struct shm_tries tries = {.of = &s->file->entry[index]};
-    struct shm_scan r;
+    struct shm_retry retry = {.of = &s->file->entry[index]};
+    struct shm_queue_scan r;
 
-    if (atomic_load(&s->file->cell[cell].told) == (uint8_t)ticket)
+    if (atomic_load(&s->file->cell[cell].rung_for) == (uint8_t)ticket)
         return;
-    hf__shm_share_pass(s, index, cell);
-    hf__shm_scan(s, index, 0, 0, &r);
+    hf__shm_shared_pass(s, index, cell);
+    hf__shm_queue_scan(s, index, 0, 0, &r);
     if (r.first != SHM_NO_CELL)
-        hf__shm_ring(s, r.first);
-    while (untold(s, index, at.ticket, &at) && hf__shm_again(s, &tries))
-        tell(s, at.cell, at.ticket, at.cell == cell);
+        hf__shm_ring_cell(s, r.first);
+    while (unrung(s, index, at.ticket, &at) && hf__shm_retry(s, &retry))
+        ring_granted(s, at.cell, at.ticket, at.cell == cell);
 }
 
-/* ---- taking away --------------------------------------------------------- */
-
-bool hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
+bool hf__shm_shared_clear(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
-    struct shm_tries tries = {.of = e};
+    struct shm_retry retry = {.of = e};
     uint64_t w;
 
     if (atomic_load(&s->file->cell[cell].ticket)) {
         SHM_POINT();
         atomic_store(&s->file->cell[cell].ticket, 0);
         SHM_POINT();
-        hf__shm_stir(s, e, 0);
+        hf__shm_queue_stir(s, e, 0);
     }
     do {
         w = atomic_load(&e->word);
         if (shm_has(s->file, w, cell)) {
-            if (hf__shm_take_back(s, e, &w, cell))
-                hf__shm_share_pass(s, index, SHM_NO_CELL);
+            if (hf__shm_shared_take_back(s, e, &w, cell))
+                hf__shm_shared_pass(s, index, SHM_NO_CELL);
             continue;
         }
         if (!shm_names(w, cell))
@@ -317,76 +321,12 @@ bool hf__shm_share_clear(struct shm *s, unsigned index, unsigned cell)
                                            (w + SHM_CHANGE_ONE) &
                                                ~(SHM_NAMED | 0xffffffULL)))
             return true;
-    } while (hf__shm_again(s, &tries));
+    } while (hf__shm_retry(s, &retry));
     return false;
 }
 
-bool hf__shm_is_held_by(struct shm *s, uint64_t word, unsigned cell)
+bool hf__shm_shared_is_held_by(struct shm *s, uint64_t word, unsigned cell)
 {
     return shm_has(s->file, word, cell) &&
            !hf__shm_gone(s, atomic_load(&s->file->cell[cell].owner));
-}
-
-/* A cell that was found before belongs to another name perhaps. If it is looked
- * at after the word was read, and is still here, then a swap of that word works
- * only if it has stayed: who takes it away stirs before it is free. */
-static bool is_here(struct shm *s, unsigned index, unsigned cell)
-{
-    return hf__shm_cell_next(s, index, cell) == cell;
-}
-
-/* The token of what the cell has in the word that was read before; 0: not known
- * yet, because its owner has been granted it and has not seen it. */
-static uint64_t token_of(struct shm *s, struct shm_entry *e, unsigned cell)
-{
-    return atomic_load(&s->file->cell[cell].minted) & SHM_MINTED
-               ? atomic_load(&e->epoch)
-               : 0;
-}
-
-/* DONE: it was broken. EBUSY: what it has is not meant. ENOTOWNER: it has
- * nothing. */
-static int break_cell(struct shm *s, unsigned index, unsigned cell,
-                      struct hf__query *q)
-{
-    struct shm_entry *e = &s->file->entry[index];
-    struct shm_tries tries = {.of = e};
-    uint32_t owner;
-    uint64_t w;
-
-    do {
-        if (!hf__shm_again(s, &tries))
-            return hf__shm_no_rest(s);
-        w = atomic_load(&e->word);
-        if (!is_here(s, index, cell) || !shm_has(s->file, w, cell))
-            return HF_ENOTOWNER;
-        owner = atomic_load(&s->file->cell[cell].owner);
-        if (!hf__shm_is_meant(s, q, owner, token_of(s, e, cell)))
-            return HF_EBUSY;
-    } while (!hf__shm_take_back(s, e, &w, cell));
-    hf__shm_tell_cell(s, cell, owner, SHM_BROKEN);
-    return HF__DONE;
-}
-
-int hf__shm_share_break(struct shm *s, unsigned index, struct hf__query *q)
-{
-    struct shm_entry *e = &s->file->entry[index];
-    uint64_t w = atomic_load(&e->word), held[SHM_MAP_LEN] = {0};
-    unsigned n = 0;
-    int rc = HF_ENOTOWNER, one;
-
-    for (; (n = hf__shm_cell_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (hf__shm_is_held_by(s, w, n))
-            held[n / 64] |= 1ULL << n % 64;
-    SHM_POINT();
-    for (n = 0; n < SHM_CELLS; n++) {
-        if (!(held[n / 64] >> n % 64 & 1))
-            continue;
-        one = break_cell(s, index, n, q);
-        if (one == HF_EBACKEND ||
-            (rc && rc != HF_EBACKEND && one != HF_ENOTOWNER))
-            rc = one;
-    }
-    hf__shm_share_pass(s, index, SHM_NO_CELL);
-    return rc;
 }

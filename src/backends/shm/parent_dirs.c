@@ -14,7 +14,10 @@
  * private one: of the name of our user and without other members, as many
  * distributions give one to each user.
  */
-#include "place.h"
+#include "parent_dirs.h"
+
+#include "access.h"
+#include "location.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -24,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as many as the kernel follows */
+#define SYMLINKS_MAX 40 /* as many as the kernel follows */
 #define LOOKUP ((size_t)64 << 10)
 
 static bool is_private_group(struct shm *s, gid_t gid)
@@ -52,8 +55,8 @@ static int refuse_writers(struct shm *s, const char *path, const char *whose,
                         path, whose, mode, path);
 }
 
-static int check_one(struct shm *s, const struct shm_place *p, const char *path,
-                     const struct stat *st, uid_t root_owner)
+static int check_one(struct shm *s, const struct shm_location *p,
+                     const char *path, const struct stat *st, uid_t root_owner)
 {
     char group[40];
 
@@ -79,27 +82,28 @@ static int check_one(struct shm *s, const struct shm_place *p, const char *path,
  * the path. */
 static int follow(struct shm *s, char path[PATH_MAX], size_t len)
 {
-    char link[PATH_MAX], all[PATH_MAX];
+    char symlink_path[PATH_MAX], all[PATH_MAX];
     size_t start = len;
     ssize_t n;
 
-    snprintf(link, sizeof(link), "%.*s", (int)len, path);
-    n = readlink(link, all, sizeof(all) - 1);
+    snprintf(symlink_path, sizeof(symlink_path), "%.*s", (int)len, path);
+    n = readlink(symlink_path, all, sizeof(all) - 1);
     if (n < 0)
-        return hf__shm_refuse_errno(s, link, "read the link");
+        return hf__shm_refuse_errno(s, symlink_path, "read the link");
     while (path[start - 1] != '/')
         start--;
     if (all[0] == '/')
         start = 0;
     if (start + (size_t)n + strlen(path + len) >= PATH_MAX)
-        return hf__shm_refuse(s, link, "leads to a path that is too long");
+        return hf__shm_refuse(s, symlink_path,
+                              "leads to a path that is too long");
     memmove(path + start + n, path + len, strlen(path + len) + 1);
     memcpy(path + start, all, (size_t)n);
     return HF__PENDING;
 }
 
 /* HF__PENDING: there was a link, which has been followed. */
-static int check_from_root(struct shm *s, const struct shm_place *p,
+static int check_from_root(struct shm *s, const struct shm_location *p,
                            char path[PATH_MAX])
 {
     uid_t root_owner = 0;
@@ -129,14 +133,14 @@ static int check_from_root(struct shm *s, const struct shm_place *p,
     return rc;
 }
 
-int hf__shm_check_way(struct shm *s, const struct shm_place *p)
+int hf__shm_parent_dirs_check(struct shm *s, const struct shm_location *p)
 {
     char path[PATH_MAX];
     int rc = HF__PENDING;
 
     snprintf(path, sizeof(path), "%s", p->dir);
     *(strrchr(path, '/') + 1) = '\0';
-    for (int i = 0; rc == HF__PENDING && i <= LINKS_MAX; i++)
+    for (int i = 0; rc == HF__PENDING && i <= SYMLINKS_MAX; i++)
         rc = check_from_root(s, p, path);
     return rc == HF__PENDING
                ? hf__shm_refuse(s, p->dir, "has too many symbolic links above")

@@ -1,0 +1,184 @@
+/* An entry is made, or made anew, with the tables locked; who lets go of the
+ * last lock on a name never waits for them. */
+#include "attach.h"
+
+#include "cell_lock.h"
+#include "dead_clients.h"
+#include "file.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "name_table.h"
+#include "notify.h"
+#include "queue.h"
+#include "shared_word.h"
+#include "table_lock.h"
+
+#include <stdlib.h>
+
+static int free_index_locked(struct shm *s)
+{
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < SHM_NAMES; i++)
+            if (!atomic_load_explicit(&s->file->hash[i], memory_order_relaxed))
+                return (int)i;
+        hf__shm_bury_all_locked(s);
+        for (unsigned i = 0; i < SHM_NAMES; i++)
+            hf__shm_name_reclaim_locked(s, i);
+    }
+    return s->core->why(s->client, HF_EBACKEND,
+                        "%s: all %u names are in use; a name is free again "
+                        "when its last handle is freed. Use fewer at a time, "
+                        "or a second directory: shm:///directory",
+                        s->path, SHM_NAMES);
+}
+
+static int mismatch(struct shm *s, const struct shm_entry *e)
+{
+    const char *mutex = e->kind & 256 ? "a fair mutex" : "an unfair mutex";
+    const char *const kinds[] = {"?", mutex, "a read-write lock", "?",
+                                 "a latch"};
+    unsigned kind = shm_kind(e);
+
+    if (kind == HF_SEMAPHORE)
+        return s->core->why(s->client, HF_EMISMATCH,
+                            "the name is in use as a semaphore of %u",
+                            e->permits);
+    return s->core->why(s->client, HF_EMISMATCH, "the name is in use as %s",
+                        kinds[kind <= HF_LATCH ? kind : 0]);
+}
+
+/* The entry of that name, made if there is none, or made anew if it is of
+ * another kind and nobody uses it. */
+static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
+{
+    uint16_t kind = shm_entry_kind(remote);
+    int index = hf__shm_name_find(s, remote->name, remote->name_len, false);
+
+    if (index >= 0) {
+        struct shm_entry *e = &s->file->entry[index];
+
+        if (e->kind == kind && e->permits == remote->permits)
+            return index;
+        hf__shm_bury_all_locked(s);
+        if (atomic_load(&s->file->hash[index]) &&
+            !hf__shm_name_reclaim_locked(s, (unsigned)index))
+            return mismatch(s, e);
+    }
+    index = free_index_locked(s);
+    if (index >= 0)
+        hf__shm_name_make_locked(s, (unsigned)index, remote);
+    return index;
+}
+
+static void init_lock(struct shm *s, const struct hf__remote *remote,
+                      struct shm_lock *lock, unsigned index)
+{
+    lock->entry = &s->file->entry[index];
+    lock->index = (uint16_t)index;
+    lock->kind = remote->kind;
+    lock->take_mask =
+        (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
+}
+
+/* The first of ours to that name: others see that we have one. */
+static int attach_first(struct shm *s, const struct hf__remote *remote,
+                        int *index)
+{
+    uint32_t slot = s->me & SHM_SLOT_MASK;
+    struct shm_thread thread;
+
+    if (hf__shm_tables_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS))
+        return HF__LATER;
+    hf__shm_names_sweep_locked(s);
+    *index = find_or_make_locked(s, remote);
+    if (*index >= 0)
+        atomic_fetch_or(&s->file->entry[*index].attached[slot / 64],
+                        1ULL << slot % 64);
+    hf__shm_tables_unlock(s, &thread);
+    return *index < 0 ? *index : 0;
+}
+
+/* What other kinds than the mutex need. */
+static int prepare_lock_counts(struct shm *s, const struct hf__remote *remote)
+{
+    if (remote->kind == HF_SEMAPHORE && remote->permits > SHM_PERMITS_MAX)
+        return s->core->why(s->client, HF_EINVAL,
+                            "a semaphore of %u: at most %u are possible",
+                            remote->permits, SHM_PERMITS_MAX);
+    if (!s->lock_counts)
+        s->lock_counts =
+            s->core->alloc(s->client, SHM_NAMES * sizeof(*s->lock_counts));
+    return s->lock_counts ? 0
+                          : s->core->why(s->client, HF_ENOMEM, "out of memory");
+}
+
+int hf__shm_attach(void *self, struct hf__remote *remote)
+{
+    struct shm *s = self;
+    bool is_mutex = remote->kind == HF_MUTEX;
+    struct shm_lock *lock;
+    int index = -1, rc = 0;
+
+    if (!hf__shm_file_is_there(s))
+        return HF_EBACKEND;
+    if (!is_mutex && (rc = prepare_lock_counts(s, remote)))
+        return rc;
+    lock = s->core->alloc(s->client, hf__shm_notify_lock_size(s, remote->kind));
+    if (!lock)
+        return s->core->why(s->client, HF_ENOMEM, "out of memory");
+    if (!is_mutex)
+        index = hf__shm_name_find(s, remote->name, remote->name_len, true);
+    if (index < 0)
+        rc = attach_first(s, remote, &index);
+    if (rc) {
+        s->core->free(s->client, lock);
+        return rc;
+    }
+    init_lock(s, remote, lock, (unsigned)index);
+    if (!is_mutex) {
+        struct shm_cell_lock *cell_lock = (struct shm_cell_lock *)lock;
+
+        s->lock_counts[index]++;
+        cell_lock->size = (uint16_t)shm_size(lock->entry);
+        atomic_store(&cell_lock->cell, SHM_NO_CELL);
+    }
+    remote->impl = lock;
+    hf__shm_notify_add(s, lock, remote);
+    return 0;
+}
+
+/* The last of ours to that name. */
+static void detach_last(struct shm *s, struct shm_lock *lock)
+{
+    uint32_t slot = s->me & SHM_SLOT_MASK;
+    struct shm_thread thread;
+    bool locked = hf__shm_tables_trylock(s, &thread);
+
+    SHM_POINT();
+    atomic_fetch_and(&lock->entry->attached[slot / 64], ~(1ULL << slot % 64));
+    SHM_POINT();
+    if (locked) {
+        hf__shm_name_reclaim_locked(s, lock->index);
+        hf__shm_tables_unlock(s, &thread);
+    } else {
+        atomic_fetch_add(&s->file->header.unswept, 1);
+    }
+}
+
+void hf__shm_detach(void *self, struct hf__remote *remote)
+{
+    struct shm *s = self;
+    struct shm_lock *lock = remote->impl;
+
+    if (!lock)
+        return;
+    hf__shm_notify_remove(s, lock);
+    hf__shm_lock_let_go(s, lock);
+    if (lock->kind != HF_MUTEX)
+        hf__shm_cell_lock_give_cell(s, (struct shm_cell_lock *)lock);
+    if (lock->kind == HF_MUTEX || !--s->lock_counts[lock->index])
+        detach_last(s, lock);
+    s->core->free(s->client, atomic_load(&lock->wait));
+    s->core->free(s->client, lock);
+    remote->impl = NULL;
+}

@@ -1,0 +1,14 @@
+/*
+ * An acquire and a release of a mutex that nobody else contends: two swaps of
+ * one word, in these two functions, which call nothing then. The core calls
+ * them with the mutex of the line locked.
+ */
+#ifndef HF_SHM_FAST_PATH_H
+#define HF_SHM_FAST_PATH_H
+
+#include "shm.h"
+
+int hf__shm_fast_attempt(void *, struct hf__req *);
+int hf__shm_fast_release(void *, struct hf__req *);
+
+#endif

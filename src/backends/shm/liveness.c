@@ -1,0 +1,160 @@
+/*
+ * A client is alive while `alive` holds its helper's thread id. When that
+ * thread ends, the kernel marks the word and wakes one of the threads that
+ * sleep on it (table_lock.c). Marked is not yet gone: other threads of the
+ * process may still be inside a system call that writes what the lock protects.
+ * So a waiter's place is skipped on the mark alone, but a lock is taken from
+ * its holder only when the process is gone: its pid is free, a zombie, or
+ * somebody else's; or its descriptor of the file is closed, as after execve(2).
+ * For that each client has an open-file-description lock on the byte of its
+ * slot.
+ *
+ * The kernel finds what it is to mark by a list in the thread's own memory.
+ * Where that was taken away before (the reaper of out-of-memory kills,
+ * process_mrelease(2)), or the word is damaged, it marks nothing: a client that
+ * has waited in vain asks for the process, and marks on the kernel's behalf.
+ */
+#include "liveness.h"
+
+#include "base/uncancelled.h"
+#include "wakeup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool hf__shm_is_registered(struct shm_slot *slot, uint32_t owner)
+{
+    return (owner & SHM_SLOT_MASK) &&
+           atomic_load(&slot->state) == SHM_SLOT_USED &&
+           (atomic_load(&slot->gen) & 0xff) == owner >> 12;
+}
+
+bool hf__shm_alive(struct shm *s, uint32_t owner)
+{
+    struct shm_slot *slot = shm_slot_of(s, owner);
+    uint32_t word = atomic_load(&slot->alive);
+
+    return (word & FUTEX_TID_MASK) && !(word & FUTEX_OWNER_DIED) &&
+           hf__shm_is_registered(slot, owner);
+}
+
+/* The state and the start time of a process: fields 3, 20 and 22. 0 if it
+ * cannot be read, -1 if there is no such process. */
+int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
+{
+    HF__UNCANCELLED;
+    char path[40], buf[1024], *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ESRCH ? -1 : 0;
+    n = read(fd, buf, sizeof(buf) - 1);
+    close(fd);
+    if (n <= 0)
+        return n < 0 && errno == ESRCH ? -1 : 0;
+    buf[n] = '\0';
+    at = strrchr(buf, ')'); /* the command may contain anything */
+    if (!at || sscanf(at + 1,
+                      " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                      "%*s %*s %*s %*s %ld %*s %llu",
+                      state, threads, (unsigned long long *)start) != 3)
+        return 0;
+    return 1;
+}
+
+/* Without pidfd_open(2), or where it cannot tell: by /proc. With hidepid= we
+ * may not see the processes of others: what exists is then taken for alive. */
+static bool is_process_gone_by_proc(uint32_t pid, uint64_t start)
+{
+    char state = '?';
+    long threads = 0;
+    uint64_t started = 0;
+
+    if (kill((pid_t)pid, 0) && errno == ESRCH)
+        return true;
+    if (hf__shm_read_stat(pid, &state, &threads, &started) != 1)
+        return false;
+    return started != start || ((state == 'Z' || state == 'X') && threads <= 1);
+}
+
+enum shm_life hf__shm_life_of(uint32_t pid)
+{
+    HF__UNCANCELLED;
+    struct pollfd poll_fd = {-1, POLLIN, 0};
+    bool gone;
+
+    poll_fd.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (poll_fd.fd < 0)
+        return errno == ESRCH ? SHM_EXITED : SHM_UNKNOWN;
+    gone = poll(&poll_fd, 1, 0) == 1;
+    close(poll_fd.fd);
+    return gone ? SHM_EXITED : SHM_LIVES;
+}
+
+/* True if nobody has the client's descriptor any more. A child that it forked
+ * may have it: then this cannot tell. Who closes lets go of the byte before its
+ * slot: says so before, and is asked again after. */
+bool hf__shm_is_file_closed(struct shm *s, uint32_t slot)
+{
+    shm_u32 *has_byte = &s->file->slot[slot].has_byte;
+    struct flock byte = shm_slot_byte(slot);
+
+    return atomic_load(has_byte) && !fcntl(s->fd, F_OFD_GETLK, &byte) &&
+           byte.l_type == F_UNLCK && atomic_load(has_byte);
+}
+
+bool hf__shm_gone(struct shm *s, uint32_t owner)
+{
+    struct shm_slot *slot = shm_slot_of(s, owner);
+    uint32_t pid;
+
+    if (hf__shm_alive(s, owner))
+        return false;
+    if (!hf__shm_is_registered(slot, owner))
+        return true;
+    pid = atomic_load(&slot->pid);
+    return hf__shm_is_file_closed(s, owner & SHM_SLOT_MASK) ||
+           hf__shm_life_of(pid) == SHM_EXITED ||
+           is_process_gone_by_proc(pid, atomic_load(&slot->start));
+}
+
+/* As the kernel does it, when the thread of `word` is gone. */
+void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
+{
+    SHM_POINT();
+    if (atomic_compare_exchange_strong(
+            at, &word, (word & FUTEX_WAITERS) | FUTEX_OWNER_DIED))
+        hf__shm_futex_wake(at, INT_MAX);
+}
+
+/* The word is read before the process is asked about: if the slot has gone to
+ * another client since, the word is another one, too. /proc is used only for a
+ * client whose byte lock is gone: it may be of another pid namespace than
+ * ours. */
+void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
+{
+    struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];
+    uint32_t word = atomic_load(&slot->alive), pid = atomic_load(&slot->pid);
+    enum shm_life life;
+
+    if (!(word & FUTEX_TID_MASK) || (word & FUTEX_OWNER_DIED) ||
+        atomic_load(&slot->state) != SHM_SLOT_USED ||
+        n % SHM_SLOTS == (s->me & SHM_SLOT_MASK))
+        return;
+    life = hf__shm_life_of(pid);
+    if (life == SHM_EXITED ||
+        (life == SHM_UNKNOWN && kill((pid_t)pid, 0) && errno == ESRCH) ||
+        (hf__shm_is_file_closed(s, n % SHM_SLOTS) &&
+         is_process_gone_by_proc(pid, atomic_load(&slot->start))))
+        hf__shm_mark_dead(&slot->alive, word);
+}

@@ -1,0 +1,277 @@
+/*
+ * A mutex, off the fast path: entering and leaving its queue, attempts, and the
+ * slow release. See mutex_word.c for the queue and for passing on.
+ *
+ * An attempt checks, again and again with the same hold id: is the word in
+ * our name, or free, or in the name of somebody who is dead or whose lease is
+ * over? If it is none of these we wait, and the attempt ends with the choice of
+ * what to sleep on. It begins with reading our bell, so that whatever happens
+ * after that keeps us from sleeping.
+ */
+#include "mutex.h"
+
+#include "cell_free.h"
+#include "cell_take.h"
+#include "lock_state.h"
+#include "mutex_word.h"
+#include "queue.h"
+#include "retry.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
+
+static int enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
+{
+    int n = hf__shm_wait_make(s, l, req->remote);
+    struct shm_cell *c;
+
+    if (!n)
+        n = hf__shm_cell_take(s);
+    if (n < 0)
+        return n;
+    SHM_POINT();
+    c = &s->file->cell[n];
+    shm_label_put(c->label, req->remote->label);
+    hf__shm_wait_begin(s, l, (unsigned)n, req);
+    atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
+    SHM_POINT();
+    /* Last: who has read the map when the cell was in it for another believes
+     * the rest of it if it has this name. */
+    atomic_store(&c->name, l->index);
+    SHM_POINT();
+    atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
+    SHM_POINT();
+    return 0;
+}
+
+/* Out of the queue, with the lock: the word is in our name, so nobody decides
+ * by our cell any more, and nothing has to be stirred. */
+static void dequeue(struct shm *s, struct shm_lock *l)
+{
+    unsigned n = hf__shm_wait_end(s, l);
+
+    SHM_POINT();
+    atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
+    SHM_POINT();
+    hf__shm_unwatch(s, &s->file->cell[n], 0);
+    hf__shm_cell_free(&s->file->cell[n]);
+    SHM_POINT();
+}
+
+static int leave_word(struct shm *s, struct shm_lock *l)
+{
+    struct shm_entry *e = l->entry;
+    struct shm_retry retry = {.of = e};
+
+    l->state = SHM_IDLE;
+    do {
+        uint64_t w = atomic_load(&e->word);
+
+        SHM_POINT();
+        /* It was given to us after all; or we were on the way to take it. */
+        if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
+            if (hf__shm_mutex_pass(s, l->index, w))
+                return HF__DONE;
+        } else if (atomic_compare_exchange_strong(
+                       &e->word, &w, shm_stirred(w) & ~SHM_WAKING)) {
+            return HF__DONE;
+        }
+    } while (hf__shm_retry(s, &retry));
+    l->state = SHM_LEAVING;
+    return hf__shm_retry_refuse(s);
+}
+
+/* Out of the queue, without it. */
+static int leave(struct shm *s, struct shm_lock *l)
+{
+    struct shm_cell *c;
+    struct shm_queue_scan r;
+    unsigned n;
+    int rc;
+
+    hf__shm_pass_on_death(s, atomic_load(&l->wait));
+    n = hf__shm_wait_end(s, l);
+    c = &s->file->cell[n];
+    SHM_POINT();
+    atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
+    rc = leave_word(s, l);
+    SHM_POINT();
+    hf__shm_queue_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
+    if (r.behind != SHM_NO_CELL)
+        hf__shm_ring_cell(s, r.behind);
+    hf__shm_unwatch(s, c, 0);
+    hf__shm_wake_cell(s, n);
+    hf__shm_cell_free(c);
+    return rc;
+}
+
+int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
+{
+    struct shm_retry retry = {.of = l->entry};
+    uint64_t w;
+
+    do {
+        w = atomic_load(&l->entry->word);
+        if (!shm_is_grant(w, atomic_load(&l->mine))) {
+            l->state = SHM_IDLE;
+            return HF_ENOTOWNER;
+        }
+        if (hf__shm_mutex_pass(s, l->index, w)) {
+            l->state = SHM_IDLE;
+            return HF__DONE;
+        }
+    } while (hf__shm_retry(s, &retry));
+    return hf__shm_retry_refuse(s);
+}
+
+/* The word is in our name: the rest of the grant. False: it was broken in the
+ * meantime. */
+static bool granted(struct shm *s, struct shm_lock *l, struct hf__req *req,
+                    uint64_t word)
+{
+    if (l->state == SHM_QUEUED)
+        dequeue(s, l);
+    l->state = SHM_IDLE;
+    if (req->fixed)
+        req->sent_at = s->core->now();
+    if ((!req->fixed ||
+         hf__shm_mutex_lease_write(
+             s, l->index, word, req->sent_at + req->lease_ms * HF__MS, true)) &&
+        shm_mutex_grant(s, l, req, word))
+        return true;
+    hf__shm_queue_stir(s, l->entry,
+                       0); /* in case it is being given to our old cell */
+    return false;
+}
+
+int hf__shm_mutex_let_go(struct shm *s, struct shm_lock *l)
+{
+    switch (l->state) {
+    case SHM_HELD:
+        return hf__shm_mutex_release(s, l);
+    case SHM_QUEUED:
+        return leave(s, l);
+    case SHM_LEAVING:
+        return leave_word(s, l);
+    default:
+        return HF__DONE;
+    }
+}
+
+static struct shm_cell *cell_of(struct shm *s, struct shm_wait *wait)
+{
+    return &s->file->cell[atomic_load(&wait->cell)];
+}
+
+/* One try at a word that is free. */
+static bool take(struct shm *s, struct shm_lock *l, uint64_t *word)
+{
+    uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
+    struct shm_queue_scan r;
+
+    if (l->state == SHM_QUEUED) { /* whoever was rung, we are the one */
+        hf__shm_queue_scan(s, l->index, s->me, 0, &r);
+        new &= ~(SHM_FLAGS);
+        if (r.len)
+            new |= SHM_WAITERS;
+    }
+    SHM_POINT();
+    *word = new;
+    return atomic_compare_exchange_strong(&l->entry->word, &old, new);
+}
+
+/* Says in the word that we wait. False: the word has changed. */
+static bool announce(struct shm_lock *l, const struct shm_wait *wait,
+                     uint64_t word)
+{
+    uint64_t new = (shm_stirred(word) | SHM_WAITERS) & ~SHM_WAKING;
+
+    if (wait->announced && (word & SHM_WAITERS) && !(word & SHM_WAKING))
+        return true;
+    SHM_POINT();
+    return atomic_compare_exchange_strong(&l->entry->word, &word, new);
+}
+
+/* Chooses whose death would concern us, and when to look again. False: it has
+ * been passed on meanwhile, and whom we watch is perhaps not the one. */
+static bool wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
+{
+    struct shm_wait *wait = atomic_load(&l->wait);
+    struct shm_cell *c = cell_of(s, wait);
+    uint32_t owner = shm_owner(word);
+    struct shm_queue_scan r;
+
+    SHM_POINT();
+    hf__shm_queue_scan(s, l->index, s->me, atomic_load(&c->ticket), &r);
+    hf__shm_wait_announce(s, wait, r.behind);
+    if (r.before != SHM_NO_CELL && r.before_owner != owner) {
+        hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
+        return true; /* whoever holds it by now: we come after that waiter */
+    }
+    hf__shm_watch(s, wait, &owner, 1, hf__shm_mutex_lease_end(l->entry, word));
+    return shm_is_grant(atomic_load(&l->entry->word), word);
+}
+
+/* Passes the lock on if its holder is dead or its lease is over. */
+static bool help(struct shm *s, struct shm_lock *l, uint64_t word,
+                 uint32_t *dead)
+{
+    if (!hf__shm_is_over(s, shm_owner(word),
+                         hf__shm_mutex_lease_end(l->entry, word), dead))
+        return false;
+    hf__shm_mutex_pass(s, l->index, word);
+    return true;
+}
+
+int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
+                          struct hf__req *req, uint32_t *dead)
+{
+    bool again = false, passed = false;
+    struct shm_retry retry = {.of = l->entry};
+
+    do {
+        struct shm_wait *wait = atomic_load(&l->wait);
+        uint64_t w;
+        int rc;
+
+        if (l->state == SHM_QUEUED)
+            atomic_store(&wait->watch.bell,
+                         atomic_load(&cell_of(s, wait)->bell));
+        w = atomic_load(&l->entry->word);
+        if (!shm_owner(w)) {
+            /* Fair, and one waits: not possible, unless it has been overlooked.
+             * If it is free again after that, the entry is damaged. */
+            if (l->state != SHM_QUEUED && (w & l->take_mask) && !passed)
+                passed = hf__shm_mutex_pass(s, l->index, w);
+            else if (take(s, l, &w) && granted(s, l, req, w))
+                return HF__GRANTED;
+            continue;
+        }
+        if (shm_owner(w) == s->me) {
+            if (granted(s, l, req, w))
+                return HF__GRANTED;
+            continue;
+        }
+        if (help(s, l, w, dead))
+            continue;
+        if (l->state != SHM_QUEUED) {
+            if (!req->may_queue)
+                return HF__BUSY;
+            if ((rc = enqueue(s, l, req)))
+                return rc;
+            continue;
+        }
+        if (!announce(l, wait, w))
+            continue;
+        /* Unfair, others may take it all the time: one more check is enough,
+         * for who is first is rung. */
+        if (wait_behind(s, l, w) || (again && !shm_is_fair(l)))
+            return hf__shm_wait_sleep(s, wait, req);
+        again = true;
+    } while (hf__shm_retry(s, &retry));
+    if (l->state == SHM_IDLE)
+        l->state =
+            SHM_LEAVING; /* it may have been granted, but for its lease */
+    hf__shm_mutex_let_go(s, l);
+    return hf__shm_retry_refuse(s);
+}

@@ -1,0 +1,18 @@
+/*
+ * A mutex, off the fast path. The caller has the mutex of the line locked.
+ */
+#ifndef HF_SHM_MUTEX_H
+#define HF_SHM_MUTEX_H
+
+#include "lock_state.h"
+#include "shm.h"
+
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code; *dead: a client to be
+ * buried, or 0. */
+int hf__shm_mutex_attempt(struct shm *, struct shm_lock *, struct hf__req *,
+                          uint32_t *dead);
+int hf__shm_mutex_release(struct shm *, struct shm_lock *);
+/* Ends whatever the lock has: a hold or a wait. */
+int hf__shm_mutex_let_go(struct shm *, struct shm_lock *);
+
+#endif

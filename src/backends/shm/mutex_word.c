@@ -1,0 +1,151 @@
+/*
+ * A mutex: its word and its queue. layout.h has the two rules: a grant changes
+ * the count, and who changes what others decide by stirs the word afterwards.
+ *
+ * In the queue each waiter watches one liveness word: that of the waiter
+ * before it, or the holder's if it is the first. So when a client dies, the
+ * one behind it looks:
+ * - It was the holder: the lock is passed on, on its behalf, by whoever sees
+ *   it. Any number may try; the swap of the word lets one.
+ * - It waited: the next to look skips it, and watches who is before it.
+ * - It had passed the lock on and not rung yet: the first waiter watches it,
+ *   and finds the word in its own name.
+ * Who leaves the queue alive rings the one behind. Who enters it with a lower
+ * ticket than somebody who is there already rings that one, too.
+ *
+ * A fair lock is never free while somebody waits: it is passed from holder to
+ * holder. An unfair one becomes free, the first waiter is rung (WAKING), and
+ * whoever comes may take it meanwhile; nobody else is rung until a waiter has
+ * looked. That one then watches the new holder, so the rule above is kept.
+ */
+#include "mutex_word.h"
+
+#include "queue.h"
+#include "retry.h"
+#include "wakeup.h"
+
+/* When the count has moved on, see layout.h. Seldom. */
+void hf__shm_mutex_raise_epoch(struct shm_entry *e, uint64_t epoch)
+{
+    SHM_POINT();
+    atomic_compare_exchange_strong(&e->epoch, &epoch, epoch + 1);
+}
+
+void hf__shm_mutex_label_grant(struct shm_entry *e, const char *label,
+                               uint64_t word)
+{
+    shm_label_put(e->label, label);
+    atomic_store_explicit(&e->label_count, (uint32_t)(word >> 40),
+                          memory_order_relaxed);
+}
+
+hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
+{
+    uint64_t lease = atomic_load(&e->lease);
+
+    if (!(word & SHM_LEASED) || (lease ^ word >> 40) & 0xffffff)
+        return HF__NEVER;
+    return (hf__time)(lease >> 24) * HF__MS;
+}
+
+/*
+ * Writes the lease of a grant, then says so in the word. False: the grant is
+ * over. A lease that is there already is only replaced by its own holder
+ * (`mine`): who passed the lock on may come late with an earlier end.
+ */
+bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
+                               hf__time until, bool mine)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    uint64_t new = shm_lease(shm_to_ms(until), word);
+    uint64_t old = atomic_load(&e->lease), w;
+    struct shm_retry retry = {.of = e};
+    struct shm_queue_scan r;
+
+    do {
+        w = atomic_load(&e->word);
+        if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
+            return false;
+        if (!((old ^ new) & 0xffffff)) { /* there is one, or was long ago */
+            if (!mine)
+                return true;
+            if ((w & SHM_LEASED) && old > new)
+                new = old; /* never shorter than its holder thinks */
+        }
+        SHM_POINT();
+    } while (!atomic_compare_exchange_strong(&e->lease, &old, new));
+    SHM_POINT();
+    w = atomic_load(&e->word);
+    do {
+        if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
+            return false;
+        SHM_POINT();
+    } while (!atomic_compare_exchange_strong(&e->word, &w,
+                                             shm_stirred(w) | SHM_LEASED));
+    SHM_POINT();
+    if (mine && (w & SHM_WAITERS)) { /* it sleeps without knowing the end */
+        hf__shm_queue_scan(s, index, s->me, 0, &r);
+        if (r.first != SHM_NO_CELL)
+            hf__shm_ring_cell(s, r.first);
+    }
+    return true;
+}
+
+/* If it has not come so far as to ring the one behind it, and dies now, nobody
+ * would notice; and if it has a lease now, nobody knows when that ends. So the
+ * one behind is rung, too. */
+static void ring_first(struct shm *s, unsigned index,
+                       const struct shm_queue_scan *r, bool is_known)
+{
+    struct shm_queue_scan rest;
+
+    hf__shm_ring_cell(s, r->first);
+    if (r->len < 2 || is_known)
+        return;
+    SHM_POINT();
+    hf__shm_queue_scan(s, index, r->first_owner, r->first_ticket, &rest);
+    if (rest.behind != SHM_NO_CELL)
+        hf__shm_ring_cell(s, rest.behind);
+}
+
+bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
+{
+    struct shm_entry *e = &s->file->entry[index];
+    bool fair = atomic_load(&e->kind) & 256;
+    uint32_t owner = shm_owner(word);
+    uint64_t new;
+    uint32_t lease_ms;
+    struct shm_cell *c;
+    struct shm_queue_scan r;
+    bool announced;
+
+    hf__shm_queue_scan(s, index, owner, 0, &r);
+    /* What the first, if there is one, wants, and how far it has come: after
+     * the swap that grants, the cell may be somebody else's. If it becomes that
+     * before, whoever left has stirred, and the swap fails. */
+    c = &s->file->cell[r.first % SHM_CELLS];
+    lease_ms = fair ? atomic_load(&c->lease_ms) : 0; /* else not granted here */
+    announced = atomic_load(&c->announced);
+    if (r.first == SHM_NO_CELL)
+        new = word & ~(SHM_OWNER_MASK | SHM_FLAGS);
+    else if (fair)
+        new = ((word & ~(SHM_OWNER_MASK | SHM_FLAGS)) + SHM_COUNT_ONE) |
+              r.first_owner | (r.len > 1 ? SHM_WAITERS : 0);
+    else
+        new =
+            (word & ~(SHM_OWNER_MASK | SHM_LEASED)) | SHM_WAITERS | SHM_WAKING;
+    SHM_POINT();
+    if (!atomic_compare_exchange_strong(&e->word, &word, new))
+        return false;
+    SHM_POINT();
+    if (r.first == SHM_NO_CELL)
+        return true;
+    if (lease_ms)
+        hf__shm_mutex_lease_write(s, index, new,
+                                  s->core->now() + lease_ms * HF__MS, false);
+    /* Somebody is on the way: the holder, who lets go often, need not ring.
+     * Others who pass it on do. */
+    if (fair || owner != s->me || !(word & SHM_WAKING))
+        ring_first(s, index, &r, announced && !lease_ms);
+    return true;
+}

@@ -1,0 +1,138 @@
+/*
+ * Names. An entry is in use while a client that lives has a handle on it, or
+ * somebody holds it or waits for it; then it is taken back. Nobody but those
+ * who are attached ever touches an entry without the lock of the tables, so
+ * that one that nobody is attached to can be given another name. Who lets go of
+ * a name never waits for that: the next thread that has it sweeps.
+ *
+ * Tokens must go on rising when an entry is taken back and made again, when
+ * the file was deleted, and after a reboot. So an entry starts from the wall
+ * clock, in units of 64 ns: more than 15 million grants a second of one name,
+ * all the time, would be needed to get ahead of it. And not below the floor,
+ * which is the highest token of the entries taken back so far. Counted from
+ * 2025 the tokens stay exact in a double (2^53) until 2043: Lua and JSON
+ * readers have nothing better.
+ */
+#include "name_table.h"
+
+#include "base/hash.h"
+
+#include <string.h>
+#include <time.h>
+
+#define EPOCH_2025 1735689600
+
+static uint32_t hash_of(const char *name, size_t len)
+{
+    uint32_t hash = hf__hash32(HF__HASH32, name, len);
+
+    return hash ? hash : 1;
+}
+
+int hf__shm_name_find(struct shm *s, const char *name, size_t len,
+                      bool attached)
+{
+    struct shm_file *f = s->file;
+    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
+    uint32_t hash = hash_of(name, len);
+
+    for (uint32_t i = 0; i < high; i++)
+        if ((!attached || (s->lock_counts && s->lock_counts[i])) &&
+            atomic_load_explicit(&f->hash[i], memory_order_relaxed) == hash &&
+            f->entry[i].name_len == len && len <= SHM_NAME_MAX &&
+            !memcmp(f->entry[i].name, name, len))
+            return (int)i;
+    return -1;
+}
+
+static uint64_t first_token(struct shm *s)
+{
+    uint64_t floor = atomic_load(&s->file->header.floor);
+    struct timespec now;
+    uint64_t token = 0;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec > EPOCH_2025)
+        token = (uint64_t)(now.tv_sec - EPOCH_2025) * (1000000000 / 64) +
+                (uint64_t)now.tv_nsec / 64;
+    return token > floor ? token : floor;
+}
+
+void hf__shm_name_make_locked(struct shm *s, unsigned index,
+                              const struct hf__remote *remote)
+{
+    struct shm_file *f = s->file;
+    struct shm_entry *e = &f->entry[index];
+    uint64_t token = first_token(s);
+
+    memset(e, 0, sizeof(*e));
+    if (remote->kind == HF_MUTEX) {
+        atomic_store(&e->epoch, token >> SHM_EPOCH_SHIFT);
+        atomic_store(&e->word, token << 40);
+    } else {
+        atomic_store(&e->epoch, token);
+    }
+    /* Tickets of two entries do not meet: who is late with the lease of a cell
+     * that has gone to another entry tells it by the ticket. */
+    atomic_store(&e->next_ticket, token);
+    atomic_store(&e->kind, shm_entry_kind(remote));
+    atomic_store(&e->permits, remote->permits);
+    atomic_store(&e->name_len, remote->name_len);
+    memcpy(e->name, remote->name, remote->name_len);
+    if (index >= atomic_load(&f->header.names_high))
+        atomic_store(&f->header.names_high, index + 1);
+    SHM_POINT();
+    atomic_store(&f->hash[index], hash_of(remote->name, remote->name_len));
+    SHM_POINT();
+}
+
+static bool is_any(shm_u64 *map)
+{
+    for (unsigned i = 0; i < SHM_MAP_LEN; i++)
+        if (atomic_load(&map[i]))
+            return true;
+    return false;
+}
+
+/* Held, or a latch that is set. (Who holds what is shared has a cell.) */
+static bool is_taken(struct shm_entry *e)
+{
+    uint64_t word = atomic_load(&e->word);
+    unsigned kind = shm_kind(e);
+
+    return kind == HF_LATCH ? shm_left(word)
+                            : kind == HF_MUTEX && shm_owner(word);
+}
+
+bool hf__shm_name_reclaim_locked(struct shm *s, unsigned index)
+{
+    struct shm_file *f = s->file;
+    struct shm_entry *e = &f->entry[index];
+    uint64_t token;
+
+    if (is_taken(e) || is_any(e->attached) || is_any(e->cells))
+        return false;
+    token = shm_entry_token(e);
+    SHM_POINT();
+    if (token > atomic_load(&f->header.floor))
+        atomic_store(&f->header.floor, token);
+    SHM_POINT();
+    atomic_store(&f->hash[index], 0);
+    return true;
+}
+
+/* One that is missed here (whoever left it was killed) does no harm: it is
+ * taken back when the table is full, or the name wanted as another kind. */
+void hf__shm_names_sweep_locked(struct shm *s)
+{
+    struct shm_file *f = s->file;
+    uint32_t unswept = atomic_load(&f->header.unswept);
+    uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
+
+    if (!unswept)
+        return;
+    for (unsigned i = 0; i < high; i++)
+        if (atomic_load(&f->hash[i]))
+            hf__shm_name_reclaim_locked(s, i);
+    atomic_compare_exchange_strong(&f->header.unswept, &unswept, 0);
+}

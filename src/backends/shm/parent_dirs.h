@@ -1,0 +1,13 @@
+/*
+ * The directories above the directory of the file.
+ */
+#ifndef HF_SHM_PARENT_DIRS_H
+#define HF_SHM_PARENT_DIRS_H
+
+#include "location.h"
+#include "shm.h"
+
+/* EBACKEND if a user who is not trusted may rename the directory. */
+int hf__shm_parent_dirs_check(struct shm *, const struct shm_location *);
+
+#endif

@@ -1,0 +1,199 @@
+/*
+ * Sleeping and being woken. A waiter's thread sleeps in futex_waitv(2) on
+ * some words at once: its cell's bell, the liveness words of the clients that
+ * it waits behind (mostly one), and the private word by which its own process
+ * gets it out. Where that call is missing (before Linux 5.16) or forbidden, it
+ * sleeps on the bell alone and looks at the rest every 50 ms.
+ *
+ * Nothing can be missed: the bell was read before the lock's word was looked
+ * at, and the liveness word as it was when its owner was seen alive; if either
+ * has changed since, the kernel does not let us sleep.
+ *
+ * For asynchronous waits nobody sleeps: the helper thread does, on its own
+ * doorbell (by which those who listen are reached, too: notify.c) and on all
+ * liveness words that they watch. Without futex_waitv the core is told to look
+ * every 50 ms.
+ *
+ * Deadlines are of CLOCK_BOOTTIME, which goes on while the machine is
+ * suspended; a futex knows only clocks that stand still then, or that people
+ * set. So no sleep is long, and a deadline that passed during a suspend is
+ * seen at most that long after it.
+ */
+#include "park.h"
+
+#include "file.h"
+#include "lock_state.h"
+#include "notify.h"
+#include "queue.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAP_NS (5000 * HF__MS) /* the helper thread; of suspends see above */
+#define WATCHED_MAX 100u       /* by the helper thread, in one sleep */
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+/* Of our own, since headers older than the kernel do not have it. */
+struct wait_on {
+    uint64_t value;
+    uint64_t address;
+    uint32_t flags; /* 2: 32 bits; 128: private */
+    uint32_t reserved;
+};
+
+static struct timespec monotonic(hf__time from_now)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += from_now / (1000 * HF__MS);
+    at.tv_nsec += from_now % (1000 * HF__MS);
+    if (at.tv_nsec >= 1000 * HF__MS) {
+        at.tv_nsec -= 1000 * HF__MS;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+static void wait_for(struct wait_on *on, const void *word, uint32_t value,
+                     bool is_private)
+{
+    *on = (struct wait_on){value, (uint64_t)(uintptr_t)word,
+                           is_private ? 2 | 128 : 2, 0};
+}
+
+/* False: it did not sleep. A filter may answer for the kernel, with whatever it
+ * likes. */
+static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
+                     hf__time from_now)
+{
+    struct timespec until = monotonic(from_now);
+
+    if (atomic_load_explicit(&s->no_waitv, memory_order_relaxed))
+        return false;
+    if (syscall(SYS_futex_waitv, on, len, 0, &until, CLOCK_MONOTONIC) >= 0 ||
+        errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR)
+        return true;
+    if (errno != ENOMEM)
+        atomic_store(&s->no_waitv, true);
+    return false;
+}
+
+static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
+                        hf__time until)
+{
+    struct shm_slot *slots = s->file->slot;
+    struct wait_on on[2 + WATCHED_MAX];
+    uint64_t seen[SHM_MAP_LEN] = {0};
+    bool is_relied_on = !atomic_load(&s->no_waitv) || s->listens;
+    unsigned len = 2;
+    hf__time left;
+
+    if (!shm_is_lost(s)) /* who only holds does not ask */
+        hf__shm_file_still_there(s);
+    if (s->early_marks)
+        until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
+    wait_for(&on[0], word, expect, true);
+    wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
+             false);
+    pthread_mutex_lock(&s->async_mutex);
+    for (struct shm_wait *w = s->async; w; w = w->next) {
+        until = hf__min_time(until, atomic_load(&w->watch.until));
+        for (unsigned i = 0; i < SHM_WATCHED; i++) {
+            uint32_t slot = atomic_load(&w->watch.slot[i]);
+
+            if (!slot || (seen[slot / 64] >> slot % 64 & 1))
+                continue;
+            seen[slot / 64] |= 1ULL << slot % 64;
+            if (len < 2 + WATCHED_MAX)
+                wait_for(&on[len++], &slots[slot].alive,
+                         atomic_load(&w->watch.word[i]), false);
+            else
+                until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
+        }
+    }
+    left = hf__min_time(until - s->core->now(), NAP_NS);
+    is_relied_on = is_relied_on || s->async;
+    pthread_mutex_unlock(&s->async_mutex);
+    if (left <= 0 || sleep_on(s, on, len, left))
+        return;
+    /* By its own word alone it does not hear the doorbell: those who wait
+     * asynchronously, and those who come before they know, rely on it, and
+     * those who listen. */
+    hf__shm_futex_wait(word, FUTEX_WAIT_PRIVATE, expect,
+                       is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
+}
+
+void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
+                  uint32_t expect, hf__time until)
+{
+    struct shm *s = self;
+    struct shm_lock *l = remote ? remote->impl : NULL;
+    struct shm_wait *w = l ? atomic_load(&l->wait) : NULL;
+    unsigned cell = w ? atomic_load(&w->cell) : SHM_NO_CELL;
+    struct wait_on on[2 + SHM_WATCHED];
+    unsigned len = 2;
+    uint32_t slot, bell;
+    hf__time left;
+
+    if (!l) {
+        helper_park(s, word, expect, until);
+        return;
+    }
+    if (cell == SHM_NO_CELL)
+        return;
+    bell = atomic_load(&w->watch.bell);
+    if (atomic_load(&w->cell) != cell)
+        return; /* it has another place by now, and that is its bell */
+    wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
+    wait_for(&on[1], word, expect, true);
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        if ((slot = atomic_load(&w->watch.slot[i])))
+            wait_for(&on[len++], &s->file->slot[slot].alive,
+                     atomic_load(&w->watch.word[i]), false);
+    left = hf__min_time(until, atomic_load(&w->watch.until)) - s->core->now();
+    if (left > 0 && !sleep_on(s, on, len, left) &&
+        __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
+        hf__shm_futex_wait(&s->file->cell[cell].bell, FUTEX_WAIT, bell,
+                           hf__min_time(left, SHM_POLL_NS));
+}
+
+static bool is_due(struct shm *s, struct shm_wait *w, hf__time now)
+{
+    unsigned cell = atomic_load(&w->cell);
+
+    if (cell == SHM_NO_CELL)
+        return false;
+    if (atomic_load(&s->file->cell[cell].bell) != atomic_load(&w->watch.bell))
+        return true;
+    if (now >= atomic_load(&w->watch.until))
+        return true;
+    for (unsigned i = 0; i < SHM_WATCHED; i++)
+        if (hf__shm_watch_died(s, w, i))
+            return true;
+    return false;
+}
+
+void hf__shm_advance(void *self, hf__time now)
+{
+    struct shm *s = self;
+
+    s->doorbell_seen =
+        atomic_load(&s->file->slot[s->me & SHM_SLOT_MASK].doorbell);
+    pthread_mutex_lock(&s->async_mutex);
+    for (struct shm_wait *w = s->async; w; w = w->next)
+        if (!w->rung && is_due(s, w, now)) {
+            w->rung = true;
+            s->core->bell(s->client, w->remote);
+        }
+    pthread_mutex_unlock(&s->async_mutex);
+    hf__shm_notify_poll(s);
+}

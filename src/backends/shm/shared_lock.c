@@ -1,0 +1,465 @@
+/*
+ * What the core calls for a read-write lock or a semaphore: attempt,
+ * release, downgrade, renew.
+ *
+ * An attempt checks, as for a mutex (mutex.c): has our cell got what it
+ * wants, is there enough and nobody waits, or is there somebody whose permits
+ * can be taken back? If none of these we wait, and the attempt ends with the
+ * choice of what to sleep on.
+ */
+#include "shared_lock.h"
+
+#include "cell_lock.h"
+#include "lock_state.h"
+#include "queue.h"
+#include "retry.h"
+#include "shared_word.h"
+#include "wait.h"
+#include "wakeup.h"
+#include "watch.h"
+
+#include <time.h>
+
+/* The cell has nothing any more that it was granted after all. */
+static int leave_word(struct shm *s, struct shm_cell_lock *l)
+{
+    struct shm_entry *e = l->lock.entry;
+    unsigned cell = atomic_load(&l->cell);
+    struct shm_retry retry = {.of = e};
+    uint64_t w;
+
+    l->lock.state = SHM_IDLE;
+    hf__shm_queue_stir(s, e, 0);
+    SHM_POINT();
+    for (;;) {
+        w = atomic_load(&e->word);
+        if (!shm_has(s->file, w, cell) ||
+            hf__shm_shared_change(s, e, &w, cell, 0))
+            break;
+        if (!hf__shm_retry(s, &retry)) {
+            l->lock.state = SHM_LEAVING;
+            return hf__shm_retry_refuse(s);
+        }
+    }
+    hf__shm_shared_pass(s, l->lock.index, SHM_NO_CELL);
+    return HF__DONE;
+}
+
+static int leave(struct shm *s, struct shm_cell_lock *l)
+{
+    unsigned cell = atomic_load(&l->cell);
+    uint64_t ticket = atomic_load(&s->file->cell[cell].ticket);
+    struct shm_queue_scan r;
+    int rc;
+
+    hf__shm_pass_on_death(s, atomic_load(&l->lock.wait));
+    hf__shm_cell_lock_dequeue(s, l);
+    rc = leave_word(s, l);
+    SHM_POINT();
+    hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
+    if (r.behind != SHM_NO_CELL)
+        hf__shm_ring_cell(s, r.behind);
+    hf__shm_wake_cell(s, cell);
+    shm_cell_lock_rest(s, l);
+    return rc;
+}
+
+static unsigned add_owner(uint32_t *owners, unsigned len, uint32_t owner)
+{
+    for (unsigned i = 0; i < len; i++)
+        if (owners[i] == owner)
+            return len;
+    if (len < SHM_WATCHED)
+        owners[len] = owner;
+    return len + 1;
+}
+
+/* False: the word has changed, and with it who holds. */
+static bool watch_holders(struct shm *s, struct shm_cell_lock *l, uint64_t word)
+{
+    struct shm_file *f = s->file;
+    uint32_t owners[SHM_WATCHED];
+    unsigned len = 0, n = 0;
+    hf__time until = HF__NEVER, end;
+
+    for (; (n = hf__shm_queue_next(s, l->lock.index, n)) != SHM_NO_CELL; n++) {
+        if (!shm_has(f, word, n))
+            continue;
+        end = shm_cell_lease_end(&f->cell[n]);
+        until = end < until ? end : until;
+        if (len <= SHM_WATCHED && atomic_load(&f->cell[n].owner) != s->me)
+            len = add_owner(owners, len, atomic_load(&f->cell[n].owner));
+    }
+    if (len > SHM_WATCHED) { /* too many to watch */
+        len = SHM_WATCHED;
+        end = s->core->now() + SHM_POLL_NS;
+        until = end < until ? end : until;
+    }
+    hf__shm_watch(s, atomic_load(&l->lock.wait), owners, len, until);
+    return atomic_load(&l->lock.entry->word) == word;
+}
+
+/* Chooses whose death would concern us, and when to look again. False: look at
+ * once. */
+static bool wait_behind(struct shm *s, struct shm_cell_lock *l, uint64_t word,
+                        const struct shm_queue_scan *r)
+{
+    struct shm_wait *wait = atomic_load(&l->lock.wait);
+
+    SHM_POINT();
+    hf__shm_wait_announce(s, wait, r->behind);
+    if (!r->before_owner)
+        return watch_holders(s, l, word);
+    /* Our own death need not wake us. */
+    hf__shm_watch(s, wait, &r->before_owner, r->before_owner != s->me,
+                  HF__NEVER);
+    return true;
+}
+
+/* The lease ends no earlier than that; it is never made shorter than its holder
+ * thinks. False: the cell has nothing any more, or somebody else was at it. */
+static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
+                    uint64_t old, hf__time until)
+{
+    shm_u64 *lease = &s->file->cell[cell].lease;
+    uint64_t new = shm_to_ms(until) << 24 | (old & 0xffffff), w;
+    struct shm_retry retry = {.of = e};
+
+    SHM_POINT();
+    if (new > old && !atomic_compare_exchange_strong(lease, &old, new))
+        return false;
+    SHM_POINT();
+    w = atomic_load(&e->word);
+    do {
+        if (!shm_has(s->file, w, cell) || !hf__shm_retry(s, &retry))
+            return false;
+        SHM_POINT();
+    } while (!atomic_compare_exchange_weak(&e->word, &w, w + SHM_CHANGE_ONE));
+    return true;
+}
+
+/* The cell has it: the rest of the grant. False: it was taken away in the
+ * meantime; then the token might be a wrong one, too. What its owner was
+ * notified of so far was of an earlier hold, but if this one is known to others
+ * already. */
+static inline __attribute__((always_inline)) bool
+finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
+             bool is_known)
+{
+    struct shm_entry *e = l->lock.entry;
+    uint64_t token;
+
+    if (shm_cell_lock_wanted(l, req) == l->size) /* all: nobody else has it */
+        token = atomic_fetch_add(&e->epoch, 1) + 1;
+    else
+        token = atomic_load(&e->epoch);
+    SHM_POINT();
+    if (__builtin_expect(!shm_cell_lock_has(s, l), 0))
+        return false;
+    atomic_store_explicit(&shm_cell_lock_cell(s, l)->since,
+                          (uint64_t)time(NULL) * 1000, memory_order_relaxed);
+    req->token = token;
+    l->lock.state = SHM_HELD;
+    atomic_store_explicit(&l->lock.mine, token, memory_order_relaxed);
+    if (is_known)
+        atomic_fetch_or(&shm_cell_lock_cell(s, l)->minted, SHM_MINTED);
+    else
+        atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, SHM_MINTED,
+                              memory_order_release);
+    atomic_store_explicit(&l->lock.hold_id, req->hold_id, memory_order_relaxed);
+    return true;
+}
+
+/* One try at what is free. */
+static bool take(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
+                 uint64_t word)
+{
+    struct shm_cell *c = shm_cell_lock_cell(s, l);
+
+    if (req->fixed) {
+        req->sent_at = s->core->now();
+        atomic_store(&c->lease, shm_to_ms(req->sent_at + req->lease_ms * HF__MS)
+                                    << 24);
+    } else if (l->leased) {
+        atomic_store(&c->lease, 0);
+    }
+    l->leased = req->fixed;
+    SHM_POINT();
+    return hf__shm_shared_change(s, l->lock.entry, &word, atomic_load(&l->cell),
+                                 shm_cell_lock_wanted(l, req)) &&
+           finish_grant(s, l, req, false);
+}
+
+/* Our cell was granted it. */
+static bool granted(struct shm *s, struct shm_cell_lock *l, struct hf__req *req)
+{
+    struct shm_cell *c = shm_cell_lock_cell(s, l);
+    uint64_t ticket = atomic_load(&c->ticket);
+    bool ok = true;
+
+    if (l->lock.state == SHM_QUEUED)
+        hf__shm_cell_lock_dequeue(s, l);
+    if (req->fixed) {
+        req->sent_at = s->core->now();
+        ok = prolong(s, l->lock.entry, atomic_load(&l->cell),
+                     atomic_load(&c->lease),
+                     req->sent_at + req->lease_ms * HF__MS);
+    }
+    ok = ok && finish_grant(s, l, req, true);
+    if (ticket)
+        hf__shm_shared_pass_on(s, l->lock.index, atomic_load(&l->cell), ticket);
+    return ok;
+}
+
+/* Takes back what can be. False: nothing. */
+static bool help(struct shm *s, const struct shm_cell_lock *l, uint64_t word,
+                 uint32_t *dead)
+{
+    struct shm_file *f = s->file;
+    unsigned n = 0;
+    bool helped = false;
+
+    for (; (n = hf__shm_queue_next(s, l->lock.index, n)) != SHM_NO_CELL; n++) {
+        struct shm_cell *c = &f->cell[n];
+
+        if (!shm_has(f, word, n) ||
+            !hf__shm_is_over(s, atomic_load(&c->owner), shm_cell_lease_end(c),
+                             dead))
+            continue;
+        helped = true;
+        if (!hf__shm_shared_take_back(s, l->lock.entry, &word, n))
+            break;
+    }
+    return helped;
+}
+
+/* For who comes, is first, or has waited: is there anything that would bring it
+ * on? */
+static bool bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
+                     uint32_t *dead)
+{
+    if (help(s, l, word, dead))
+        return true;
+    return (word & SHM_QUEUE) &&
+           hf__shm_shared_pass(s, l->lock.index, atomic_load(&l->cell));
+}
+
+/* A check by who waits. False: check again. */
+static bool check_queued(struct shm *s, struct shm_cell_lock *l, uint64_t word,
+                         uint32_t *dead)
+{
+    uint64_t ticket = atomic_load(&shm_cell_lock_cell(s, l)->ticket);
+    struct shm_queue_scan r;
+
+    if (!ticket) { /* we had it, and lost it before we knew */
+        atomic_store(&shm_cell_lock_cell(s, l)->minted, 0);
+        hf__shm_cell_lock_dequeue(s, l);
+        return false;
+    }
+    if (!(word & SHM_QUEUE)) { /* it is damaged: nobody would grant to us */
+        hf__shm_queue_stir(s, l->lock.entry, SHM_QUEUE);
+        return false;
+    }
+    hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
+    /* The first does it at once; those behind it when they look again, for the
+     * first may be stopped. */
+    if ((!r.before_owner || atomic_load(&l->lock.wait)->announced) &&
+        bring_on(s, l, word, dead))
+        return false;
+    return wait_behind(s, l, word, &r);
+}
+
+static int attempt(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
+                   uint32_t *dead)
+{
+    struct shm_entry *e = l->lock.entry;
+    unsigned want = shm_cell_lock_wanted(l, req);
+    struct shm_retry retry = {.of = e};
+    int rc;
+
+    do {
+        struct shm_wait *wait = atomic_load(&l->lock.wait);
+        uint64_t w;
+
+        if (l->lock.state == SHM_QUEUED)
+            atomic_store(&wait->watch.bell,
+                         atomic_load(&shm_cell_lock_cell(s, l)->bell));
+        w = atomic_load(&e->word);
+        if (shm_has(s->file, w, atomic_load(&l->cell))) {
+            if (granted(s, l, req))
+                return HF__GRANTED;
+        } else if (l->lock.state == SHM_QUEUED) {
+            if (check_queued(s, l, w, dead))
+                return hf__shm_wait_sleep(s, wait, req);
+        } else if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size) {
+            if (take(s, l, req, w))
+                return HF__GRANTED;
+        } else if (!bring_on(s, l, w, dead)) {
+            if (!req->may_queue)
+                return HF__BUSY;
+            if ((rc = hf__shm_cell_lock_enqueue(s, l, req)))
+                return rc;
+            hf__shm_queue_stir(s, e, SHM_QUEUE);
+        }
+    } while (hf__shm_retry(s, &retry));
+    if (l->lock.state == SHM_IDLE)
+        l->lock.state = SHM_LEAVING; /* the cell may have it */
+    hf__shm_shared_let_go(s, l);
+    return hf__shm_retry_refuse(s);
+}
+
+int hf__shm_shared_attempt(struct shm *s, struct hf__req *req, uint32_t *dead)
+{
+    struct shm_cell_lock *l = req->remote->impl;
+    int rc = hf__shm_cell_lock_take_cell(s, l, req->remote);
+
+    if (rc)
+        return rc;
+    if (l->lock.state != SHM_QUEUED)
+        atomic_store(&shm_cell_lock_cell(s, l)->minted, 0);
+    rc = attempt(s, l, req, dead);
+    if (rc != HF__GRANTED && rc != HF__QUEUED)
+        shm_cell_lock_rest(s, l);
+    return rc;
+}
+
+bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
+{
+    struct shm_cell_lock *l = req->remote->impl;
+    unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
+    unsigned want = shm_cell_lock_wanted(l, req);
+    uint64_t w;
+
+    if (__builtin_expect(l->lock.kind == HF_LATCH ||
+                             l->lock.state != SHM_IDLE || cell == SHM_NO_CELL ||
+                             req->fixed || l->leased,
+                         0))
+        return false;
+    w = atomic_load_explicit(&l->lock.entry->word, memory_order_relaxed);
+    return !(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
+           hf__shm_shared_change(s, l->lock.entry, &w, cell, want) &&
+           finish_grant(s, l, req, false);
+}
+
+/* The cell keeps that many permits of what it has, and others may go. */
+static inline int give_back(struct shm *s, struct shm_cell_lock *l,
+                            unsigned keep)
+{
+    struct shm_entry *e = l->lock.entry;
+    unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
+    struct shm_retry retry = {.of = e};
+    uint64_t w;
+
+    do {
+        w = atomic_load(&e->word);
+        if (!shm_has(s->file, w, cell))
+            return HF_ENOTOWNER;
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
+    } while (!hf__shm_shared_change(s, e, &w, cell, keep));
+    if (w & SHM_QUEUE)
+        hf__shm_shared_pass(s, l->lock.index, SHM_NO_CELL);
+    return HF__DONE;
+}
+
+static int give(struct shm *s, struct shm_cell_lock *l)
+{
+    int rc;
+
+    /* Before the cell can be granted anything again. */
+    atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, 0,
+                          memory_order_relaxed);
+    rc = give_back(s, l, 0);
+    if (__builtin_expect(rc != HF_EBACKEND, 1))
+        l->lock.state = SHM_IDLE;
+    shm_cell_lock_rest(s, l);
+    return rc;
+}
+
+int hf__shm_shared_let_go(struct shm *s, struct shm_cell_lock *l)
+{
+    int rc;
+
+    switch (l->lock.state) {
+    case SHM_HELD:
+        return give(s, l);
+    case SHM_LEAVING:
+        rc = leave_word(s, l);
+        shm_cell_lock_rest(s, l);
+        return rc;
+    case SHM_QUEUED:
+        return leave(s, l);
+    default:
+        return HF__DONE;
+    }
+}
+
+int hf__shm_shared_release(struct shm *s, struct hf__req *req)
+{
+    struct shm_cell_lock *l = req->remote->impl;
+
+    if (l->lock.kind == HF_LATCH)
+        return HF__DONE;
+    if (l->lock.state != SHM_HELD ||
+        atomic_load_explicit(&l->lock.hold_id, memory_order_relaxed) !=
+            req->hold_id)
+        return HF_ENOTOWNER;
+    return give(s, l);
+}
+
+/* The cell goes over to the other lock, with what it has. */
+static void move(struct shm_cell_lock *from, struct shm_cell_lock *to,
+                 uint64_t hold_id)
+{
+    unsigned cell = atomic_load(&from->cell);
+    bool leased = from->leased;
+
+    atomic_store(&from->cell, atomic_load(&to->cell));
+    from->leased = to->leased;
+    from->lock.state = SHM_IDLE;
+    atomic_store(&to->cell, (uint16_t)cell);
+    to->leased = leased;
+    to->lock.state = SHM_HELD;
+    atomic_store(&to->lock.mine, atomic_load(&from->lock.mine));
+    atomic_store(&to->lock.hold_id, hold_id);
+}
+
+int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
+{
+    struct shm_cell_lock *from = q->line->impl, *to = q->into->impl;
+
+    /* No thread uses that lock. It may still have a hold that was lost. */
+    if (hf__shm_shared_let_go(s, to) == HF_EBACKEND)
+        return HF_EBACKEND;
+    if (from->lock.state != SHM_HELD || to->lock.state != SHM_IDLE ||
+        atomic_load(&from->lock.hold_id) != q->req.hold_id)
+        return HF_ENOTOWNER;
+    move(from, to, q->req.hold_id);
+    return give_back(s, to, 1);
+}
+
+/* Others may be at the lock meanwhile: what is read first is believed if the
+ * hold is still the same. */
+int hf__shm_shared_renew(struct shm *s, const struct hf__renewal *item,
+                         hf__time now)
+{
+    struct shm_cell_lock *l = item->remote->impl;
+    struct shm_entry *e = l->lock.entry;
+    struct shm_retry retry = {.of = e};
+    unsigned cell;
+    uint64_t lease;
+
+    do {
+        cell = atomic_load(&l->cell);
+        if (cell == SHM_NO_CELL)
+            return HF_ENOTOWNER;
+        lease = atomic_load(&s->file->cell[cell].lease);
+        if (atomic_load(&l->lock.hold_id) != item->hold_id ||
+            !shm_has(s->file, atomic_load(&e->word), cell))
+            return HF_ENOTOWNER;
+        if (!hf__shm_retry(s, &retry))
+            return hf__shm_retry_refuse(s);
+    } while (lease >> 24 &&
+             !prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));
+    return HF__DONE;
+}

@@ -7,7 +7,6 @@
 #include "mysql.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,16 +48,7 @@ static bool is_alone(const struct hf__req *req)
 
 static int encode(struct mysql *m, struct hf__req *req)
 {
-    switch (req->op) {
-    case HF__RENEW:
-        return hf__my_renew_encode(m, (struct hf__batch *)req);
-    case HF__ATTEMPT:
-    case HF__RELEASE:
-    case HF__ABANDON:
-        return hf__my_verb_encode(m, req);
-    default:
-        return hf__my_query_encode(m, (struct hf__query *)req);
-    }
+    return m->ops[req->op].encode(m, req);
 }
 
 static bool fits(struct mysql *m, const struct hf__req *req)
@@ -122,31 +112,6 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
     return f;
 }
 
-static int nobody_waits(struct my_conn *c, struct my_sent *sent,
-                        const struct my_result *r, hf__time now)
-{
-    (void)c;
-    (void)sent;
-    (void)r;
-    (void)now;
-    return 0;
-}
-
-void hf__my_aside(struct mysql *m, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (m->cmd.link.state != NET_UP || m->cmd.link.stream.broken)
-        return;
-    hf__my_begin(&m->cmd);
-    va_start(ap, fmt);
-    hf__my_vsql(&m->cmd, fmt, ap);
-    va_end(ap);
-    if (!hf__my_end(&m->cmd, nobody_waits))
-        m->cmd.link.stream.broken = ENOMEM;
-    hf__net_flush(&m->cmd.link.stream);
-}
-
 void hf__my_forget(struct mysql *m, const struct hf__req *req)
 {
     for (size_t i = 0; i < m->cmd.sents.len; i++) {
@@ -171,8 +136,8 @@ static void failed(struct mysql *m, const struct my_flight *f, int code)
 {
     if (!f->req)
         return;
-    if (f->op == HF__RENEW)
-        hf__my_renew_failed(m, f, code);
+    if (m->ops[f->op].failed)
+        m->ops[f->op].failed(m, f, code);
     else
         hf__my_finish(m, f->req, code);
 }
@@ -213,7 +178,7 @@ static void try_again(struct mysql *m, const struct my_flight *f)
     if (!f->req)
         return;
     if (f->op == HF__RENEW) {
-        hf__my_renew_failed(m, f, HF_EUNKNOWN); /* the core sends it again */
+        failed(m, f, HF_EUNKNOWN); /* the core sends it again */
         return;
     }
     m->tries = f->tries + 1;
@@ -293,16 +258,12 @@ static int answered(struct my_conn *c, struct my_sent *sent,
         m->alone = false;
     if (hf__my_last(first)->error && f.op != HF__DIAGNOSE)
         return refused(m, (struct my_flight *)sent, first, now);
-    if (f.op == HF__RENEW)
-        return hf__my_renew_answer(m, &f, first);
-    if (f.op <= HF__ABANDON)
-        return hf__my_verb_answer(m, &f, first, now);
-    return f.req ? hf__my_query_answer(m, &f, first) : 0;
+    return m->ops[f.op].answer(m, &f, first, now);
 }
 
 /* ---- the connection comes and goes -------------------------------------- */
 
-void hf__my_up(struct my_conn *c, hf__time now)
+static void cmd_up(struct my_conn *c, hf__time now)
 {
     struct mysql *m = c->owner;
 
@@ -331,14 +292,14 @@ static void unsend(struct mysql *m, struct my_conn *c)
         if (!f->req)
             continue;
         if (f->op == HF__RENEW) {
-            hf__my_renew_failed(m, f, HF_EUNKNOWN);
+            failed(m, f, HF_EUNKNOWN);
             continue;
         }
         unsend_one(m, f);
     }
 }
 
-void hf__my_down(struct my_conn *c, int code, bool was_up, hf__time now)
+static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
 {
     struct mysql *m = c->owner;
     const struct net_link *l = &c->link;
@@ -384,3 +345,6 @@ void hf__my_ping(struct mysql *m, hf__time now)
     if (now >= hf__my_ping_at(m))
         hf__my_aside(m, "do 1");
 }
+
+const struct my_owner hf__my_cmd = {
+    .hello = hf__my_session_hello, .up = cmd_up, .down = cmd_down};

@@ -52,6 +52,8 @@ const struct my_result *hf__my_at(const struct my_result *, size_t i);
 const struct my_result *hf__my_last(const struct my_result *);
 /* A decimal number of an answer, NULL and negative ones are not. */
 bool hf__my_number(const struct my_value *, uint64_t *);
+/* The number in a row's i-th column; 0 if there is none. */
+uint64_t hf__my_num(const struct my_row *, size_t i);
 
 /* ---- login.c ------------------------------------------------------------ */
 

@@ -154,7 +154,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");
     if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
-        return hf__my_query_late(m, q);
+        return hf__my_resend(m, &q->req);
     if (q->req.op == HF__LATCH_DOWN && !left) {
         hf__my_hash(m, NAME, hash);
         hf__my_ring_all(m, hash);

@@ -107,8 +107,11 @@ struct my_flight {
                      because an error would leave it open */
 };
 
+struct my_op;
+
 struct mysql {
     const struct hf__core *core;
+    const struct my_op *ops; /* by enum hf__op */
     hf_client *client;
     struct net_endpoint peer;
     struct net_endpoint here; /* the one of its addresses at which cmd is */
@@ -144,13 +147,20 @@ struct mysql {
     uint8_t tries;           /* of the request that is sent again */
 };
 
+/* A kind of request: 0 or a code; 0 or HF_EPROTO; NULL: hf__my_finish(). */
+struct my_op {
+    int (*encode)(struct mysql *, struct hf__req *);
+    int (*answer)(struct mysql *, const struct my_flight *,
+                  const struct my_result *, hf__time now);
+    void (*failed)(struct mysql *, const struct my_flight *, int code);
+};
+
 /* ---- session.c ---------------------------------------------------------- */
 
-extern const struct my_owner hf__my_cmd;
+int hf__my_session_hello(struct my_conn *, hf__time now);
 /* The statements that make the tables; NULL is behind the last. */
-extern const char *const hf__my_tables[];
-/* The number in a row's i-th column; 0 if there is none. */
-uint64_t hf__my_num(const struct my_row *, size_t i);
+#define MY_TABLES 4
+extern const char *const hf__my_tables[MY_TABLES + 1];
 /* The server's clock in us, and what it was. */
 #define MY_CLOCK "timestampdiff(microsecond,'1970-01-01',utc_timestamp(6))"
 void hf__my_clock(struct mysql *, uint64_t us);
@@ -205,8 +215,7 @@ struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
 int hf__my_resend(struct mysql *, struct hf__req *);
 /* A statement for whose answer nobody waits. */
 void hf__my_aside(struct mysql *, const char *fmt, ...);
-void hf__my_up(struct my_conn *, hf__time now);
-void hf__my_down(struct my_conn *, int code, bool was_up, hf__time now);
+extern const struct my_owner hf__my_cmd;
 /* The server ends a connection that says nothing for long. */
 void hf__my_ping(struct mysql *, hf__time now);
 hf__time hf__my_ping_at(const struct mysql *);
@@ -232,6 +241,21 @@ int hf__my_verb_encode(struct mysql *, struct hf__req *);
 /* The answers: 0, or HF_EPROTO. */
 int hf__my_verb_answer(struct mysql *, const struct my_flight *,
                        const struct my_result *, hf__time now);
+void hf__my_nap_end(struct mysql *, struct my_line *);
+bool hf__my_must_queue(const struct mysql *, const struct my_line *);
+void hf__my_convert(struct mysql *, const struct hf__req *);
+int hf__my_converted(struct mysql *, struct hf__req *,
+                     const struct my_result *last);
+void hf__my_mutex_take(struct mysql *, const struct hf__req *);
+void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
+int hf__my_mutex_taken(struct mysql *, struct hf__req *,
+                       const struct my_result *last, hf__time now);
+void hf__my_attempt_again(struct mysql *, struct hf__req *);
+uint64_t hf__my_thread_of(const struct my_line *);
+/* What can be had without waiting is had once, however often it is asked for:
+ * user locks count. The queue may be ours already, and we not know it. */
+#define MY_HAVE_BELL "is_used_lock('hfb:%h')<=>connection_id()"
+#define MY_OUR_TURN "ifnull(is_used_lock('hfq:%h'),%u)=%u"
 /* What was to be ready for a grant is given back. */
 void hf__my_attempt_failed(struct mysql *, const struct my_line *);
 
@@ -266,9 +290,6 @@ void hf__my_hash(const struct mysql *, const char *name, size_t len,
 /* ---- share.c ------------------------------------------------------------ */
 
 void hf__my_share_take(struct mysql *, const struct hf__req *);
-/* Is there a chance? Else it sleeps. Into the packet of a wait. */
-void hf__my_share_sleep(const struct mysql *, struct my_conn *,
-                        const struct hf__remote *, uint32_t permits);
 void hf__my_share_drop(struct mysql *, const struct hf__req *);
 int hf__my_share_taken(struct mysql *, struct hf__req *,
                        const struct my_result *, hf__time now);
@@ -303,13 +324,14 @@ struct my_wait {
     bool is_over : 1;
 };
 
-/* MY_SLEEP "seconds" MY_SLEPT: a wait, of 1.5 s at most, that KILL QUERY ends:
- * 1 then, else 0. It waits for the lock of the client, which cmd has; its
- * arguments are m->owner, MY_OWNER_LEN. Not SLEEP(): where KILL QUERY meets the
- * end of a SLEEP(), MariaDB takes 2 s for it, and keeps every other SLEEP() so
- * long. MySQL counts whole seconds. */
-#define MY_SLEEP "ifnull(get_lock('hfc:%h',/*!50700 ceil(*/least(1.5,"
-#define MY_SLEPT ")/*!50700 )*/),1)"
+/* The first may say nothing for so long; order is worth some patience. */
+#define MY_TURN_S 1
+#define MY_FAIR_TURN_S 2
+void hf__my_wait_put_turn(struct my_wait *);
+void hf__my_wait_put_about(struct my_wait *);
+void hf__my_wait_put_bell(struct my_wait *);
+void hf__my_wait_put_sleep(struct my_wait *);
+void hf__my_wait_put_queue(struct my_wait *);
 
 /* The line is told to wait, for the first time or again. rings: the holder has
  * the bell. False: there is no connection for it, it has to poll. */
@@ -336,21 +358,18 @@ void hf__my_waits_fini(struct mysql *);
 /* ---- renew.c ------------------------------------------------------------ */
 
 int hf__my_renew(void *, struct hf__batch *);
-int hf__my_renew_encode(struct mysql *, struct hf__batch *);
+int hf__my_renew_encode(struct mysql *, struct hf__req *);
 int hf__my_renew_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *);
+                        const struct my_result *, hf__time now);
 void hf__my_renew_failed(struct mysql *, const struct my_flight *, int code);
 
 /* ---- query.c ------------------------------------------------------------ */
 
 int hf__my_query(void *, struct hf__query *);
-int hf__my_query_encode(struct mysql *, struct hf__query *);
+int hf__my_query_encode(struct mysql *, struct hf__req *);
 /* 0, or HF_EPROTO. */
 int hf__my_query_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *);
-/* For an answer that says that it came too late: once more, if it is meant
- * still. PENDING, or a code. */
-int hf__my_query_late(struct mysql *, struct hf__query *);
+                        const struct my_result *, hf__time now);
 
 /* ---- latch.c ------------------------------------------------------------ */
 

@@ -366,7 +366,7 @@ static int broken(struct mysql *m, struct hf__query *q,
         return HF__DONE;
     }
     if (!hf__my_num(row, IN_TIME))
-        return hf__my_query_late(m, q);
+        return hf__my_resend(m, &q->req);
     if (!row->value[OTHERS].text)
         return m->core->why(m->client, HF_ENOTOWNER, "it is not held");
     q->count = hf__my_num(row, OTHERS);
@@ -400,7 +400,7 @@ static int asked(struct mysql *m, struct hf__query *q,
     hf__my_clock(m, hf__my_num(last->rows, 1));
     if (first->affected || holds->affected)
         return HF__DONE;
-    return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_query_late(m, q);
+    return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_resend(m, &q->req);
 }
 
 /* ---- what a holder may do ----------------------------------------------- */
@@ -470,8 +470,10 @@ static int written(struct mysql *m, const struct my_result *last)
 
 /* ---- sending, answers --------------------------------------------------- */
 
-int hf__my_query_encode(struct mysql *m, struct hf__query *q)
+int hf__my_query_encode(struct mysql *m, struct hf__req *req)
 {
+    struct hf__query *q = (struct hf__query *)req;
+
     if (m->core->now() >= q->req.meant_until)
         return m->core->why(m->client, HF_EUNKNOWN, "not sent in time");
     hf__my_start(m, &q->req);
@@ -503,11 +505,6 @@ int hf__my_query_encode(struct mysql *m, struct hf__query *q)
     return hf__my_sent(m, &q->req) ? 0 : HF_ENOMEM;
 }
 
-int hf__my_query_late(struct mysql *m, struct hf__query *q)
-{
-    return hf__my_resend(m, &q->req);
-}
-
 static int result_of(struct mysql *m, struct hf__query *q,
                      const struct my_result *first)
 {
@@ -532,11 +529,12 @@ static int result_of(struct mysql *m, struct hf__query *q,
 }
 
 int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first)
+                        const struct my_result *first, hf__time now)
 {
     struct hf__query *q = (struct hf__query *)f->req;
-    int rc = result_of(m, q, first);
+    int rc = q ? result_of(m, q, first) : HF__PENDING;
 
+    (void)now;
     if (rc == HF_EPROTO)
         return rc;
     if (rc != HF__PENDING)

@@ -103,8 +103,9 @@ static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
 
 /* Nothing is parked in the middle: what there is no memory for is not renewed
  * this time. */
-int hf__my_renew_encode(struct mysql *m, struct hf__batch *b)
+int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
+    struct hf__batch *b = (struct hf__batch *)req;
     uint32_t len;
 
     for (uint32_t i = 0; i < b->len; i += len) {
@@ -157,12 +158,13 @@ static void mark(struct mysql *m, struct hf__batch *b,
 }
 
 int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first)
+                        const struct my_result *first, hf__time now)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
     const struct my_result *there = hf__my_at(first, 1);
     const struct my_result *clock = hf__my_at(first, 2);
 
+    (void)now;
     if (!clock || there->columns != (m->listens ? ROW : 1) ||
         clock->columns != 1 || !clock->rows)
         return HF_EPROTO;

@@ -13,60 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLES 4
-
-const char *const hf__my_tables[TABLES + 1] = {
-    "create table if not exists holdfast_locks("
-    "name varbinary(512) not null primary key,kind tinyint not null,"
-    "size bigint unsigned not null,token bigint unsigned not null,"
-    "owner binary(16) not null,hold bigint unsigned not null,"
-    "rings tinyint not null,fair tinyint not null,host varbinary(64) not null,"
-    "pid bigint unsigned not null,label varbinary(255) not null,"
-    "since datetime(6) not null,lease_us bigint unsigned not null,"
-    "lease_until datetime(6) not null,"
-    "asks bigint unsigned not null default 0) engine=innodb",
-    "create table if not exists holdfast_holds("
-    "name varbinary(512) not null,owner binary(16) not null,"
-    "hold bigint unsigned not null,mode tinyint not null,"
-    "permits int unsigned not null,token bigint unsigned not null,"
-    "host varbinary(64) not null,pid bigint unsigned not null,"
-    "label varbinary(255) not null,since datetime(6) not null,"
-    "lease_us bigint unsigned not null,lease_until datetime(6) not null,"
-    "asks bigint unsigned not null default 0,"
-    "primary key(name,owner,hold)) engine=innodb",
-    "create table if not exists holdfast_requests("
-    "name varbinary(512) not null,owner binary(16) not null,"
-    "request bigint unsigned not null,answer tinyint not null,"
-    "keep_until datetime(6) not null,primary key(name,owner,request)) "
-    "engine=innodb",
-    "create table if not exists holdfast_values("
-    "name varbinary(512) not null primary key,value longblob not null,"
-    "token bigint unsigned not null,written datetime(6) not null) "
-    "engine=innodb",
-    NULL};
-
-/* ---- numbers, clocks ---------------------------------------------------- */
-
-uint64_t hf__my_num(const struct my_row *row, size_t i)
-{
-    uint64_t n = 0;
-
-    return row && hf__my_number(&row->value[i], &n) ? n : 0;
-}
-
-/* By when it was heard, so that it is rather later than we think. */
-void hf__my_clock(struct mysql *m, uint64_t us)
-{
-    m->server_us = us;
-    m->server_at = m->core->now();
-}
-
-uint64_t hf__my_late(const struct mysql *m, const struct hf__req *req)
-{
-    if (req->meant_until == HF__NEVER)
-        return UINT64_MAX >> 1;
-    return m->server_us + (uint64_t)((req->meant_until - m->server_at) / 1000);
-}
+#define PAUSE_MAX_MS 1000
 
 /* ---- both --------------------------------------------------------------- */
 
@@ -90,6 +37,22 @@ void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
                "/*M!100101 ,max_statement_time=0*/"
                "/*!50708 ,max_execution_time=0*/",
                (uint64_t)idle_s);
+}
+
+void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
+                uint32_t connect_ms)
+{
+    struct net_link *l = &c->link;
+    uint32_t pause_ms = m->op_timeout_ms / 8;
+
+    c->login = &m->login;
+    l->peer = peer;
+    l->tags = &m->tags;
+    l->stream.tls = m->login.tls;
+    l->doubt = "; is it MySQL or MariaDB?";
+    l->connect_ms = m->login.tls ? connect_ms - connect_ms / 8 : connect_ms;
+    l->silence_ms = 2 * m->op_timeout_ms;
+    l->pause_ms = pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;
 }
 
 int hf__my_say(struct my_conn *c, my_answer_fn *fn)
@@ -152,7 +115,8 @@ static int tables_seen(struct my_conn *c, struct my_sent *sent,
         return 0;
     while (hf__my_at(r, there) != last)
         there++;
-    if (last->error != MY_NO_TABLE || there < m->made_tables || there >= TABLES)
+    if (last->error != MY_NO_TABLE || there < m->made_tables ||
+        there >= MY_TABLES)
         return hf__my_hello_refused(c, r, now);
     m->made_tables = there + 1;
     hf__my_begin(c);
@@ -273,7 +237,7 @@ static int server_seen(struct my_conn *c, struct my_sent *sent,
                           : look_for_tables(c, tables_seen);
 }
 
-static int hello(struct my_conn *c, hf__time now)
+int hf__my_session_hello(struct my_conn *c, hf__time now)
 {
     struct mysql *m = c->owner;
 
@@ -286,6 +250,3 @@ static int hello(struct my_conn *c, hf__time now)
                m->owner, MY_OWNER_LEN);
     return hf__my_say(c, server_seen);
 }
-
-const struct my_owner hf__my_cmd = {
-    .hello = hello, .up = hf__my_up, .down = hf__my_down};

@@ -77,24 +77,6 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
     hf__my_sql(c, ",ifnull(@l,0),@n,@x");
 }
 
-void hf__my_share_sleep(const struct mysql *m, struct my_conn *c,
-                        const struct hf__remote *r, uint32_t permits)
-{
-    if (r->kind == HF_SEMAPHORE)
-        hf__my_sql(c, "select if(used+%u<=%u", (uint64_t)permits,
-                   (uint64_t)r->permits);
-    else
-        hf__my_sql(c, "select if(%s=0",
-                   r->mode == HF_WRITE ? "used" : "writers");
-    hf__my_sql(c,
-               ",1," MY_SLEEP "left_us/1000000" MY_SLEPT ") from (select "
-               "ifnull(sum(permits),0) used,ifnull(sum(mode),0) writers,"
-               "min(timestampdiff(microsecond," NOW
-               ",lease_until)) left_us from holdfast_holds where name=%x and "
-               "lease_until>" NOW ") h",
-               m->owner, MY_OWNER_LEN, NAME);
-}
-
 void hf__my_share_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;

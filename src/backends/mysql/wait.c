@@ -31,14 +31,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define QUEUE_S 86400 /* then it stands in line again */
-/* For how long the bell is waited for before the line looks at the row: until
- * the line knows that it is the first, and then. */
-#define KNOW_S "1"
-#define BELL_S "1.5" /* MySQL rounds it */
-/* The first may say nothing for so long; order is worth some patience. */
-#define TURN_S 1
-#define FAIR_TURN_S 2
 /* A connection that is not used is closed before the server does it. */
 #define LINGER_MS 500
 /* After the server has refused one. */
@@ -103,77 +95,6 @@ static void be_patient(struct my_wait *w)
                                                       : ms + 2000;
 }
 
-/* Who waits, for those who look at the server's list of statements: query.c
- * reads it. */
-static void put_about(struct my_wait *w)
-{
-    const struct mysql *m = w->m;
-    const struct hf__remote *r = w->line->remote;
-
-    hf__my_sql(&w->conn, "/*hf:%h %h %u %u %u %u %u %h. %h.*/ ", w->hash,
-               MY_HASH_LEN, m->owner, MY_OWNER_LEN, w->line->asked_id, m->pid,
-               (uint64_t)r->mode, (uint64_t)w->permits, w->since_us, m->host,
-               strlen(m->host), r->label, hf__my_label_len(r));
-}
-
-/* 1: it has rung, or there is none; 2: it has not, for so long. */
-static void put_bell(struct my_wait *w)
-{
-    const char *s = w->state == MY_FIRST ? BELL_S : KNOW_S;
-
-    if (w->rings)
-        hf__my_sql(
-            &w->conn, "if(get_lock('hfb:%h',%s)=1,release_lock('hfb:%h'),2)",
-            w->hash, MY_HASH_LEN, w->ended ? "0" : s, w->hash, MY_HASH_LEN);
-    else
-        hf__my_sql(&w->conn, "1");
-}
-
-/* 1: it is worth asking; else it waits until that is likely, and says 0. One
- * statement: what is released after it was begun ends its wait by KILL QUERY,
- * and what was released before it finds. No row: everything has changed. */
-static void put_sleep(struct my_wait *w)
-{
-    const struct hf__remote *r = w->line->remote;
-    const struct mysql *m = w->m;
-    struct my_conn *c = &w->conn;
-
-    if (r->kind == HF_LATCH)
-        hf__my_sql(c,
-                   "select if(size=0 or token<>%u,1," MY_SLEEP "2" MY_SLEPT
-                   ") from holdfast_locks where name=%x and kind=4",
-                   w->line->round, m->owner, MY_OWNER_LEN, r->name,
-                   (size_t)r->name_len);
-    else if (r->kind == HF_MUTEX)
-        hf__my_sql(c,
-                   "select if(lease_until<=utc_timestamp(6),1," MY_SLEEP
-                   "timestampdiff(microsecond,utc_timestamp(6),lease_until)/"
-                   "1000000" MY_SLEPT ") from holdfast_locks where name=%x and "
-                   "kind=1",
-                   m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
-    else
-        hf__my_share_sleep(m, c, r, w->permits);
-}
-
-static void put_queue(struct my_wait *w)
-{
-    hf__my_sql(&w->conn,
-               "select if(if(is_used_lock('hfq:%h')<=>connection_id(),1,"
-               "get_lock('hfq:%h',%u))=1,",
-               w->hash, MY_HASH_LEN, w->hash, MY_HASH_LEN, (uint64_t)QUEUE_S);
-    put_bell(w);
-    hf__my_sql(&w->conn, ",0)");
-}
-
-static void put_turn(struct my_wait *w)
-{
-    uint32_t s = w->line->remote->fair ? FAIR_TURN_S : TURN_S;
-
-    if (w->turn_s != s)
-        hf__my_sql(&w->conn, "set session wait_timeout=%u;", (uint64_t)s);
-    w->turn_s = s;
-}
-
 static void say(struct my_wait *w)
 {
     bool is_first = w->state == MY_FIRST || !has_order(w->line);
@@ -182,15 +103,15 @@ static void say(struct my_wait *w)
     memcpy(w->hash, w->line->hash, MY_HASH_LEN);
     w->dozes = is_first && !w->rings;
     hf__my_begin(c);
-    put_turn(w);
-    put_about(w);
+    hf__my_wait_put_turn(w);
+    hf__my_wait_put_about(w);
     if (!is_first) {
-        put_queue(w);
+        hf__my_wait_put_queue(w);
     } else if (w->rings) {
         hf__my_sql(c, "select ");
-        put_bell(w);
+        hf__my_wait_put_bell(w);
     } else {
-        put_sleep(w);
+        hf__my_wait_put_sleep(w);
     }
     if (!hf__my_end(c, answered)) {
         c->link.stream.broken = ENOMEM;
@@ -298,7 +219,7 @@ static int hello(struct my_conn *c, hf__time now)
     struct my_wait *w = c->owner;
 
     (void)now;
-    w->turn_s = FAIR_TURN_S;
+    w->turn_s = MY_FAIR_TURN_S;
     hf__my_put_session(c, w->turn_s);
     hf__my_sql(c, ";select is_used_lock('hfc:%h')", w->m->owner, MY_OWNER_LEN);
     return hf__my_say(c, session_set);
@@ -457,38 +378,6 @@ void hf__my_wait_end(struct mysql *m, struct my_line *line)
         if (has_order(line) && is_up(w))
             leave(w);
     }
-}
-
-/* A proxy that shares connections may take the number for one of its own, and
- * end a statement of a stranger. */
-void hf__my_ring(struct mysql *m, uint64_t thread)
-{
-    if (thread && !m->is_proxied)
-        hf__my_aside(m, "kill query %u", thread);
-}
-
-static int found(struct my_conn *c, struct my_sent *sent,
-                 const struct my_result *r, hf__time now)
-{
-    (void)sent;
-    (void)now;
-    for (const struct my_row *row = r->rows; row; row = row->next)
-        hf__my_ring(c->owner, hf__my_num(row, 0));
-    return 0;
-}
-
-void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
-{
-    if (m->is_proxied)
-        return;
-    hf__my_begin(&m->cmd);
-    hf__my_sql(&m->cmd,
-               "select id from information_schema.processlist where info like "
-               "'/*hf:%h %%'",
-               hash, MY_HASH_LEN);
-    if (!hf__my_end(&m->cmd, found))
-        m->cmd.link.stream.broken = ENOMEM;
-    hf__net_flush(&m->cmd.link.stream);
 }
 
 /* ---- driving ------------------------------------------------------------ */

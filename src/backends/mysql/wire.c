@@ -343,6 +343,13 @@ bool hf__my_number(const struct my_value *v, uint64_t *to)
     return true;
 }
 
+uint64_t hf__my_num(const struct my_row *row, size_t i)
+{
+    uint64_t n = 0;
+
+    return row && hf__my_number(&row->value[i], &n) ? n : 0;
+}
+
 /* ---- out ---------------------------------------------------------------- */
 
 /* Where the packet is that was begun: reserving may have moved it. */

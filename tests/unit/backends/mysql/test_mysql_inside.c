@@ -211,7 +211,7 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     }
     heeds.add_party = add_waiter;
     heeds.done = ignore_done;
-    assert_int_equal(hf__my_query_answer(&m, &f, says), 0);
+    assert_int_equal(hf__my_query_answer(&m, &f, says, 0), 0);
     assert_int_equal(q.req.result, HF__DONE);
     return info.waiters_len;
 }

@@ -1,0 +1,213 @@
+#include "mysql.h"
+
+#include <string.h>
+
+/* Insert ids from here on are no tokens. */
+#define REFUSED "4611686018427387904"
+#define REFUSED_FROM (1ULL << 62)
+/* What follows are the bits of one. */
+enum {
+    HOLDER_RINGS = 1, /* whoever holds it has the bell */
+    HAVE_BELL = 2,    /* we got it, which is of no use now */
+    OTHER_KIND = 4,
+    IS_FREE = 8,    /* but others are to go first */
+    LEFT_SHIFT = 4, /* us until the lease ends */
+};
+
+#define NOW "utc_timestamp(6)"
+#define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
+
+#define HASH line->hash, MY_HASH_LEN
+
+/* ---- statements --------------------------------------------------------- */
+
+/* The row is there and free, which is usual: that costs half of an INSERT that
+ * finds it there. */
+static void put_take_free(struct mysql *m, const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+    uint64_t us = req->lease_ms * 1000ULL;
+
+    hf__my_put_turn(m, r->impl, true);
+    hf__my_sql(&m->cmd,
+               "update holdfast_locks set token=last_insert_id(token+1),"
+               "owner=%x,hold=%u,rings=@b,fair=%u,host=%x,pid=%u,label=%x,"
+               "asks=0,since=" NOW ",lease_us=%u,lease_until=" NOW
+               "+interval %u microsecond where name=%x and kind=1 and "
+               "lease_until<=" NOW " and @b is not null",
+               m->owner, MY_OWNER_LEN, req->hold_id, (uint64_t)r->fair, m->host,
+               strlen(m->host), m->pid, r->label, hf__my_label_len(r), us, us,
+               r->name, (size_t)r->name_len);
+}
+
+enum {
+    IS_MUTEX,
+    IS_OURS_NOW,
+    IS_OVER,
+    RINGS,
+    IS_ODD,
+    LEFT_US,
+    TURN,
+    HAVE,
+    LOOK_COLUMNS
+};
+
+/* What is in the way, without a lock on the row. */
+static void put_look(struct mysql *m, const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+    const struct my_line *line = r->impl;
+    uint64_t thread = hf__my_thread_of(line);
+
+    hf__my_sql(&m->cmd,
+               "select kind=1,owner=%x and hold=%u and "
+               "lease_until>" NOW ",lease_until<=" NOW ",rings," MY_ODD ","
+               "greatest(0,timestampdiff(microsecond," NOW
+               ",lease_until))," MY_OUR_TURN "," MY_HAVE_BELL
+               " from holdfast_locks where name=%x",
+               m->owner, MY_OWNER_LEN, req->hold_id, HASH, thread, thread, HASH,
+               r->name, (size_t)r->name_len);
+}
+
+static void put_take(struct mysql *m, const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+    uint64_t us = req->lease_ms * 1000ULL, id = req->hold_id, fair = r->fair;
+    size_t host_len = strlen(m->host), label_len = hf__my_label_len(r);
+    struct my_conn *c = &m->cmd;
+
+    hf__my_put_turn(m, r->impl, true);
+    hf__my_sql(c,
+               "insert into holdfast_locks(name,kind,size,token,owner,hold,"
+               "rings,fair,host,pid,label,since,lease_us,lease_until) "
+               "values(%x,1,0,"
+               "if(@b is null,0*last_insert_id(" REFUSED "+8),"
+               "last_insert_id(1)),%x,if(@b is null,0,%u),ifnull(@b,0),%u,"
+               "%x,%u,"
+               "%x," NOW ",%u,if(@b is null," FREE "," NOW
+               "+interval %u microsecond)) on duplicate key update ",
+               r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN, id, fair,
+               m->host, host_len, m->pid, r->label, label_len, us, us);
+    hf__my_sql(
+        c,
+        "hold=if(kind=1 and lease_until<=" NOW ",if(@b is null,0,%u),hold),"
+        "owner=if(kind=1 and hold=%u and lease_until<=" NOW ",%x,owner),"
+        "token=if(kind=1 and hold=%u and owner=%x,"
+        "last_insert_id(token+(lease_until<=" NOW ")),"
+        "token+0*last_insert_id(" REFUSED
+        "+rings+2*ifnull(@b,0)+4*(kind<>1)+8*(lease_until<=" NOW
+        ")+16*greatest(0,timestampdiff(microsecond," NOW ",lease_until)))),",
+        id, id, m->owner, MY_OWNER_LEN, id, m->owner, MY_OWNER_LEN);
+#define OURS "if(hold=%u and owner=%x and kind=1,"
+#define IS_OURS id, m->owner, MY_OWNER_LEN
+    hf__my_sql(c,
+               "rings=" OURS "ifnull(@b,0),rings),fair=" OURS
+               "%u,fair),host=" OURS "%x,host),pid=" OURS "%u,pid),label=" OURS
+               "%x,label),asks=if(lease_until<=" NOW ",0,asks),since=" OURS
+               "if(lease_until<=" NOW "," NOW ",since),since),lease_us=" OURS
+               "%u,lease_us),lease_until=" OURS NOW
+               "+interval %u microsecond,if(" MY_ODD ",sysdate(6)+"
+               "interval lease_us microsecond,lease_until))",
+               IS_OURS, IS_OURS, fair, IS_OURS, m->host, host_len, IS_OURS,
+               m->pid, IS_OURS, r->label, label_len, IS_OURS, IS_OURS, us,
+               IS_OURS, us);
+}
+
+static void (*const put_step[])(struct mysql *, const struct hf__req *) = {
+    [MY_GUESS] = put_take_free, [MY_LOOK] = put_look, [MY_SURE] = put_take};
+
+void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
+{
+    put_step[((const struct my_line *)req->remote->impl)->step](m, req);
+}
+
+/* The bell behind the row: who is woken finds it free. If it is not with us any
+ * more the last result is the thread to ring for. */
+void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+    const struct my_line *line = r->impl;
+
+    hf__my_sql(&m->cmd,
+               "update holdfast_locks set lease_until=" FREE
+               " where name=%x and kind=1 and owner=%x and hold=%u and "
+               "lease_until>" NOW,
+               r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN,
+               req->hold_id);
+    if (line->asked_id == req->hold_id) /* else the next hold has it */
+        hf__my_sql(&m->cmd,
+                   ";select if(release_lock('hfb:%h')=1,0,"
+                   "is_used_lock('hfq:%h'))",
+                   HASH, HASH);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+static int step_on(struct mysql *m, struct hf__req *req, enum my_step step)
+{
+    ((struct my_line *)req->remote->impl)->step = step;
+    hf__my_attempt_again(m, req);
+    return 0;
+}
+
+/* It may become free, and be taken again, between each two. */
+static int looked(struct mysql *m, struct hf__req *req,
+                  const struct my_result *last, hf__time now)
+{
+    struct my_line *line = req->remote->impl;
+    const struct my_row *row = last->rows;
+    struct my_place place;
+
+    if (last->columns != LOOK_COLUMNS)
+        return HF_EPROTO;
+    if (!row)
+        return step_on(m, req, MY_SURE);
+    place = (struct my_place){.left_us = hf__my_num(row, LEFT_US),
+                              .free = hf__my_num(row, IS_OVER),
+                              .rings = hf__my_num(row, RINGS) &&
+                                       !hf__my_num(row, HAVE)};
+    if (hf__my_num(row, IS_OURS_NOW) || hf__my_num(row, IS_ODD) ||
+        line->tries > MY_TRIES)
+        return step_on(m, req, MY_SURE);
+    if (hf__my_num(row, IS_MUTEX) && place.free &&
+        (hf__my_num(row, TURN) || !hf__my_must_queue(m, line))) {
+        line->tries++;
+        return step_on(m, req, MY_GUESS);
+    }
+    if (hf__my_num(row, HAVE))
+        hf__my_attempt_failed(m, line);
+    if (hf__my_num(row, IS_MUTEX))
+        hf__my_refused(m, req, &place, now);
+    else
+        hf__my_other_kind(m, req);
+    return 0;
+}
+
+int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
+                       const struct my_result *last, hf__time now)
+{
+    struct my_line *line = req->remote->impl;
+    uint64_t id = last->insert_id, bits = id - REFUSED_FROM;
+    struct my_place place = {.left_us = bits >> LEFT_SHIFT,
+                             .free = bits & IS_FREE,
+                             .rings =
+                                 (bits & HOLDER_RINGS) && !(bits & HAVE_BELL)};
+
+    if (line->step == MY_LOOK)
+        return looked(m, req, last, now);
+    if (line->step == MY_GUESS && !last->columns && !last->affected)
+        return step_on(m, req, MY_LOOK);
+    if (last->columns || !id)
+        return HF_EPROTO;
+    if (id < REFUSED_FROM) {
+        hf__my_granted(m, req, id);
+        return 0;
+    }
+    if (bits & HAVE_BELL)
+        hf__my_attempt_failed(m, line);
+    if (bits & OTHER_KIND)
+        hf__my_other_kind(m, req);
+    else
+        hf__my_refused(m, req, &place, now);
+    return 0;
+}

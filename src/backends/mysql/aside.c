@@ -28,10 +28,10 @@ void hf__my_aside(struct mysql *m, const char *fmt, ...)
     hf__net_flush(&m->cmd.link.stream);
 }
 
-void hf__my_attempt_failed(struct mysql *m, const struct my_line *line)
+void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
 {
-    if (line->remote->kind == HF_MUTEX)
-        hf__my_aside(m, "do release_lock('hfb:%h')", line->hash, MY_HASH_LEN);
+    if (lock->remote->kind == HF_MUTEX)
+        hf__my_aside(m, "do release_lock('hfb:%h')", lock->hash, MY_HASH_LEN);
 }
 
 /* A proxy that shares connections may take the number for one of its own, and

@@ -34,7 +34,7 @@ static bool is_alone(const struct hf__req *req)
 
     switch (req->op) {
     case HF__ATTEMPT:
-        return ((struct my_line *)r->impl)->converting ||
+        return ((struct my_lock *)r->impl)->converting ||
                r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE;
     case HF__BREAK:
     case HF__PUT:
@@ -97,7 +97,7 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
 
     if (!f) {
         req->untouched = req->op != HF__ATTEMPT ||
-                         !((struct my_line *)req->remote->impl)->sent;
+                         !((struct my_lock *)req->remote->impl)->sent;
         return NULL;
     }
     req->untouched = false;
@@ -125,7 +125,7 @@ void hf__my_forget(struct mysql *m, const struct hf__req *req)
 void hf__my_finish(struct mysql *m, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
-        ((struct my_line *)req->remote->impl)->asking = false;
+        ((struct my_lock *)req->remote->impl)->attempting = false;
     req->result = (int16_t)result;
     m->core->done(m->client, req);
 }
@@ -145,11 +145,11 @@ static void failed(struct mysql *m, const struct my_flight *f, int code)
 /* Nothing of it was done: it goes back to the core. */
 static void unsend_one(struct mysql *m, const struct my_flight *f)
 {
-    struct my_line *line = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
+    struct my_lock *lock = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
 
-    if (line) {
-        line->asking = false;
-        line->sent = line->sent && !f->fresh;
+    if (lock) {
+        lock->attempting = false;
+        lock->sent = lock->sent && !f->fresh;
     }
     m->put_off = true;
     m->core->unsent(m->client, f->req);
@@ -165,7 +165,7 @@ int hf__my_resend(struct mysql *m, struct hf__req *req)
         return rc ? rc : HF__PENDING;
     }
     if (req->op == HF__ATTEMPT)
-        ((struct my_line *)req->remote->impl)->asking = false;
+        ((struct my_lock *)req->remote->impl)->attempting = false;
     m->put_off = true;
     m->core->unsent(m->client, req);
     return HF__PENDING;
@@ -211,8 +211,8 @@ static bool is_repeated(const struct my_flight *f)
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
 }
 
-/* A value is not sent again, because its line may be gone; nor a break, unless
- * it was not done for sure: the second one would find nobody. */
+/* A value is not sent again, because the core's line may be gone; nor a break,
+ * unless it was not done for sure: the second one would find nobody. */
 static bool may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
@@ -240,7 +240,7 @@ static int refused(struct mysql *m, struct my_flight *sent,
     if (f.req)
         f.req->untouched = hf__my_untouched(error);
     if (f.op == HF__ATTEMPT && f.req)
-        hf__my_attempt_failed(m, f.req->remote->impl);
+        hf__my_bell_give_back(m, f.req->remote->impl);
     rc = hf__my_refusal(m, first);
     if (hf__my_again(error) && (f.op == HF__BREAK || is_repeated(&f)))
         rc = HF_EUNKNOWN;

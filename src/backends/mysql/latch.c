@@ -29,7 +29,7 @@ void hf__my_latch_take(struct mysql *m, const struct hf__req *req)
 int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
                        const struct my_result *last, hf__time now)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     const struct my_row *row = last->rows;
     const struct my_place place = {.left_us = UINT64_MAX / 2};
     uint64_t round;
@@ -39,12 +39,12 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     round = hf__my_num(row, 1);
     req->is_zero = hf__my_num(row, 0) == 0;
     if (hf__my_num(row, 2)) {
-        line->converted = true;
+        lock->converted = true;
         hf__my_other_kind(m, req);
-    } else if (req->is_zero || (line->round && line->round != round)) {
+    } else if (req->is_zero || (lock->round && lock->round != round)) {
         hf__my_granted(m, req, 1);
     } else {
-        line->round = round;
+        lock->round = round;
         hf__my_refused(m, req, &place, now);
     }
     return 0;

@@ -13,21 +13,21 @@
  */
 #include "mysql.h"
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- a lock ------------------------------------------------------------- */
 
 int hf__my_attach(void *self, struct hf__remote *remote)
 {
     struct mysql *m = self;
-    struct my_line *line;
+    struct my_lock *lock;
 
     if (remote->name_len > HF_NAME_MAX)
         return HF_EINVAL;
-    line = m->core->alloc(m->client, sizeof(*line));
-    if (!line)
+    lock = m->core->alloc(m->client, sizeof(*lock));
+    if (!lock)
         return HF_ENOMEM;
-    line->remote = remote;
-    hf__my_hash(m, remote->name, remote->name_len, line->hash);
-    remote->impl = line;
+    lock->remote = remote;
+    hf__my_hash(m, remote->name, remote->name_len, lock->hash);
+    remote->impl = lock;
     return 0;
 }
 
@@ -45,45 +45,45 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* Who had to wait the last time asks nothing, and stands in line at once: that
- * is one trip less where many want it. */
+/* Who had to wait the last time makes no attempt, and queues at once: that is
+ * one trip less where many want it. */
 static bool goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     hf__time now;
 
-    if (!line->crowded || line->wait || line->sent || !req->may_queue ||
-        !hf__my_must_queue(m, line) || m->put_off ||
+    if (!lock->crowded || lock->wait || lock->sent || !req->may_queue ||
+        !hf__my_must_queue(m, lock) || m->put_off ||
         m->cmd.link.state != NET_UP)
         return false;
     now = m->core->now();
     req->sent_at = now;
     req->look_at = now + MY_FREE_MS * HF__MS;
-    return hf__my_wait(m, line, true, req->permits);
+    return hf__my_wait(m, lock, true, req->permits);
 }
 
 int hf__my_attempt(void *self, struct hf__req *req)
 {
     struct mysql *m = self;
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     int rc;
 
-    if (line->asked_id != req->hold_id) {
-        line->sent = line->seen_free = false;
-        line->converting = line->converted = false;
-        line->looks = line->naps = 0;
-        line->round = 0;
+    if (lock->attempt_id != req->hold_id) {
+        lock->sent = lock->seen_free = false;
+        lock->converting = lock->converted = false;
+        lock->polls = lock->naps = 0;
+        lock->round = 0;
     }
-    line->asked_id = req->hold_id;
+    lock->attempt_id = req->hold_id;
     if (goes_to_the_queue(m, req))
         return HF__QUEUED;
-    line->asking = true;
-    line->rang = false;
-    line->step = line->wait ? !hf__my_is_first(line) : line->crowded;
-    line->tries = 0;
+    lock->attempting = true;
+    lock->rang = false;
+    lock->step = lock->wait ? !hf__my_is_first(lock) : lock->crowded;
+    lock->tries = 0;
     rc = hf__my_submit(m, req);
     if (rc != HF__PENDING)
-        line->asking = false;
+        lock->attempting = false;
     return rc;
 }
 
@@ -97,18 +97,18 @@ int hf__my_release(void *self, struct hf__req *req)
 int hf__my_abandon(void *self, struct hf__req *req)
 {
     struct mysql *m = self;
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     bool is_latch = req->remote->kind == HF_LATCH;
 
     /* Sent again, it may be about an earlier hold id than the ask now is. */
-    if (line->asked_id != req->hold_id)
+    if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->ask)
         hf__my_forget(m, req->remote->ask);
-    hf__my_nap_end(m, line);
-    line->asking = false;
-    hf__my_wait_end(m, line);
-    if (!line->sent || is_latch)
+    hf__my_nap_end(m, lock);
+    lock->attempting = false;
+    hf__my_wait_end(m, lock);
+    if (!lock->sent || is_latch)
         return HF__DONE; /* the server has never heard of it */
     return hf__my_submit(m, req);
 }
@@ -117,12 +117,12 @@ int hf__my_abandon(void *self, struct hf__req *req)
 
 int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     bool takes = req->op == HF__ATTEMPT;
     struct my_flight *f;
 
     hf__my_start(m, req);
-    if (takes && line->converting) {
+    if (takes && lock->converting) {
         hf__my_convert(m, req);
     } else if (req->remote->kind == HF_LATCH) {
         hf__my_latch_take(m, req);
@@ -134,8 +134,8 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
     f = hf__my_sent(m, req);
     if (!f)
         return HF_ENOMEM;
-    f->fresh = takes && !line->sent;
-    line->sent = line->sent || takes;
+    f->fresh = takes && !lock->sent;
+    lock->sent = lock->sent || takes;
     return 0;
 }
 
@@ -144,10 +144,10 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
 static int attempt_answer(struct mysql *m, struct hf__req *req,
                           const struct my_result *first, hf__time now)
 {
-    const struct my_line *line = req->remote->impl;
+    const struct my_lock *lock = req->remote->impl;
     const struct my_result *last = hf__my_last(first);
 
-    if (line->converting)
+    if (lock->converting)
         return hf__my_converted(m, req, last);
     if (req->remote->kind == HF_MUTEX)
         return hf__my_mutex_taken(m, req, last, now);

@@ -17,13 +17,13 @@ enum {
 #define NOW "utc_timestamp(6)"
 #define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
 
-#define HASH line->hash, MY_HASH_LEN
+#define HASH lock->hash, MY_HASH_LEN
 
 /* ---- statements --------------------------------------------------------- */
 
 /* The row is there and free, which is usual: that costs half of an INSERT that
  * finds it there. */
-static void put_take_free(struct mysql *m, const struct hf__req *req)
+static void put_update(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
     uint64_t us = req->lease_ms * 1000ULL;
@@ -49,15 +49,15 @@ enum {
     LEFT_US,
     TURN,
     HAVE,
-    LOOK_COLUMNS
+    SELECT_COLUMNS
 };
 
 /* What is in the way, without a lock on the row. */
-static void put_look(struct mysql *m, const struct hf__req *req)
+static void put_select(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
-    const struct my_line *line = r->impl;
-    uint64_t thread = hf__my_thread_of(line);
+    const struct my_lock *lock = r->impl;
+    uint64_t thread = hf__my_thread_of(lock);
 
     hf__my_sql(&m->cmd,
                "select kind=1,owner=%x and hold=%u and "
@@ -69,7 +69,7 @@ static void put_look(struct mysql *m, const struct hf__req *req)
                r->name, (size_t)r->name_len);
 }
 
-static void put_take(struct mysql *m, const struct hf__req *req)
+static void put_upsert(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
     uint64_t us = req->lease_ms * 1000ULL, id = req->hold_id, fair = r->fair;
@@ -114,11 +114,13 @@ static void put_take(struct mysql *m, const struct hf__req *req)
 }
 
 static void (*const put_step[])(struct mysql *, const struct hf__req *) = {
-    [MY_GUESS] = put_take_free, [MY_LOOK] = put_look, [MY_SURE] = put_take};
+    [MY_STEP_UPDATE] = put_update,
+    [MY_STEP_SELECT] = put_select,
+    [MY_STEP_UPSERT] = put_upsert};
 
 void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
 {
-    put_step[((const struct my_line *)req->remote->impl)->step](m, req);
+    put_step[((const struct my_lock *)req->remote->impl)->step](m, req);
 }
 
 /* The bell behind the row: who is woken finds it free. If it is not with us any
@@ -126,7 +128,7 @@ void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
 void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
-    const struct my_line *line = r->impl;
+    const struct my_lock *lock = r->impl;
 
     hf__my_sql(&m->cmd,
                "update holdfast_locks set lease_until=" FREE
@@ -134,7 +136,7 @@ void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
                "lease_until>" NOW,
                r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN,
                req->hold_id);
-    if (line->asked_id == req->hold_id) /* else the next hold has it */
+    if (lock->attempt_id == req->hold_id) /* else the next hold has it */
         hf__my_sql(&m->cmd,
                    ";select if(release_lock('hfb:%h')=1,0,"
                    "is_used_lock('hfq:%h'))",
@@ -145,37 +147,37 @@ void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 
 static int step_on(struct mysql *m, struct hf__req *req, enum my_step step)
 {
-    ((struct my_line *)req->remote->impl)->step = step;
+    ((struct my_lock *)req->remote->impl)->step = step;
     hf__my_attempt_again(m, req);
     return 0;
 }
 
 /* It may become free, and be taken again, between each two. */
-static int looked(struct mysql *m, struct hf__req *req,
-                  const struct my_result *last, hf__time now)
+static int selected(struct mysql *m, struct hf__req *req,
+                    const struct my_result *last, hf__time now)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     const struct my_row *row = last->rows;
     struct my_place place;
 
-    if (last->columns != LOOK_COLUMNS)
+    if (last->columns != SELECT_COLUMNS)
         return HF_EPROTO;
     if (!row)
-        return step_on(m, req, MY_SURE);
+        return step_on(m, req, MY_STEP_UPSERT);
     place = (struct my_place){.left_us = hf__my_num(row, LEFT_US),
                               .free = hf__my_num(row, IS_OVER),
                               .rings = hf__my_num(row, RINGS) &&
                                        !hf__my_num(row, HAVE)};
     if (hf__my_num(row, IS_OURS_NOW) || hf__my_num(row, IS_ODD) ||
-        line->tries > MY_TRIES)
-        return step_on(m, req, MY_SURE);
+        lock->tries > MY_TRIES)
+        return step_on(m, req, MY_STEP_UPSERT);
     if (hf__my_num(row, IS_MUTEX) && place.free &&
-        (hf__my_num(row, TURN) || !hf__my_must_queue(m, line))) {
-        line->tries++;
-        return step_on(m, req, MY_GUESS);
+        (hf__my_num(row, TURN) || !hf__my_must_queue(m, lock))) {
+        lock->tries++;
+        return step_on(m, req, MY_STEP_UPDATE);
     }
     if (hf__my_num(row, HAVE))
-        hf__my_attempt_failed(m, line);
+        hf__my_bell_give_back(m, lock);
     if (hf__my_num(row, IS_MUTEX))
         hf__my_refused(m, req, &place, now);
     else
@@ -186,17 +188,17 @@ static int looked(struct mysql *m, struct hf__req *req,
 int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
                        const struct my_result *last, hf__time now)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     uint64_t id = last->insert_id, bits = id - REFUSED_FROM;
     struct my_place place = {.left_us = bits >> LEFT_SHIFT,
                              .free = bits & IS_FREE,
                              .rings =
                                  (bits & HOLDER_RINGS) && !(bits & HAVE_BELL)};
 
-    if (line->step == MY_LOOK)
-        return looked(m, req, last, now);
-    if (line->step == MY_GUESS && !last->columns && !last->affected)
-        return step_on(m, req, MY_LOOK);
+    if (lock->step == MY_STEP_SELECT)
+        return selected(m, req, last, now);
+    if (lock->step == MY_STEP_UPDATE && !last->columns && !last->affected)
+        return step_on(m, req, MY_STEP_SELECT);
     if (last->columns || !id)
         return HF_EPROTO;
     if (id < REFUSED_FROM) {
@@ -204,7 +206,7 @@ int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
         return 0;
     }
     if (bits & HAVE_BELL)
-        hf__my_attempt_failed(m, line);
+        hf__my_bell_give_back(m, lock);
     if (bits & OTHER_KIND)
         hf__my_other_kind(m, req);
     else

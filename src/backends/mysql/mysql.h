@@ -28,7 +28,7 @@
  *
  * Files, beside those of a connection: mysql.c the table, the URL; session.c
  * what a connection says first, and the tables; cmd.c requests under way;
- * error.c what the server's errors mean; lock.c what is asked of a line, and
+ * error.c what the server's errors mean; lock.c what is asked of a lock, and
  * the mutex; share.c read-write lock and semaphore; wait.c those who wait;
  * renew.c renewals; query.c inspect, list, break, ask, downgrade, put; latch.c;
  * diagnose.c what the server says of itself.
@@ -47,9 +47,9 @@
 
 /* A waiter that is not the first looks, in case its connection is dead, or
  * somebody who is not of us has the queue. */
-#define MY_LOOK_MS 4000        /* from so long after the last look */
-#define MY_LOOK_SPREAD_MS 4000 /* by chance so much later */
-#define MY_NAPS 3              /* looks of a try, with a pause before each */
+#define MY_CHECK_MS 4000        /* from so long after the last look */
+#define MY_CHECK_SPREAD_MS 4000 /* by chance so much later */
+#define MY_NAPS 3               /* looks of a try, with a pause before each */
 #define MY_NAP_MS 10
 #define MY_FREE_MS                                                             \
     3000 /* it is free, and nobody in the queue comes: look once more after    \
@@ -65,31 +65,31 @@ struct my_wait;
 
 /* How a mutex is asked for: as if it were there and free; what is in the way;
  * by the one statement that is right in every case. */
-enum my_step { MY_GUESS, MY_LOOK, MY_SURE };
+enum my_step { MY_STEP_UPDATE, MY_STEP_SELECT, MY_STEP_UPSERT };
 
 /* What we keep of each line (remote->impl). */
-struct my_line {
+struct my_lock {
     struct hf__remote *remote;
     struct my_wait *wait; /* the connection that waits for it; NULL */
-    struct my_line *next_nap;
+    struct my_lock *next_nap;
     struct hf__req *napping; /* an ask that pauses: it is in m->naps */
     hf__time nap_until;      /* then it goes out again */
-    uint64_t asked_id;       /* the last hold id that was asked for */
+    uint64_t attempt_id;     /* the last hold id that was asked for */
     uint64_t round;          /* latch: which one is waited for; 0: not known */
-    uint64_t told_id;        /* of that hold so many asks were told */
-    uint64_t told;
+    uint64_t reported_id;    /* of that hold so many asks were told */
+    uint64_t reported;
     uint8_t hash[MY_HASH_LEN];
     uint8_t step;        /* mutex: enum my_step, what is asked */
     uint8_t tries;       /* of it */
     uint8_t naps;        /* a try that finds it free looks again */
-    uint8_t looks;       /* polls in a row */
-    bool sent : 1;       /* something of asked_id went out */
-    bool asking : 1;     /* remote->ask is with us */
+    uint8_t polls;       /* polls in a row */
+    bool sent : 1;       /* something of attempt_id went out */
+    bool attempting : 1; /* remote->ask is with us */
     bool rang : 1;       /* while the question was under way */
     bool seen_free : 1;  /* by the last look: the first does not come */
     bool crowded : 1;    /* it had to wait, the last time */
     bool converting : 1; /* the name is being made ours, */
-    bool converted : 1;  /* or was, for asked_id */
+    bool converted : 1;  /* or was, for attempt_id */
 };
 
 /* A packet that is under way on cmd. */
@@ -143,7 +143,7 @@ struct mysql {
     uint32_t waits_len, waits_most;
     hf__time waits_from;     /* no more of them are made before that */
     uint32_t waits_pause_ms; /* the last such pause, after one was lost */
-    struct my_line *naps;    /* the lines that pause between two looks */
+    struct my_lock *naps;    /* the lines that pause between two looks */
     uint8_t tries;           /* of the request that is sent again */
 };
 
@@ -241,8 +241,8 @@ int hf__my_verb_encode(struct mysql *, struct hf__req *);
 /* The answers: 0, or HF_EPROTO. */
 int hf__my_verb_answer(struct mysql *, const struct my_flight *,
                        const struct my_result *, hf__time now);
-void hf__my_nap_end(struct mysql *, struct my_line *);
-bool hf__my_must_queue(const struct mysql *, const struct my_line *);
+void hf__my_nap_end(struct mysql *, struct my_lock *);
+bool hf__my_must_queue(const struct mysql *, const struct my_lock *);
 void hf__my_convert(struct mysql *, const struct hf__req *);
 int hf__my_converted(struct mysql *, struct hf__req *,
                      const struct my_result *last);
@@ -251,13 +251,13 @@ void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
 int hf__my_mutex_taken(struct mysql *, struct hf__req *,
                        const struct my_result *last, hf__time now);
 void hf__my_attempt_again(struct mysql *, struct hf__req *);
-uint64_t hf__my_thread_of(const struct my_line *);
+uint64_t hf__my_thread_of(const struct my_lock *);
 /* What can be had without waiting is had once, however often it is asked for:
  * user locks count. The queue may be ours already, and we not know it. */
 #define MY_HAVE_BELL "is_used_lock('hfb:%h')<=>connection_id()"
 #define MY_OUR_TURN "ifnull(is_used_lock('hfq:%h'),%u)=%u"
 /* What was to be ready for a grant is given back. */
-void hf__my_attempt_failed(struct mysql *, const struct my_line *);
+void hf__my_bell_give_back(struct mysql *, const struct my_lock *);
 
 /* What an attempt ends with, of every kind. */
 void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
@@ -282,7 +282,7 @@ void hf__my_other_kind(struct mysql *, struct hf__req *);
 
 /* Pieces of statements. The turn: @b is NULL if others are to go first; bell:
  * else it is 1 if cmd has the bell. */
-void hf__my_put_turn(struct mysql *, const struct my_line *, bool bell);
+void hf__my_put_turn(struct mysql *, const struct my_lock *, bool bell);
 size_t hf__my_label_len(const struct hf__remote *);
 void hf__my_hash(const struct mysql *, const char *name, size_t len,
                  uint8_t to[MY_HASH_LEN]);
@@ -309,7 +309,7 @@ struct my_wait {
     struct my_wait *next;
     struct mysql *m;
     struct my_conn conn;
-    struct my_line *line; /* for whom; NULL: nobody */
+    struct my_lock *lock; /* for whom; NULL: nobody */
     hf__time began_at;    /* when that was */
     hf__time idle_at;     /* since when it is not used */
     uint64_t since_us;    /* when the line began to wait, by the server */
@@ -335,13 +335,13 @@ void hf__my_wait_put_queue(struct my_wait *);
 
 /* The line is told to wait, for the first time or again. rings: the holder has
  * the bell. False: there is no connection for it, it has to poll. */
-bool hf__my_wait(struct mysql *, struct my_line *, bool rings,
+bool hf__my_wait(struct mysql *, struct my_lock *, bool rings,
                  uint32_t permits);
-bool hf__my_is_first(const struct my_line *);
+bool hf__my_is_first(const struct my_lock *);
 /* It waits, and did not find the queue empty. */
-bool hf__my_waited(const struct my_line *, hf__time now);
+bool hf__my_waited(const struct my_lock *, hf__time now);
 /* It does not wait any more. */
-void hf__my_wait_end(struct mysql *, struct my_line *);
+void hf__my_wait_end(struct mysql *, struct my_lock *);
 /* The first waiter is to look: it is this thread of the server; 0: nobody.
  * Through a proxy it is not told, and looks by itself. */
 void hf__my_ring(struct mysql *, uint64_t thread);

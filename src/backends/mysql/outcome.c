@@ -19,40 +19,40 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
  * all requests behind it. */
 static void nap(struct mysql *m, struct hf__req *req, hf__time now)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
 
-    line->naps++;
-    line->step = MY_LOOK;
-    line->napping = req;
-    line->nap_until = now + MY_NAP_MS * HF__MS;
-    line->next_nap = m->naps;
-    m->naps = line;
-    m->core->due(m->client, line->nap_until);
+    lock->naps++;
+    lock->step = MY_STEP_SELECT;
+    lock->napping = req;
+    lock->nap_until = now + MY_NAP_MS * HF__MS;
+    lock->next_nap = m->naps;
+    m->naps = lock;
+    m->core->due(m->client, lock->nap_until);
 }
 
 /* If it naps. */
-void hf__my_nap_end(struct mysql *m, struct my_line *line)
+void hf__my_nap_end(struct mysql *m, struct my_lock *lock)
 {
-    struct my_line **at = &m->naps;
+    struct my_lock **at = &m->naps;
 
-    while (*at && *at != line)
+    while (*at && *at != lock)
         at = &(*at)->next_nap;
     if (*at)
-        *at = line->next_nap;
-    line->napping = NULL;
+        *at = lock->next_nap;
+    lock->napping = NULL;
 }
 
 void hf__my_naps_advance(struct mysql *m, hf__time now)
 {
-    for (struct my_line **at = &m->naps, *line; (line = *at);) {
-        struct hf__req *req = line->napping;
+    for (struct my_lock **at = &m->naps, *lock; (lock = *at);) {
+        struct hf__req *req = lock->napping;
 
-        if (now < line->nap_until) {
-            at = &line->next_nap;
+        if (now < lock->nap_until) {
+            at = &lock->next_nap;
             continue;
         }
-        *at = line->next_nap;
-        line->napping = NULL;
+        *at = lock->next_nap;
+        lock->napping = NULL;
         hf__my_attempt_again(m, req);
     }
 }
@@ -61,43 +61,43 @@ hf__time hf__my_naps_timeout(const struct mysql *m)
 {
     hf__time at = HF__NEVER;
 
-    for (const struct my_line *line = m->naps; line; line = line->next_nap)
-        at = hf__min_time(at, line->nap_until);
+    for (const struct my_lock *lock = m->naps; lock; lock = lock->next_nap)
+        at = hf__min_time(at, lock->nap_until);
     return at;
 }
 
 void hf__my_granted(struct mysql *m, struct hf__req *req, uint64_t token)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
 
-    line->crowded = hf__my_waited(line, m->core->now());
-    hf__my_wait_end(m, line);
+    lock->crowded = hf__my_waited(lock, m->core->now());
+    hf__my_wait_end(m, lock);
     req->token = token;
     hf__my_finish(m, req, HF__GRANTED);
 }
 
 /* Every 50 ms at first, then ever less often. */
-static int64_t poll_ms(struct mysql *m, struct my_line *line)
+static int64_t poll_ms(struct mysql *m, struct my_lock *lock)
 {
-    uint32_t most = 2 * MY_POLL_MS << (line->looks < 4 ? line->looks : 4);
+    uint32_t most = 2 * MY_POLL_MS << (lock->polls < 4 ? lock->polls : 4);
 
     most = most < MY_POLL_MAX_MS ? most : MY_POLL_MAX_MS;
-    if (line->looks < 4)
-        line->looks++;
+    if (lock->polls < 4)
+        lock->polls++;
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
 /* The first one looks when the lease ends, too: who has the bell may be
  * stopped. */
-static int64_t look_ms(struct mysql *m, struct my_line *line,
-                       const struct my_place *p)
+static int64_t check_ms(struct mysql *m, struct my_lock *lock,
+                        const struct my_place *p)
 {
-    int64_t ms = p->free && !line->seen_free
+    int64_t ms = p->free && !lock->seen_free
                      ? MY_FREE_MS
-                     : MY_LOOK_MS + hf__chance(&m->chance, MY_LOOK_SPREAD_MS);
+                     : MY_CHECK_MS + hf__chance(&m->chance, MY_CHECK_SPREAD_MS);
     uint64_t end = p->left_us / 1000 + MY_EXPIRY_SLACK_MS;
 
-    return hf__my_is_first(line) && p->rings && end < (uint64_t)ms
+    return hf__my_is_first(lock) && p->rings && end < (uint64_t)ms
                ? (int64_t)end
                : ms;
 }
@@ -108,25 +108,25 @@ static int64_t look_ms(struct mysql *m, struct my_line *line,
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {
-    struct my_line *line = req->remote->impl;
-    bool rang = line->rang;
+    struct my_lock *lock = req->remote->impl;
+    bool rang = lock->rang;
     int64_t ms;
 
-    if (!req->may_queue && p->free && line->naps < MY_NAPS) {
+    if (!req->may_queue && p->free && lock->naps < MY_NAPS) {
         nap(m, req, now);
         return;
     }
     if (!req->may_queue) {
-        hf__my_wait_end(m, line);
+        hf__my_wait_end(m, lock);
         hf__my_finish(m, req, HF__BUSY);
         return;
     }
-    if (hf__my_wait(m, line, p->rings, req->permits))
-        ms = look_ms(m, line, p);
+    if (hf__my_wait(m, lock, p->rings, req->permits))
+        ms = check_ms(m, lock, p);
     else
-        ms = poll_ms(m, line);
-    line->seen_free = p->free && line->wait && !hf__my_is_first(line);
-    line->rang = false;
+        ms = poll_ms(m, lock);
+    lock->seen_free = p->free && lock->wait && !hf__my_is_first(lock);
+    lock->rang = false;
     req->look_at = now + ms * HF__MS;
     hf__my_finish(m, req, HF__QUEUED);
     if (rang)
@@ -170,23 +170,23 @@ static void mismatched(struct mysql *m, struct hf__req *req)
 
 void hf__my_other_kind(struct mysql *m, struct hf__req *req)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
 
-    if (line->converted) {
+    if (lock->converted) {
         mismatched(m, req);
         return;
     }
-    line->converting = line->converted = true;
+    lock->converting = lock->converted = true;
     hf__my_attempt_again(m, req);
 }
 
 int hf__my_converted(struct mysql *m, struct hf__req *req,
                      const struct my_result *last)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
 
-    line->converting = false;
-    line->step = MY_SURE;
+    lock->converting = false;
+    lock->step = MY_STEP_UPSERT;
     if (last->columns != 1 || !last->rows)
         return HF_EPROTO;
     if (hf__my_num(last->rows, 0))

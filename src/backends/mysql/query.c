@@ -1,4 +1,4 @@
-/* Questions about a name, breaking a lock, asking for it, and what a holder
+/* Requests about a name, breaking a lock, asking for it, and what a holder
  * alone may do. */
 #include "mysql.h"
 
@@ -11,11 +11,11 @@
 #define NAME q->name, q->name_len
 #define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
 
-/* What was told of the hold was told. */
-static void go_along(const struct my_line *line, struct my_line *into)
+/* What was reported of the hold was reported. */
+static void go_along(const struct my_lock *lock, struct my_lock *into)
 {
-    into->told_id = line->told_id;
-    into->told = line->told;
+    into->reported_id = lock->reported_id;
+    into->reported = lock->reported;
 }
 
 int hf__my_query(void *self, struct hf__query *q)
@@ -453,7 +453,7 @@ static void put_put(struct mysql *m, const struct hf__query *q)
         table, r->name, (size_t)r->name_len, HOLD, NAME, late);
 }
 
-/* It is not sent again: its line may be gone. */
+/* It is not sent again: the core's line may be gone. */
 static int written(struct mysql *m, const struct my_result *last)
 {
     const struct my_row *row = last->rows;

@@ -4,8 +4,8 @@
  * locked in the order of the key, whatever the order is here.
  *
  * That is also how a program that listens learns that it is asked for a hold:
- * the row counts the asks, and the line how many of them were told. Nothing is
- * reset, so that no ask is lost with an answer.
+ * the row counts the asks, and my_lock how many of them were reported. Nothing
+ * is reset, so that no ask is lost with an answer.
  */
 #include "mysql.h"
 
@@ -69,7 +69,7 @@ static void put_which(struct mysql *m, const struct hf__renewal *item,
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A line for reading may have gone down, and the server not know it. */
+/* A lock for reading may have gone down, and the server not know it. */
 static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
                       uint32_t len)
 {
@@ -131,16 +131,16 @@ static void landed(struct mysql *m, struct hf__batch *b)
 enum { HOLD, ASKS, TOKEN, ROW };
 
 /* Once for all that have come since the last renewal. */
-static void tell(struct mysql *m, const struct hf__renewal *item,
-                 const struct my_row *row)
+static void report_asks(struct mysql *m, const struct hf__renewal *item,
+                        const struct my_row *row)
 {
-    struct my_line *line = item->remote->impl;
+    struct my_lock *lock = item->remote->impl;
     uint64_t asks = hf__my_num(row, ASKS);
 
-    if (asks > (line->told_id == item->hold_id ? line->told : 0))
+    if (asks > (lock->reported_id == item->hold_id ? lock->reported : 0))
         m->core->wanted(m->client, item->remote, hf__my_num(row, TOKEN));
-    line->told_id = item->hold_id;
-    line->told = asks;
+    lock->reported_id = item->hold_id;
+    lock->reported = asks;
 }
 
 static void mark(struct mysql *m, struct hf__batch *b,
@@ -153,7 +153,7 @@ static void mark(struct mysql *m, struct hf__batch *b,
             continue;
         b->item[i].result = HF__DONE;
         if (m->listens)
-            tell(m, &b->item[i], row);
+            report_asks(m, &b->item[i], row);
     }
 }
 

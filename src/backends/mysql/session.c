@@ -79,7 +79,7 @@ static int tables_seen(struct my_conn *, struct my_sent *,
                        const struct my_result *, hf__time now);
 
 /* An unknown column is no concern of ours, a missing one is refused. */
-static int look_for_tables(struct my_conn *c, my_answer_fn *fn)
+static int check_tables(struct my_conn *c, my_answer_fn *fn)
 {
     hf__my_begin(c);
     hf__my_sql(c, "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
@@ -123,7 +123,7 @@ static int tables_seen(struct my_conn *c, struct my_sent *sent,
     hf__my_sql(c, "%s", hf__my_tables[there]);
     if (!hf__my_end(c, tables_made))
         return hf__my_no_memory(c);
-    return look_for_tables(c, tables_seen);
+    return check_tables(c, tables_seen);
 }
 
 /* ---- what the server is ------------------------------------------------- */
@@ -143,9 +143,9 @@ static bool is_not_understood(uint16_t error)
            error == 1238;   /* no session has its own value of it */
 }
 
-static int look_at_server(struct mysql *m, struct my_conn *c,
-                          const struct my_row *id, const struct my_row *list,
-                          hf__time now)
+static int check_server(struct mysql *m, struct my_conn *c,
+                        const struct my_row *id, const struct my_row *list,
+                        hf__time now)
 {
     bool proxied = hf__my_num(id, 0) != c->thread;
 
@@ -211,7 +211,7 @@ static int stray_gone(struct my_conn *c, struct my_sent *sent,
     if (!r->error && (!r->rows || !r->rows->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
     if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
-        return look_for_tables(c, tables_seen);
+        return check_tables(c, tables_seen);
     return end_stray(m, c);
 }
 
@@ -230,11 +230,11 @@ static int server_seen(struct my_conn *c, struct my_sent *sent,
         return hf__my_hello_refused(c, r, now);
     if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)
         return HF_EPROTO;
-    rc = look_at_server(m, c, id->rows, list->rows, now);
+    rc = check_server(m, c, id->rows, list->rows, now);
     m->made_tables = 0;
     return rc             ? rc
            : m->has_stray ? end_stray(m, c)
-                          : look_for_tables(c, tables_seen);
+                          : check_tables(c, tables_seen);
 }
 
 int hf__my_session_hello(struct my_conn *c, hf__time now)

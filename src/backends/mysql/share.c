@@ -80,12 +80,12 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
 void hf__my_share_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
-    const struct my_line *line = r->impl;
+    const struct my_lock *lock = r->impl;
 
     hf__my_sql(&m->cmd,
                "delete from holdfast_holds where name=%x and owner=%x and "
                "hold=%u and lease_until>" NOW ";select is_used_lock('hfq:%h')",
-               NAME, HOLD, line->hash, MY_HASH_LEN);
+               NAME, HOLD, lock->hash, MY_HASH_LEN);
 }
 
 /* Rows of leases that are over are of no concern to anybody. */

@@ -53,22 +53,22 @@ static bool is_asleep(const struct my_wait *w)
     return w->state == MY_QUEUES || w->state == MY_SLEEPS;
 }
 
-static bool has_order(const struct my_line *line)
+static bool has_order(const struct my_lock *lock)
 {
-    return line->remote->kind != HF_LATCH;
+    return lock->remote->kind != HF_LATCH;
 }
 
-bool hf__my_is_first(const struct my_line *line)
+bool hf__my_is_first(const struct my_lock *lock)
 {
-    return line->wait && line->wait->state >= MY_FIRST;
+    return lock->wait && lock->wait->state >= MY_FIRST;
 }
 
 static void ring(struct mysql *m, struct my_wait *w)
 {
-    if (w->line->asking)
-        w->line->rang = true;
+    if (w->lock->attempting)
+        w->lock->rang = true;
     else
-        m->core->bell(m->client, w->line->remote);
+        m->core->bell(m->client, w->lock->remote);
 }
 
 /* It is not wanted any more; advance() frees it. */
@@ -97,10 +97,10 @@ static void be_patient(struct my_wait *w)
 
 static void say(struct my_wait *w)
 {
-    bool is_first = w->state == MY_FIRST || !has_order(w->line);
+    bool is_first = w->state == MY_FIRST || !has_order(w->lock);
     struct my_conn *c = &w->conn;
 
-    memcpy(w->hash, w->line->hash, MY_HASH_LEN);
+    memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
     w->dozes = is_first && !w->rings;
     hf__my_begin(c);
     hf__my_wait_put_turn(w);
@@ -231,20 +231,20 @@ static void up(struct my_conn *c, hf__time now)
 
     (void)now;
     idle(w);
-    if (w->line)
+    if (w->lock)
         say(w);
 }
 
 /* Whoever waited looks, and finds another one, or polls. */
-static void leave_line(struct mysql *m, struct my_wait *w)
+static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
-    struct my_line *line = w->line;
+    struct my_lock *lock = w->lock;
 
-    if (!line)
+    if (!lock)
         return;
     ring(m, w);
-    w->line = NULL;
-    line->wait = NULL;
+    w->lock = NULL;
+    lock->wait = NULL;
 }
 
 /* Something may cut each of them as soon as it waits. Those that are lost
@@ -271,7 +271,7 @@ static void down(struct my_conn *c, int code, bool was_up, hf__time now)
     else
         pause_after_loss(w->m, now);
     end(w);
-    leave_line(w->m, w);
+    wait_unassign(w->m, w);
 }
 
 static const struct my_owner waiting = {.hello = hello, .up = up, .down = down};
@@ -310,7 +310,7 @@ static void free_wait(struct mysql *m, struct my_wait **at)
     m->core->free(m->client, w);
 }
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- locks -------------------------------------------------------------- */
 
 /* One that is free, or a new one. One that leaves a queue may still be hit by
  * the bell of that queue, which would end its next wait: only if there is no
@@ -320,7 +320,7 @@ static struct my_wait *find_wait(struct mysql *m)
     struct my_wait *leaving = NULL, *w;
 
     for (w = m->waits; w; w = w->next) {
-        if (w->line || w->is_over)
+        if (w->lock || w->is_over)
             continue;
         if (!w->leaving)
             return w;
@@ -330,10 +330,10 @@ static struct my_wait *find_wait(struct mysql *m)
     return w ? w : leaving;
 }
 
-bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
+bool hf__my_wait(struct mysql *m, struct my_lock *lock, bool rings,
                  uint32_t permits)
 {
-    struct my_wait *w = line->wait;
+    struct my_wait *w = lock->wait;
 
     if (m->polls)
         return false;
@@ -341,8 +341,8 @@ bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
         w = find_wait(m);
         if (!w)
             return false;
-        w->line = line;
-        line->wait = w;
+        w->lock = lock;
+        lock->wait = w;
         w->began_at = m->core->now();
         w->permits = permits;
         w->since_us =
@@ -351,31 +351,31 @@ bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
     if (is_asleep(w))
         return true;
     w->rings =
-        line->remote->kind == HF_MUTEX && (rings || w->state != MY_FIRST);
+        lock->remote->kind == HF_MUTEX && (rings || w->state != MY_FIRST);
     if (is_up(w))
         say(w);
     return true;
 }
 
-bool hf__my_waited(const struct my_line *line, hf__time now)
+bool hf__my_waited(const struct my_lock *lock, hf__time now)
 {
-    return line->wait && now - line->wait->began_at > CROWDED_US * 1000;
+    return lock->wait && now - lock->wait->began_at > CROWDED_US * 1000;
 }
 
-void hf__my_wait_end(struct mysql *m, struct my_line *line)
+void hf__my_wait_end(struct mysql *m, struct my_lock *lock)
 {
-    struct my_wait *w = line->wait;
+    struct my_wait *w = lock->wait;
 
     if (!w)
         return;
-    line->wait = NULL;
-    w->line = NULL;
+    lock->wait = NULL;
+    w->lock = NULL;
     if (is_asleep(w)) {
         hf__my_aside(m, "kill %u", (uint64_t)w->conn.thread);
         end(w);
     } else if (w->state == MY_FIRST) {
         idle(w);
-        if (has_order(line) && is_up(w))
+        if (has_order(lock) && is_up(w))
             leave(w);
     }
 }
@@ -386,7 +386,7 @@ void hf__my_waits_lost(struct mysql *m)
 {
     for (struct my_wait *w = m->waits; w; w = w->next) {
         end(w);
-        leave_line(m, w);
+        wait_unassign(m, w);
     }
 }
 
@@ -400,7 +400,7 @@ void hf__my_waits_ready(struct mysql *m, uint32_t tag, uint32_t events,
 
 static hf__time over_at(const struct my_wait *w)
 {
-    bool is_idle = !w->line && !w->leaving && w->state == MY_IDLE;
+    bool is_idle = !w->lock && !w->leaving && w->state == MY_IDLE;
 
     return w->is_over ? 0
            : is_idle  ? w->idle_at + LINGER_MS * HF__MS

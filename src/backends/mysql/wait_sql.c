@@ -3,9 +3,9 @@
 #include <string.h>
 
 #define NOW "utc_timestamp(6)"
-#define QUEUE_S 86400 /* then it stands in line again */
-/* For how long the bell is waited for before the line looks at the row: until
- * the line knows that it is the first, and then. */
+#define QUEUE_S 86400 /* then it queues again */
+/* For how long the bell is waited for before the row is checked: until it
+ * is known that the waiter is the first, and then. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
@@ -14,10 +14,10 @@
 void hf__my_wait_put_about(struct my_wait *w)
 {
     const struct mysql *m = w->m;
-    const struct hf__remote *r = w->line->remote;
+    const struct hf__remote *r = w->lock->remote;
 
     hf__my_sql(&w->conn, "/*hf:%h %h %u %u %u %u %u %h. %h.*/ ", w->hash,
-               MY_HASH_LEN, m->owner, MY_OWNER_LEN, w->line->asked_id, m->pid,
+               MY_HASH_LEN, m->owner, MY_OWNER_LEN, w->lock->attempt_id, m->pid,
                (uint64_t)r->mode, (uint64_t)w->permits, w->since_us, m->host,
                strlen(m->host), r->label, hf__my_label_len(r));
 }
@@ -61,12 +61,13 @@ static void put_shared_sleep(const struct mysql *m, struct my_conn *c,
                m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
 }
 
-/* 1: it is worth asking; else it waits until that is likely, and says 0. One
- * statement: what is released after it was begun ends its wait by KILL QUERY,
- * and what was released before it finds. No row: everything has changed. */
+/* 1: an attempt is worthwhile; else it waits until that is likely, and says 0.
+ * One statement: what is released after it was begun ends its wait by KILL
+ * QUERY, and what was released before it finds. No row: everything has changed.
+ */
 void hf__my_wait_put_sleep(struct my_wait *w)
 {
-    const struct hf__remote *r = w->line->remote;
+    const struct hf__remote *r = w->lock->remote;
     const struct mysql *m = w->m;
     struct my_conn *c = &w->conn;
 
@@ -74,7 +75,7 @@ void hf__my_wait_put_sleep(struct my_wait *w)
         hf__my_sql(c,
                    "select if(size=0 or token<>%u,1," MY_SLEEP "2" MY_SLEPT
                    ") from holdfast_locks where name=%x and kind=4",
-                   w->line->round, m->owner, MY_OWNER_LEN, r->name,
+                   w->lock->round, m->owner, MY_OWNER_LEN, r->name,
                    (size_t)r->name_len);
     else if (r->kind == HF_MUTEX)
         hf__my_sql(c,
@@ -99,7 +100,7 @@ void hf__my_wait_put_queue(struct my_wait *w)
 
 void hf__my_wait_put_turn(struct my_wait *w)
 {
-    uint32_t s = w->line->remote->fair ? MY_FAIR_TURN_S : MY_TURN_S;
+    uint32_t s = w->lock->remote->fair ? MY_FAIR_TURN_S : MY_TURN_S;
 
     if (w->turn_s != s)
         hf__my_sql(&w->conn, "set session wait_timeout=%u;", (uint64_t)s);

@@ -58,13 +58,13 @@ static void test_new_connection_is_due(void **state)
 {
     struct hf__core heeds = core;
     struct hf__remote remote = {.kind = HF_MUTEX, .label = ""};
-    struct my_line line = {.remote = &remote};
+    struct my_lock lock = {.remote = &remote};
     struct mysql m = {.core = &heeds, .waits_most = 1};
 
     (void)state;
     heeds.due = note_due;
-    assert_true(hf__my_wait(&m, &line, true, 1));
-    assert_non_null(line.wait);
+    assert_true(hf__my_wait(&m, &lock, true, 1));
+    assert_non_null(lock.wait);
     assert_true(due_at <= now());
     assert_true(hf__my_waits_timeout(&m) <= now());
     hf__my_waits_fini(&m);
@@ -79,7 +79,7 @@ struct asker {
     struct hf__req req;
 };
 
-/* Its line pauses: nobody has the lock, and others are to go first. */
+/* Its attempt pauses: nobody has the lock, and others are to go first. */
 static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
 {
     struct my_place place = {.free = true};
@@ -92,20 +92,20 @@ static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
                    .ask = &a->req},
         .req = {.op = HF__ATTEMPT, .hold_id = hold_id, .remote = &a->remote}};
     assert_int_equal(hf__my_attach(m, &a->remote), 0);
-    ((struct my_line *)a->remote.impl)->asked_id = hold_id;
+    ((struct my_lock *)a->remote.impl)->attempt_id = hold_id;
     hf__my_refused(m, &a->req, &place, now());
 }
 
 static bool naps(const struct mysql *m, const struct asker *a)
 {
-    const struct my_line *line = m->naps;
+    const struct my_lock *lock = m->naps;
 
-    while (line && line != a->remote.impl)
-        line = line->next_nap;
-    return line;
+    while (lock && lock != a->remote.impl)
+        lock = lock->next_nap;
+    return lock;
 }
 
-/* Nothing refers to a request that was given up, or to a line that has gone. */
+/* Nothing refers to a request that was given up, or to a lock that has gone. */
 static void test_nap_is_given_up(void **state)
 {
     struct hf__core heeds = core;

@@ -34,7 +34,7 @@ static bool is_alone(const struct hf__req *req)
 
     switch (req->op) {
     case HF__ATTEMPT:
-        return ((struct my_lock *)r->impl)->converting ||
+        return ((struct my_lock *)r->impl)->conversion == MY_CONVERTING ||
                r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE;
     case HF__BREAK:
     case HF__PUT:

@@ -39,7 +39,7 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     round = hf__my_num(row, 1);
     req->is_zero = hf__my_num(row, 0) == 0;
     if (hf__my_num(row, 2)) {
-        lock->converted = true;
+        lock->conversion = MY_CONVERTED;
         hf__my_other_kind(m, req);
     } else if (req->is_zero || (lock->round && lock->round != round)) {
         hf__my_granted(m, req, 1);

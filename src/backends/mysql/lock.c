@@ -70,7 +70,7 @@ int hf__my_attempt(void *self, struct hf__req *req)
 
     if (lock->attempt_id != req->hold_id) {
         lock->sent = lock->seen_free = false;
-        lock->converting = lock->converted = false;
+        lock->conversion = MY_NOT_CONVERTED;
         lock->polls = lock->naps = 0;
         lock->round = 0;
     }
@@ -122,7 +122,7 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
     struct my_flight *f;
 
     hf__my_start(m, req);
-    if (takes && lock->converting) {
+    if (takes && lock->conversion == MY_CONVERTING) {
         hf__my_convert(m, req);
     } else if (req->remote->kind == HF_LATCH) {
         hf__my_latch_take(m, req);
@@ -147,7 +147,7 @@ static int attempt_answer(struct mysql *m, struct hf__req *req,
     const struct my_lock *lock = req->remote->impl;
     const struct my_result *last = hf__my_last(first);
 
-    if (lock->converting)
+    if (lock->conversion == MY_CONVERTING)
         return hf__my_converted(m, req, last);
     if (req->remote->kind == HF_MUTEX)
         return hf__my_mutex_taken(m, req, last, now);

@@ -67,6 +67,9 @@ struct my_wait;
  * by the one statement that is right in every case. */
 enum my_step { MY_STEP_UPDATE, MY_STEP_SELECT, MY_STEP_UPSERT };
 
+/* Whether the name is made one of our kind: once for each hold id. */
+enum my_conversion { MY_NOT_CONVERTED, MY_CONVERTING, MY_CONVERTED };
+
 /* What we keep of each line (remote->impl). */
 struct my_lock {
     struct hf__remote *remote;
@@ -79,6 +82,7 @@ struct my_lock {
     uint64_t reported_id;    /* of that hold so many asks were told */
     uint64_t reported;
     uint8_t hash[MY_HASH_LEN];
+    uint8_t conversion;  /* enum my_conversion, for attempt_id */
     uint8_t step;        /* mutex: enum my_step, what is asked */
     uint8_t tries;       /* of it */
     uint8_t naps;        /* a try that finds it free looks again */
@@ -88,8 +92,6 @@ struct my_lock {
     bool rang : 1;       /* while the question was under way */
     bool seen_free : 1;  /* by the last look: the first does not come */
     bool crowded : 1;    /* it had to wait, the last time */
-    bool converting : 1; /* the name is being made ours, */
-    bool converted : 1;  /* or was, for attempt_id */
 };
 
 /* A packet that is under way on cmd. */
@@ -296,12 +298,45 @@ int hf__my_share_taken(struct mysql *, struct hf__req *,
 
 /* ---- wait.c ------------------------------------------------------------- */
 
+/* clang-format off */
+/*
+ * What a connection that waits does: what waits at the server on it, which
+ * request of its lock may be under way on cmd meanwhile, and whether `lock` is
+ * set. These are the legal combinations.
+ *
+ *   state   | waits at the server, on this connection   | on cmd         | lock
+ *   --------+-------------------------------------------+----------------+-------
+ *   OFF     | nothing: the login, the settings          | an attempt (1) | may be
+ *   IDLE    | nothing; `leaving` RELEASE_LOCKs, of the  | any, of others | no (2)
+ *           |   queues in which it was the first        |                |
+ *   QUEUES  | GET_LOCK of the queue; behind it, of a    | an attempt (1) | yes
+ *           |   mutex, GET_LOCK of the bell             |                |
+ *   FIRST   | nothing; it has the queue (3)             | an attempt     | yes
+ *   BELL    | GET_LOCK of the bell; it has the queue    | an attempt (1) | yes
+ *   SLEEPS  | GET_LOCK of the client's own hfc: lock,   | an attempt (1) | yes
+ *           |   which cmd has; it has the queue (3)     |                |
+ *   OVER    | nothing: the connection is closed         | any            | no
+ *
+ * (1) Because look_at is reached: the core attempts again without being woken.
+ *     If that is refused, the wait stays as it is. A grant, a refusal without
+ *     may_queue, and an abandon end it: from QUEUES, BELL and SLEEPS by KILL,
+ *     with the connection, from FIRST to IDLE.
+ * (2) With a lock only if the stream is broken, and down() is still to come.
+ * (3) But for a latch, which has no queue: from IDLE it goes to SLEEPS.
+ *
+ * `rings` chooses the statement that follows FIRST: BELL with it, SLEEPS
+ * without it. In QUEUES it is set for every mutex. `skips_bell` is set by the
+ * KILL QUERY that ends the statement of QUEUES, and reset by the next answer.
+ */
+/* clang-format on */
 enum my_wait_state {
-    MY_OFF,    /* not connected yet */
+    MY_OFF,    /* not logged in yet */
     MY_IDLE,   /* in no queue */
-    MY_QUEUES, /* a statement is under way; it may be the first by now */
-    MY_FIRST,  /* it has the queue; the line was told to ask */
-    MY_SLEEPS, /* it has the queue; a statement is under way */
+    MY_QUEUES, /* waits for the queue; may have it by now */
+    MY_FIRST,  /* has the queue, and the core is to attempt on cmd */
+    MY_BELL,   /* has the queue, waits for the bell */
+    MY_SLEEPS, /* has the queue, sleeps */
+    MY_OVER,   /* stopped, to be freed */
 };
 
 /* A connection that waits. */
@@ -318,10 +353,9 @@ struct my_wait {
     uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
     uint8_t state;             /* enum my_wait_state */
     uint8_t leaving; /* so many statements that leave a queue are under way */
-    bool rings : 1;  /* the holder has the bell */
-    bool dozes : 1;  /* what waits is no bell */
-    bool ended : 1;  /* the last wait, by KILL QUERY */
-    bool is_over : 1;
+    bool rings : 1;  /* the next statement waits for the bell */
+    /* KILL QUERY has ended the last one: the next does not wait for the bell */
+    bool skips_bell : 1;
 };
 
 /* The first may say nothing for so long; order is worth some patience. */

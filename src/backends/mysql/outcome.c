@@ -172,11 +172,11 @@ void hf__my_other_kind(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
 
-    if (lock->converted) {
+    if (lock->conversion) {
         mismatched(m, req);
         return;
     }
-    lock->converting = lock->converted = true;
+    lock->conversion = MY_CONVERTING;
     hf__my_attempt_again(m, req);
 }
 
@@ -185,7 +185,7 @@ int hf__my_converted(struct mysql *m, struct hf__req *req,
 {
     struct my_lock *lock = req->remote->impl;
 
-    lock->converting = false;
+    lock->conversion = MY_CONVERTED;
     lock->step = MY_STEP_UPSERT;
     if (last->columns != 1 || !last->rows)
         return HF_EPROTO;

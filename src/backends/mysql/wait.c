@@ -50,7 +50,8 @@ static bool is_up(const struct my_wait *w)
 
 static bool is_asleep(const struct my_wait *w)
 {
-    return w->state == MY_QUEUES || w->state == MY_SLEEPS;
+    return w->state == MY_QUEUES || w->state == MY_BELL ||
+           w->state == MY_SLEEPS;
 }
 
 static bool has_order(const struct my_lock *lock)
@@ -60,7 +61,9 @@ static bool has_order(const struct my_lock *lock)
 
 bool hf__my_is_first(const struct my_lock *lock)
 {
-    return lock->wait && lock->wait->state >= MY_FIRST;
+    return lock->wait &&
+           (lock->wait->state == MY_FIRST || lock->wait->state == MY_BELL ||
+            lock->wait->state == MY_SLEEPS);
 }
 
 static void ring(struct mysql *m, struct my_wait *w)
@@ -74,10 +77,10 @@ static void ring(struct mysql *m, struct my_wait *w)
 /* It is not wanted any more; advance() frees it. */
 static void end(struct my_wait *w)
 {
-    if (w->is_over)
+    if (w->state == MY_OVER)
         return;
     hf__my_conn_stop(&w->conn);
-    w->is_over = true;
+    w->state = MY_OVER;
     w->m->waits_len--;
 }
 
@@ -101,7 +104,6 @@ static void say(struct my_wait *w)
     struct my_conn *c = &w->conn;
 
     memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
-    w->dozes = is_first && !w->rings;
     hf__my_begin(c);
     hf__my_wait_put_turn(w);
     hf__my_wait_put_about(w);
@@ -117,7 +119,7 @@ static void say(struct my_wait *w)
         c->link.stream.broken = ENOMEM;
         return;
     }
-    w->state = is_first ? MY_SLEEPS : MY_QUEUES;
+    w->state = !is_first ? MY_QUEUES : w->rings ? MY_BELL : MY_SLEEPS;
     be_patient(w);
     hf__net_flush(&c->link.stream);
 }
@@ -141,7 +143,7 @@ static void idle(struct my_wait *w)
 {
     w->state = MY_IDLE;
     w->idle_at = w->m->core->now();
-    w->ended = false;
+    w->skips_bell = false;
 }
 
 static bool is_yes(const struct my_result *r)
@@ -155,20 +157,22 @@ static int answered(struct my_conn *c, struct my_sent *sent,
                     const struct my_result *r, hf__time now)
 {
     struct my_wait *w = c->owner;
+    bool was_asleep;
 
     (void)sent;
     r = hf__my_last(r);
     if (r->error && !hf__my_again(r->error))
         return hf__my_hello_refused(c, r, now);
-    w->ended = r->error && w->state == MY_QUEUES;
+    w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
         w->turn_s = 0; /* whatever of the packet was done */
     if (w->state == MY_QUEUES && !is_yes(r)) {
         say(w);
         return 0;
     }
+    was_asleep = w->state == MY_SLEEPS;
     w->state = MY_FIRST;
-    if (w->dozes && !r->error && r->rows && !is_yes(r)) {
+    if (was_asleep && !r->error && r->rows && !is_yes(r)) {
         say(w);
         return 0;
     }
@@ -320,7 +324,7 @@ static struct my_wait *find_wait(struct mysql *m)
     struct my_wait *leaving = NULL, *w;
 
     for (w = m->waits; w; w = w->next) {
-        if (w->lock || w->is_over)
+        if (w->lock || w->state == MY_OVER)
             continue;
         if (!w->leaving)
             return w;
@@ -402,15 +406,15 @@ static hf__time over_at(const struct my_wait *w)
 {
     bool is_idle = !w->lock && !w->leaving && w->state == MY_IDLE;
 
-    return w->is_over ? 0
-           : is_idle  ? w->idle_at + LINGER_MS * HF__MS
-                      : HF__NEVER;
+    return w->state == MY_OVER ? 0
+           : is_idle           ? w->idle_at + LINGER_MS * HF__MS
+                               : HF__NEVER;
 }
 
 void hf__my_waits_advance(struct mysql *m, hf__time now)
 {
     for (struct my_wait **at = &m->waits, *w; (w = *at);) {
-        if (!w->is_over)
+        if (w->state != MY_OVER)
             hf__link_advance(&w->conn.link, now);
         if (now >= over_at(w))
             free_wait(m, at);

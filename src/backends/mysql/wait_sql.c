@@ -28,9 +28,10 @@ void hf__my_wait_put_bell(struct my_wait *w)
     const char *s = w->state == MY_FIRST ? BELL_S : KNOW_S;
 
     if (w->rings)
-        hf__my_sql(
-            &w->conn, "if(get_lock('hfb:%h',%s)=1,release_lock('hfb:%h'),2)",
-            w->hash, MY_HASH_LEN, w->ended ? "0" : s, w->hash, MY_HASH_LEN);
+        hf__my_sql(&w->conn,
+                   "if(get_lock('hfb:%h',%s)=1,release_lock('hfb:%h'),2)",
+                   w->hash, MY_HASH_LEN, w->skips_bell ? "0" : s, w->hash,
+                   MY_HASH_LEN);
     else
         hf__my_sql(&w->conn, "1");
 }

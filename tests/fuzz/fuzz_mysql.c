@@ -9,6 +9,8 @@
  *
  *     fuzz_mysql [TIMES [SEED]]
  */
+#include "backends/mysql/conn.h"
+#include "backends/mysql/login.h"
 #include "backends/mysql/wire.h"
 #include "fuzz_core.h"
 

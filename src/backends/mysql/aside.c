@@ -1,4 +1,6 @@
-#include "mysql.h"
+#include "aside.h"
+
+#include "wire.h"
 
 #include <errno.h>
 #include <stdarg.h>

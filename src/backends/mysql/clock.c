@@ -1,4 +1,4 @@
-#include "mysql.h"
+#include "clock.h"
 
 /* By when it was heard, so that it is rather later than we think. */
 void hf__my_clock(struct mysql *m, uint64_t us)

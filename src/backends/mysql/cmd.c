@@ -4,14 +4,19 @@
  * sent before it is answered: an error would leave it open, and what follows
  * would be in it. So each error there is answered by a ROLLBACK first.
  */
-#include "mysql.h"
+#include "cmd.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "aside.h"
+#include "clock.h"
+#include "error.h"
+#include "session.h"
+#include "wait.h"
+#include "wire.h"
 
 /* A third of what the server waits for. */
 #define PING_PART 3
+/* With more bytes than that to be written the core keeps what it has. */
+#define OUT_HIGH (64u << 10)
 
 static int answered(struct my_conn *, struct my_sent *,
                     const struct my_result *, hf__time now);
@@ -23,7 +28,7 @@ static bool has_room(const struct mysql *m)
     const struct net_link *l = &m->cmd.link;
 
     return l->state == NET_UP && !l->stream.broken && !m->alone &&
-           l->stream.out.len - l->stream.out.from < MY_OUT_HIGH;
+           l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
 /* A transaction is sent when nothing is under way: the answers to what is may

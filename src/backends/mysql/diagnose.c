@@ -7,8 +7,14 @@
  * query->count is the first that was not tried yet, query->token has a bit for
  * each that is missing.
  */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
-#include "mysql.h"
+#include "clock.h"
+#include "cmd.h"
+#include "error.h"
+#include "outcome.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* What the server's errors mean, by their numbers, which are the same in MySQL
  * and MariaDB (but for a few, which only one of them has). */
-#include "mysql.h"
+#include "error.h"
+
+#include "tables.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <string.h>

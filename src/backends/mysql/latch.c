@@ -4,7 +4,14 @@
  * leaves a row in holdfast_requests, so that it counts once; these are tidied
  * up by the next ones.
  */
-#include "mysql.h"
+#include "latch.h"
+
+#include "aside.h"
+#include "clock.h"
+#include "cmd.h"
+#include "name.h"
+#include "outcome.h"
+#include "wire.h"
 
 #define NOW "utc_timestamp(6)"
 #define NAME q->name, q->name_len

@@ -1,17 +1,15 @@
-/*
- * The verbs, of every kind, and the statements of the mutex.
- *
- * A mutex is acquired by one INSERT .. ON DUPLICATE KEY UPDATE, which is
- * answered by an OK packet: its insert id is the token, or says what is in the
- * way. Assignments run from left to right, so that `owner` and `hold` say in
- * all later ones whether the hold is ours; lease_until comes last. A row stays
- * when it is released: the token is in it, and deleting rows makes deadlocks.
- *
- * A lease that ends later than its own length from now (MY_ODD) counts as one
- * from now. That is asked of sysdate(), because utc_timestamp() is when the
- * statement began: a holder may have renewed since.
- */
-#include "mysql.h"
+#include "lock.h"
+
+#include "aside.h"
+#include "cmd.h"
+#include "latch.h"
+#include "mutex.h"
+#include "name.h"
+#include "outcome.h"
+#include "share.h"
+#include "turn.h"
+#include "wait.h"
+#include "wire.h"
 
 /* ---- a lock ------------------------------------------------------------- */
 

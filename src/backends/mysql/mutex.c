@@ -1,4 +1,28 @@
-#include "mysql.h"
+/*
+ * A row stays when it is released: the token is in it, and deleting rows makes
+ * deadlocks. An attempt guesses that the row is there and free (UPDATE), else
+ * finds out what is in the way (SELECT), and uses the one statement that is
+ * right in every case (INSERT .. ON DUPLICATE KEY UPDATE) where there is no
+ * row, or the hold may be ours already.
+ *
+ * That one is answered by an OK packet: its insert id is the token, or says
+ * what is in the way. Assignments run from left to right, so that `owner` and
+ * `hold` say in all later ones whether the hold is ours; lease_until comes
+ * last.
+ *
+ * A lease that ends later than its own length from now (MY_ODD) counts as one
+ * from now. That is asked of sysdate(), because utc_timestamp() is when the
+ * statement began: a holder may have renewed since.
+ */
+#include "mutex.h"
+
+#include "aside.h"
+#include "clock.h"
+#include "cmd.h"
+#include "name.h"
+#include "outcome.h"
+#include "turn.h"
+#include "wire.h"
 
 #include <string.h>
 

@@ -13,7 +13,14 @@
  */
 #include "mysql.h"
 
+#include "cmd.h"
+#include "lock.h"
 #include "net/tls.h"
+#include "outcome.h"
+#include "query.h"
+#include "renew.h"
+#include "session.h"
+#include "wait.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "mysql.h"
+#include "name.h"
 
 #include <openssl/sha.h>
 #include <string.h>

@@ -1,6 +1,17 @@
-#include "mysql.h"
+#include "outcome.h"
 
 #include "backends/common/chance.h"
+#include "cmd.h"
+#include "wait.h"
+#include "wire.h"
+
+/* A waiter that is not the first checks the row, in case its connection is
+ * dead, or somebody who is not of us has the queue. */
+#define CHECK_MS 4000        /* so long after the last check */
+#define CHECK_SPREAD_MS 4000 /* by chance so much later */
+#define NAPS 3               /* of an attempt */
+#define NAP_MS 10
+#define EXPIRY_SLACK_MS 2
 
 #define NOW "utc_timestamp(6)"
 #define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
@@ -24,7 +35,7 @@ static void nap(struct mysql *m, struct hf__req *req, hf__time now)
     lock->naps++;
     lock->step = MY_STEP_SELECT;
     lock->napping = req;
-    lock->nap_until = now + MY_NAP_MS * HF__MS;
+    lock->nap_until = now + NAP_MS * HF__MS;
     lock->next_nap = m->naps;
     m->naps = lock;
     m->core->due(m->client, lock->nap_until);
@@ -94,8 +105,8 @@ static int64_t check_ms(struct mysql *m, struct my_lock *lock,
 {
     int64_t ms = p->free && !lock->seen_free
                      ? MY_FREE_MS
-                     : MY_CHECK_MS + hf__chance(&m->chance, MY_CHECK_SPREAD_MS);
-    uint64_t end = p->left_us / 1000 + MY_EXPIRY_SLACK_MS;
+                     : CHECK_MS + hf__chance(&m->chance, CHECK_SPREAD_MS);
+    uint64_t end = p->left_us / 1000 + EXPIRY_SLACK_MS;
 
     return hf__my_is_first(lock) && p->rings && end < (uint64_t)ms
                ? (int64_t)end
@@ -112,7 +123,7 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
     bool rang = lock->rang;
     int64_t ms;
 
-    if (!req->may_queue && p->free && lock->naps < MY_NAPS) {
+    if (!req->may_queue && p->free && lock->naps < NAPS) {
         nap(m, req, now);
         return;
     }

@@ -1,6 +1,15 @@
 /* Requests about a name, breaking a lock, asking for it, and what a holder
  * alone may do. */
-#include "mysql.h"
+#include "query.h"
+
+#include "aside.h"
+#include "backends/common/about.h"
+#include "clock.h"
+#include "cmd.h"
+#include "diagnose.h"
+#include "latch.h"
+#include "name.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

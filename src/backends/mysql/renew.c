@@ -7,7 +7,11 @@
  * the row counts the asks, and my_lock how many of them were reported. Nothing
  * is reset, so that no ask is lost with an answer.
  */
-#include "mysql.h"
+#include "renew.h"
+
+#include "clock.h"
+#include "cmd.h"
+#include "wire.h"
 
 #define CHUNK 256
 #define NOW "utc_timestamp(6)"

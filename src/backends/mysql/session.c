@@ -8,9 +8,13 @@
  * on requests that nobody wants any more. So cmd has a user lock of the client
  * (hfc:<owner>): whoever finds it taken ends that thread, and waits for it.
  */
-#include "mysql.h"
+#include "session.h"
 
-#include <stdlib.h>
+#include "clock.h"
+#include "error.h"
+#include "tables.h"
+#include "wire.h"
+
 #include <string.h>
 
 #define PAUSE_MAX_MS 1000

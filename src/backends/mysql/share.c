@@ -3,7 +3,14 @@
  * transaction, sent as one packet, locks the name's row first, so that there
  * are no deadlocks; what it found is in its last result.
  */
-#include "mysql.h"
+#include "share.h"
+
+#include "aside.h"
+#include "clock.h"
+#include "name.h"
+#include "outcome.h"
+#include "turn.h"
+#include "wire.h"
 
 #include <string.h>
 

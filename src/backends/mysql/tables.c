@@ -1,4 +1,6 @@
-#include "mysql.h"
+#include "tables.h"
+
+#include <stddef.h>
 
 const char *const hf__my_tables[MY_TABLES + 1] = {
     "create table if not exists holdfast_locks("

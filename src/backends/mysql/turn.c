@@ -1,4 +1,6 @@
-#include "mysql.h"
+#include "turn.h"
+
+#include "wait.h"
 
 /* A fair one goes before nobody who waits, unless these do not come. Nor does
  * any reader: writers would never have their turn. */

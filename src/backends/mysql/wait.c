@@ -26,7 +26,13 @@
  * the wall clock, and that of MySQL in whole seconds.
  */
 /* clang-format on */
-#include "mysql.h"
+#include "wait.h"
+
+#include "aside.h"
+#include "error.h"
+#include "session.h"
+#include "wait_sql.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <string.h>

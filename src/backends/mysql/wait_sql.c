@@ -1,4 +1,7 @@
-#include "mysql.h"
+#include "wait_sql.h"
+
+#include "name.h"
+#include "wait.h"
 
 #include <string.h>
 

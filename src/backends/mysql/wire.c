@@ -1,6 +1,7 @@
 #include "wire.h"
 
-#include <stdio.h>
+#include "conn.h"
+
 #include <string.h>
 
 #define OK 0x00

@@ -4,6 +4,8 @@
 #ifndef TESTS_MYSQL_FIXTURE_H
 #define TESTS_MYSQL_FIXTURE_H
 
+#include "backends/mysql/conn.h"
+#include "backends/mysql/login.h"
 #include "backends/mysql/wire.h"
 #include "net/tls.h"
 

@@ -1,7 +1,13 @@
 /* Parts of the backend by themselves: the meaning of the server's errors, the
  * report that a new connection is due, the pause of a try, and the list of
  * waiters. */
-#include "backends/mysql/mysql.h"
+#include "backends/mysql/cmd.h"
+#include "backends/mysql/error.h"
+#include "backends/mysql/lock.h"
+#include "backends/mysql/outcome.h"
+#include "backends/mysql/query.h"
+#include "backends/mysql/wait.h"
+#include "backends/mysql/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,19 +1,145 @@
+/* clang-format off */
 /*
- * A row stays when it is released: the token is in it, and deleting rows makes
- * deadlocks. An attempt guesses that the row is there and free (UPDATE), else
- * finds out what is in the way (SELECT), and uses the one statement that is
- * right in every case (INSERT .. ON DUPLICATE KEY UPDATE) where there is no
- * row, or the hold may be ours already.
+ * The mutex: one row of holdfast_locks, which is free if lease_until is past.
  *
- * That one is answered by an OK packet: its insert id is the token, or says
- * what is in the way. Assignments run from left to right, so that `owner` and
- * `hold` say in all later ones whether the hold is ours; lease_until comes
- * last.
+ * An attempt sends one of three packets (enum my_step). It guesses that the row
+ * is there and free (UPDATE), else finds out what is in the way (SELECT), and
+ * uses the statement that is right in every case (UPSERT) where there is no row
+ * or the hold may be ours already. A row stays when it is released: the token
+ * is in it, and deleting rows makes deadlocks.
+ *
+ * Here is what goes over the wire for a fair mutex. :owner and :hold are the
+ * hold, :waiter is the server's number of the connection that waits for the
+ * lock (0: none), <hash> is that of the name. unit-mysql-sql compares this with
+ * what the code sends, and the tables with what it does.
+ *
+ * First, in the packets of UPDATE and UPSERT, the turn and the bell (turn.c):
+ *
+ *     set @b=if(is_used_lock('hfb:<hash>')<=>connection_id(),1,
+ *               if(ifnull(is_used_lock('hfq:<hash>'),:waiter)=:waiter,
+ *                  get_lock('hfb:<hash>',0),null));
+ *
+ *     @b    means                                     then
+ *     1     cmd has the bell                          may be granted
+ *     0     another connection has the bell, such     may be granted; rings=0:
+ *           as the first of the queue                   its release wakes by
+ *                                                       KILL QUERY
+ *     NULL  others are to go first                    nothing is changed
+ *
+ *   Of one that need not queue (unfair, or behind nobody for 3 s) the middle
+ *   `if` is missing, and where clients poll it is: set @b=0;
+ *
+ * UPDATE (MY_STEP_UPDATE):
+ *
+ *     update holdfast_locks
+ *     set token=last_insert_id(token+1),
+ *         owner=:owner,hold=:hold,rings=@b,fair=1,
+ *         host=:host,pid=:pid,label=:label,asks=0,
+ *         since=utc_timestamp(6),lease_us=:lease_us,
+ *         lease_until=utc_timestamp(6)+interval :lease_us microsecond
+ *     where name=:name and kind=1 and lease_until<=utc_timestamp(6)
+ *       and @b is not null
+ *
+ *     answer (OK packet)    means                     then
+ *     affected rows is 1    it was free, and is ours  granted: the insert id is
+ *                                                       the token
+ *     affected rows is 0    no row, not free, of      SELECT
+ *                             another kind, or not
+ *                             our turn
+ *
+ * SELECT (MY_STEP_SELECT), without a lock on the row:
+ *
+ *     select kind=1,
+ *            owner=:owner and hold=:hold and lease_until>utc_timestamp(6),
+ *            lease_until<=utc_timestamp(6),
+ *            rings,
+ *            (@@session.time_zone='+00:00' and
+ *             lease_until>sysdate(6)+interval lease_us+10000000 microsecond),
+ *            greatest(0,timestampdiff(microsecond,utc_timestamp(6),
+ *                                     lease_until)),
+ *            ifnull(is_used_lock('hfq:<hash>'),:waiter)=:waiter,
+ *            is_used_lock('hfb:<hash>')<=>connection_id()
+ *     from holdfast_locks where name=:name
+ *
+ *     column       means                           then
+ *     (no row)     nobody has had the name         UPSERT
+ *     IS_MUTEX     the name is a mutex             0: it is made one if nobody
+ *                                                    uses it (outcome.c)
+ *     IS_OURS_NOW  an earlier packet was granted   1: UPSERT, which renews, and
+ *                                                    says the token
+ *     IS_OVER      it is free                      1, and TURN or need not
+ *                                                    queue: UPDATE; 1, else:
+ *                                                    refused, others go first
+ *     RINGS        the holder has the bell         the first waiter waits for
+ *                                                    the bell (0: it sleeps)
+ *     IS_ODD       the lease was made before the   1: UPSERT, which cuts it
+ *                    server's clock was set back
+ *     LEFT_US      until the lease ends            the first waiter attempts
+ *                                                    then, if RINGS
+ *     TURN         the queue is empty, or ours     see IS_OVER
+ *     HAVE         cmd has the bell, so the        RINGS counts as 0; refused:
+ *                    holder has not                  the bell is given back
+ *
+ *   The row may become free and be taken again between SELECT and UPDATE:
+ *   behind MY_TRIES of them UPSERT follows.
+ *
+ * UPSERT (MY_STEP_UPSERT). Assignments run from left to right, so that `owner`
+ * and `hold` say in all later ones whether the hold is ours; lease_until comes
+ * last. 4611686018427387904 is 1 << 62: insert ids from there on are no tokens.
+ *
+ *     insert into holdfast_locks(name,kind,size,token,owner,hold,rings,fair,
+ *                                host,pid,label,since,lease_us,lease_until)
+ *     values(:name,1,0,
+ *            if(@b is null,0*last_insert_id(4611686018427387904+8),
+ *               last_insert_id(1)),
+ *            :owner,if(@b is null,0,:hold),ifnull(@b,0),1,
+ *            :host,:pid,:label,utc_timestamp(6),:lease_us,
+ *            if(@b is null,'1970-01-02',
+ *               utc_timestamp(6)+interval :lease_us microsecond))
+ *     on duplicate key update
+ *     hold=if(kind=1 and lease_until<=utc_timestamp(6),
+ *             if(@b is null,0,:hold),hold),
+ *     owner=if(kind=1 and hold=:hold and lease_until<=utc_timestamp(6),
+ *              :owner,owner),
+ *     token=if(kind=1 and hold=:hold and owner=:owner,
+ *              last_insert_id(token+(lease_until<=utc_timestamp(6))),
+ *              token+0*last_insert_id(4611686018427387904
+ *                +rings+2*ifnull(@b,0)+4*(kind<>1)
+ *                +8*(lease_until<=utc_timestamp(6))
+ *                +16*greatest(0,timestampdiff(microsecond,utc_timestamp(6),
+ *                                             lease_until)))),
+ *     rings=if(hold=:hold and owner=:owner and kind=1,ifnull(@b,0),rings),
+ *     fair=if(hold=:hold and owner=:owner and kind=1,1,fair),
+ *     host=if(hold=:hold and owner=:owner and kind=1,:host,host),
+ *     pid=if(hold=:hold and owner=:owner and kind=1,:pid,pid),
+ *     label=if(hold=:hold and owner=:owner and kind=1,:label,label),
+ *     asks=if(lease_until<=utc_timestamp(6),0,asks),
+ *     since=if(hold=:hold and owner=:owner and kind=1,
+ *              if(lease_until<=utc_timestamp(6),utc_timestamp(6),since),since),
+ *     lease_us=if(hold=:hold and owner=:owner and kind=1,:lease_us,lease_us),
+ *     lease_until=if(hold=:hold and owner=:owner and kind=1,
+ *       utc_timestamp(6)+interval :lease_us microsecond,
+ *       if((@@session.time_zone='+00:00' and
+ *           lease_until>sysdate(6)+interval lease_us+10000000 microsecond),
+ *          sysdate(6)+interval lease_us microsecond,lease_until))
+ *
+ *     insert id (OK packet)  means                    then
+ *     below 1 << 62          it is ours               granted: it is the token
+ *     from 1 << 62 on        it is not                refused, by these bits:
+ *       HOLDER_RINGS           as RINGS                 as RINGS
+ *       HAVE_BELL              as HAVE                  as HAVE
+ *       OTHER_KIND             as not IS_MUTEX          as not IS_MUTEX
+ *       IS_FREE                free, or there was no    others go first
+ *                                row, but @b is NULL
+ *       the rest, >> 4         as LEFT_US               as LEFT_US
+ *
+ * "Refused" is hf__my_refused(): the attempt waits, polls, naps or is BUSY.
  *
  * A lease that ends later than its own length from now (MY_ODD) counts as one
  * from now. That is asked of sysdate(), because utc_timestamp() is when the
  * statement began: a holder may have renewed since.
  */
+/* clang-format on */
 #include "mutex.h"
 
 #include "aside.h"
@@ -176,7 +302,6 @@ static int step_on(struct mysql *m, struct hf__req *req, enum my_step step)
     return 0;
 }
 
-/* It may become free, and be taken again, between each two. */
 static int selected(struct mysql *m, struct hf__req *req,
                     const struct my_result *last, hf__time now)
 {

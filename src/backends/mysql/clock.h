@@ -13,8 +13,8 @@
 #define MY_CLOCK "timestampdiff(microsecond,'1970-01-01',utc_timestamp(6))"
 
 /* A lease that ends later than its own length from now can only be there
- * because the server's clock was set back. sysdate() is when the row is looked
- * at, in the session's time zone: behind a proxy that shares sessions it may
+ * because the server's clock was set back. sysdate() is when the row is
+ * read, in the session's time zone: behind a proxy that shares sessions it may
  * not be ours, and nothing is odd then. */
 #define MY_ODD                                                                 \
     "(@@session.time_zone='+00:00' and "                                       \

@@ -209,7 +209,7 @@ static int leave(struct mysql *m, struct my_flight *f,
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", r->text);
 }
 
-/* What the core sends again by itself, behind what others have asked. */
+/* What the core sends again by itself, behind what others have sent. */
 static bool is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||

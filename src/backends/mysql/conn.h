@@ -28,8 +28,8 @@ struct my_sent;
 /* The whole answer to a packet of statements: 0, or a code that ends the
  * connection. EPROTO has its text from the connection, of others
  * hf__link_why() was called; the packet counts as unanswered then, and nothing
- * was sent in the meantime. The sent struct is not to be looked at once another
- * was sent. */
+ * was sent in the meantime. The sent struct must not be used once another was
+ * sent. */
 typedef int my_answer_fn(struct my_conn *, struct my_sent *,
                          const struct my_result *, hf__time now);
 

@@ -88,7 +88,7 @@ static void put_request(struct mysql *m, const struct hf__query *q,
         NAME, NAME, REQUEST, keep_ms(m) * 1000, hf__my_late(m, &q->req), when);
 }
 
-/* The request is new. row_count() does not tell: it is -1 when the connection
+/* The request is new. row_count() does not say so: it is -1 when the connection
  * is lost in the middle of the packet, whose other statements are still done.
  */
 #define IS_NEW                                                                 \

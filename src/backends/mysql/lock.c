@@ -98,7 +98,8 @@ int hf__my_abandon(void *self, struct hf__req *req)
     struct my_lock *lock = req->remote->impl;
     bool is_latch = req->remote->kind == HF_LATCH;
 
-    /* Sent again, it may be about an earlier hold id than the ask now is. */
+    /* Sent again, it may be about an earlier hold id than the attempt now is.
+     */
     if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->ask)

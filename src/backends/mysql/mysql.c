@@ -6,10 +6,9 @@
  *   socket=/path            by this socket instead; then without a host
  *   tls=yes                 with TLS; cacert=FILE&cert=FILE&key=FILE
  *   wait=queue              waiting clients sleep at the server (default)
- *   wait=poll               they ask again and again, as they do where GET_LOCK
- *                           is worth nothing
- *   wait_connections=16     so many connections do nothing but wait; a client
- *                           that finds none of them polls
+ *   wait=poll               they attempt again and again, as they do where
+ * GET_LOCK is worth nothing wait_connections=16     so many connections do
+ * nothing but wait; a client that finds none of them polls
  */
 #include "mysql.h"
 

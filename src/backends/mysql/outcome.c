@@ -26,8 +26,8 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 
 /* ---- naps --------------------------------------------------------------- */
 
-/* Looks once more after a pause, which is ours: one of the server would delay
- * all requests behind it. */
+/* Attempts once more after a pause, which is ours: one of the server would
+ * delay all requests behind it. */
 static void nap(struct mysql *m, struct hf__req *req, hf__time now)
 {
     struct my_lock *lock = req->remote->impl;
@@ -98,7 +98,7 @@ static int64_t poll_ms(struct mysql *m, struct my_lock *lock)
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
-/* The first one looks when the lease ends, too: who has the bell may be
+/* The first one checks when the lease ends, too: who has the bell may be
  * stopped. */
 static int64_t check_ms(struct mysql *m, struct my_lock *lock,
                         const struct my_place *p)
@@ -113,9 +113,9 @@ static int64_t check_ms(struct mysql *m, struct my_lock *lock,
                : ms;
 }
 
-/* Who finds it free, and somebody in the queue, looks again before it says that
- * it is busy: the last holder, who has waited, may have left the queue, and the
- * server not done it yet. */
+/* Who finds it free, and somebody in the queue, attempts again before it says
+ * that it is busy: the last holder, who has waited, may have left the queue,
+ * and the server not done it yet. */
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {

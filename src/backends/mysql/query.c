@@ -384,7 +384,7 @@ static int broken(struct mysql *m, struct hf__query *q,
 
 /* ---- ask ---------------------------------------------------------------- */
 
-/* Each holder looks at its row when it renews. */
+/* Each holder reads its row when it renews. */
 static void put_ask(struct mysql *m, const struct hf__query *q)
 {
     uint64_t late = hf__my_late(m, &q->req);

@@ -3,7 +3,7 @@
  * key, and behind it in the same packet which of them are there. Rows are
  * locked in the order of the key, whatever the order is here.
  *
- * That is also how a program that listens learns that it is asked for a hold:
+ * That is also how a program that listens learns that a hold of it is wanted:
  * the row counts the asks, and my_lock how many of them were reported. Nothing
  * is reset, so that no ask is lost with an answer.
  */

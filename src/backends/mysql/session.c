@@ -105,7 +105,7 @@ static int tables_made(struct my_conn *c, struct my_sent *sent,
     return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
 }
 
-/* Makes the first that is missing, and looks again: CREATE TABLE IF NOT EXISTS
+/* Makes the first that is missing, and checks again: CREATE TABLE IF NOT EXISTS
  * of one that is there is refused, too, to who may not create. */
 static int tables_seen(struct my_conn *c, struct my_sent *sent,
                        const struct my_result *r, hf__time now)

@@ -1,6 +1,6 @@
 /* clang-format off */
 /*
- * Those who wait. A connection waits for one line at a time:
+ * Those who wait; wait.h has the table of the states.
  *
  *             get_lock(queue), of a mutex the bell behind it
  *   IDLE -------------------------------------------------> QUEUES
@@ -8,19 +8,20 @@
  *    |  release_lock                                          v
  *    +----------------------------------------------------- FIRST
  *                                                           |   ^
- *            the line asks, and has to wait still: the bell, |   |
- *            or a look and a sleep                           v   | its answer
- *                                                           SLEEPS
+ *      the attempt is refused: it waits for the bell (BELL), |   | its answer
+ *      or checks the row and sleeps (SLEEPS)                 v   |
+ *                                                      BELL, SLEEPS
  *
- * In FIRST the line is told to ask, on cmd. A client that is stopped, or cut
- * off, does not: the server ends a connection that has said nothing for its
+ * In FIRST the core is to attempt, on cmd. A client that is stopped, or cut off,
+ * does not: the server ends a connection that has said nothing for its
  * wait_timeout, which is a second or two here, and so the next waiter is first.
  *
  * A latch has no order: its waiters are first from the beginning.
  *
- * A wait that is cancelled in QUEUES or SLEEPS is ended with its connection, by
- * KILL on cmd. KILL QUERY is a bell: it ends the sleep of the first waiter of a
- * name, whose look is in the same statement and so cannot miss a release.
+ * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended with its
+ * connection, by KILL on cmd. KILL QUERY is a bell: it ends the sleep of the
+ * first waiter of a name, whose check of the row is in the same statement and so
+ * cannot miss a release.
  *
  * How long a caller waits is kept by the core: GET_LOCK of MariaDB counts by
  * the wall clock, and that of MySQL in whole seconds.
@@ -157,8 +158,8 @@ static bool is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error says no more than that the wait was ended, by KILL QUERY. A line
- * that does not know whether it is the first may be, and is to look. */
+/* An error says no more than that the wait was ended, by KILL QUERY. A waiter
+ * that does not know whether it is the first may be, and is to attempt. */
 static int answered(struct my_conn *c, struct my_sent *sent,
                     const struct my_result *r, hf__time now)
 {
@@ -245,7 +246,7 @@ static void up(struct my_conn *c, hf__time now)
         say(w);
 }
 
-/* Whoever waited looks, and finds another one, or polls. */
+/* Whoever waited attempts, and finds another connection, or polls. */
 static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
     struct my_lock *lock = w->lock;

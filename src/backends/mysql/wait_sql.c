@@ -12,7 +12,7 @@
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
-/* Who waits, for those who look at the server's list of statements: query.c
+/* Who waits, for those who read the server's list of statements: query.c
  * reads it. */
 void hf__my_wait_put_about(struct my_wait *w)
 {

@@ -80,17 +80,17 @@ static void test_new_connection_is_due(void **state)
 
 static char database[] = "d";
 
-struct asker {
+struct attempter {
     struct hf__remote remote;
     struct hf__req req;
 };
 
 /* Its attempt pauses: nobody has the lock, and others are to go first. */
-static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
+static void begin_nap(struct mysql *m, struct attempter *a, uint64_t hold_id)
 {
     struct my_place place = {.free = true};
 
-    *a = (struct asker){
+    *a = (struct attempter){
         .remote = {.name = "n",
                    .name_len = 1,
                    .kind = HF_MUTEX,
@@ -102,7 +102,7 @@ static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
     hf__my_refused(m, &a->req, &place, now());
 }
 
-static bool naps(const struct mysql *m, const struct asker *a)
+static bool naps(const struct mysql *m, const struct attempter *a)
 {
     const struct my_lock *lock = m->naps;
 
@@ -116,7 +116,7 @@ static void test_nap_is_given_up(void **state)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
-    struct asker a, b, c;
+    struct attempter a, b, c;
     struct hf__req abandon = {.op = HF__ABANDON, .hold_id = 1};
 
     (void)state;
@@ -148,7 +148,7 @@ static void test_nap_ends_without_a_connection(void **state)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
-    struct asker a;
+    struct attempter a;
     hf__time at;
 
     (void)state;

@@ -136,8 +136,8 @@
  * "Refused" is hf__my_refused(): the attempt waits, polls, naps or is BUSY.
  *
  * A lease that ends later than its own length from now (MY_ODD) counts as one
- * from now. That is compared with sysdate(), because utc_timestamp() is when the
- * statement began: a holder may have renewed since.
+ * from now. That is compared with sysdate(), because utc_timestamp() is when
+ * the statement began: a holder may have renewed since.
  */
 /* clang-format on */
 #include "mutex.h"

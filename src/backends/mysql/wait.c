@@ -12,16 +12,16 @@
  *      or checks the row and sleeps (SLEEPS)                 v   |
  *                                                      BELL, SLEEPS
  *
- * In FIRST the core is to attempt, on cmd. A client that is stopped, or cut off,
- * does not: the server ends a connection that has said nothing for its
+ * In FIRST the core is to attempt, on cmd. A client that is stopped, or cut
+ * off, does not: the server ends a connection that has said nothing for its
  * wait_timeout, which is a second or two here, and so the next waiter is first.
  *
  * A latch has no order: its waiters are first from the beginning.
  *
  * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended with its
  * connection, by KILL on cmd. KILL QUERY is a bell: it ends the sleep of the
- * first waiter of a name, whose check of the row is in the same statement and so
- * cannot miss a release.
+ * first waiter of a name, whose check of the row is in the same statement and
+ * so cannot miss a release.
  *
  * How long a caller waits is kept by the core: GET_LOCK of MariaDB counts by
  * the wall clock, and that of MySQL in whole seconds.

@@ -20,18 +20,18 @@
  * request of its lock may be under way on cmd meanwhile, and whether `lock` is
  * set. These are the legal combinations.
  *
- *   state   | waits at the server, on this connection   | on cmd         | lock
- *   --------+-------------------------------------------+----------------+-------
- *   OFF     | nothing: the login, the settings          | an attempt (1) | may be
- *   IDLE    | nothing; `leaving` RELEASE_LOCKs, of the  | any, of others | no (2)
- *           |   queues in which it was the first        |                |
- *   QUEUES  | GET_LOCK of the queue; behind it, of a    | an attempt (1) | yes
- *           |   mutex, GET_LOCK of the bell             |                |
- *   FIRST   | nothing; it has the queue (3)             | an attempt     | yes
- *   BELL    | GET_LOCK of the bell; it has the queue    | an attempt (1) | yes
- *   SLEEPS  | GET_LOCK of the client's own hfc: lock,   | an attempt (1) | yes
- *           |   which cmd has; it has the queue (3)     |                |
- *   OVER    | nothing: the connection is closed         | any            | no
+ *   state  | waits at the server, on this connection  | on cmd         | lock
+ *   -------+------------------------------------------+----------------+------
+ *   OFF    | nothing: the login, the settings         | an attempt (1) | maybe
+ *   IDLE   | nothing; `leaving` RELEASE_LOCKs, of the | any, of others | no (2)
+ *          |   queues in which it was the first       |                |
+ *   QUEUES | GET_LOCK of the queue; behind it, of a   | an attempt (1) | yes
+ *          |   mutex, GET_LOCK of the bell            |                |
+ *   FIRST  | nothing; it has the queue (3)            | an attempt     | yes
+ *   BELL   | GET_LOCK of the bell; it has the queue   | an attempt (1) | yes
+ *   SLEEPS | GET_LOCK of the client's own hfc: lock,  | an attempt (1) | yes
+ *          |   which cmd has; it has the queue (3)    |                |
+ *   OVER   | nothing: the connection is closed        | any            | no
  *
  * (1) Because look_at is reached: the core attempts again without being woken.
  *     If that is refused, the wait stays as it is. A grant, a refusal without

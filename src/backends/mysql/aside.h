@@ -1,15 +1,16 @@
 /*
  * Statements on cmd for whose answer no request waits: the wake-ups of waiters
  * on other connections, a user lock that is given back, tidying up. An error in
- * the answer changes nothing. They go out behind what was submitted before, and
- * are dropped if cmd is not up. The client's mutex is held.
+ * the answer changes nothing. They go out behind what was submitted before.
+ * cmd.c, wait.c and whoever reads answers call this; the client's mutex is
+ * held.
  */
 #ifndef HF_MYSQL_ASIDE_H
 #define HF_MYSQL_ASIDE_H
 
 #include "mysql.h"
 
-/* fmt: as hf__my_sql(). */
+/* fmt: as hf__my_sql(). Dropped if cmd is not up. */
 void hf__my_aside(struct mysql *, const char *fmt, ...);
 /* An attempt did not get the mutex: the bell that was to be ready for the grant
  * is given back. Of other kinds there is none. */

@@ -4,8 +4,9 @@
  *
  * The user name, the password and the TLS context belong to the client
  * (struct mysql); a connection only refers to them. A password is written to
- * stream.out alone, which is marked and wiped, and to a server that cannot be
- * trusted with it by no path: no text quotes it. The client's mutex is held.
+ * stream.out alone, which is marked as secret and wiped. It goes out in clear
+ * text only over TLS or the server's socket, and no error text quotes it. The
+ * client's mutex is held.
  */
 #ifndef HF_MYSQL_LOGIN_H
 #define HF_MYSQL_LOGIN_H

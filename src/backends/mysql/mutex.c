@@ -11,7 +11,7 @@
  * Here is what goes over the wire for a fair mutex. :owner and :hold are the
  * hold, :waiter is the server's number of the connection that waits for the
  * lock (0: none), <hash> is that of the name. unit-mysql-sql compares this with
- * what the code sends, and the tables with what it does.
+ * what the code sends, and tries which statement or outcome follows an answer.
  *
  * First, in the packets of UPDATE and UPSERT, the turn and the bell (turn.c):
  *

@@ -1,6 +1,6 @@
 /* The statements of a mutex' attempt as they go over the wire: they are those
- * that the comment in mutex.c shows, and each answer leads to what the tables
- * beside them say.
+ * that the comment in mutex.c shows. And which statement or outcome follows an
+ * answer; what RINGS, LEFT_US and @b lead to is for the fault tests.
  *
  *     test_mysql_sql MUTEX_C
  *     test_mysql_sql             prints the statements, for that comment

@@ -87,7 +87,7 @@ def first_setup_is_enough():
 
 
 def tables_are_those_of_the_library():
-    path = os.path.join(root, 'src', 'backends', 'mysql', 'session.c')
+    path = os.path.join(root, 'src', 'backends', 'mysql', 'tables.c')
     with open(path, encoding='utf-8') as f:
         code = f.read()
     code = re.search(r'hf__my_tables\[.*?\] = \{(.*?)NULL\};', code, re.DOTALL)[1]

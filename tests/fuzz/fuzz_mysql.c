@@ -9,6 +9,8 @@
  *
  *     fuzz_mysql [TIMES [SEED]]
  */
+#include "backends/mysql/conn.h"
+#include "backends/mysql/login.h"
 #include "backends/mysql/wire.h"
 #include "fuzz_core.h"
 
@@ -23,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 /* ---- a connection in the middle of things -------------------------------- */
 
-struct asked {
+struct flight {
     struct my_sent sent;
     unsigned number;
 };
@@ -39,7 +41,7 @@ struct scene {
 
 static void is_over(struct scene *s, const struct my_sent *sent)
 {
-    unsigned n = ((const struct asked *)sent)->number;
+    unsigned n = ((const struct flight *)sent)->number;
 
     must(n < s->asked && !s->is_over[n], "a statement is reported twice");
     s->is_over[n] = true;
@@ -71,7 +73,7 @@ static int answered(struct my_conn *c, struct my_sent *sent,
 
 static void ask(struct scene *s)
 {
-    struct asked *a;
+    struct flight *a;
 
     hf__my_begin(&s->c);
     hf__my_sql(&s->c, "select %x, %u", "name", (size_t)4, (uint64_t)s->asked);
@@ -120,7 +122,7 @@ static void make_scene(struct scene *s, const struct my_login *login, int phase)
     s->server = fds[1];
     s->peer.core = &fake;
     hf__net_set_path(&s->peer, "/nonexistent");
-    hf__my_conn_init(&s->c, &fake, NULL, &owner, s, sizeof(struct asked));
+    hf__my_conn_init(&s->c, &fake, NULL, &owner, s, sizeof(struct flight));
     s->c.login = login;
     l->stream.fd = fds[0];
     l->peer = &s->peer;

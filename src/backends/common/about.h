@@ -1,5 +1,10 @@
-/* Who a client is: to servers a uuid, to people a process on a host; and how
- * that is read again. Pure but for hf__about(). */
+/*
+ * Who a client is: to servers a uuid, to people a process on a host; and how
+ * an entry that says so is read again. The backends write it beside a hold, and
+ * read it for an inspection. No function allocates or keeps a pointer; each
+ * writes to the caller's buffer, terminated and cut to its size. Pure but for
+ * hf__about(), which reads the host name.
+ */
 #ifndef HF_ABOUT_H
 #define HF_ABOUT_H
 

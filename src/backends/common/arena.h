@@ -1,6 +1,9 @@
 /*
  * Memory for one answer of a server: taken piece by piece, given back all at
- * once. A block is kept, so that a usual answer allocates nothing.
+ * once. The connection that gathers the answer owns the arena; a piece is valid
+ * until the next reset. A block is kept, so that a usual answer allocates
+ * nothing, and the total has a bound, because the server may be hostile. Called
+ * with the client's mutex held.
  */
 #ifndef HF_ARENA_H
 #define HF_ARENA_H

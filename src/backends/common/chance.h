@@ -1,4 +1,5 @@
-/* Numbers by chance on which nothing secret hangs: xorshift64*. */
+/* Numbers by chance on which nothing secret hangs: xorshift64*. Pure; the
+ * caller owns the state, and seeds it with anything but 0. */
 #ifndef HF_CHANCE_H
 #define HF_CHANCE_H
 

@@ -1,4 +1,8 @@
-/* Findings of a diagnosis that several backends have. */
+/*
+ * Findings of a diagnosis (HF__DIAGNOSE) that several backends have: each
+ * function reports one or two to the core, by core->find(), while the query is
+ * with the backend. Called with the client's mutex held.
+ */
 #ifndef HF_FINDING_H
 #define HF_FINDING_H
 

@@ -1,7 +1,8 @@
 /*
- * A table of what is found by a text and a number beside it: the keys that
- * somebody waits for. What is in it begins with a struct hf__keyed, and ends
- * with the text.
+ * A hash table of what is found by a text and a number beside it: the keys that
+ * somebody waits for. An entry begins with a struct hf__keyed, and ends with
+ * the text. The table allocates the entries and frees them; a pointer to one is
+ * valid until it is removed. Called with the client's mutex held.
  */
 #ifndef HF_TABLE_H
 #define HF_TABLE_H

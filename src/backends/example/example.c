@@ -16,7 +16,8 @@
  *                                  TURN hold     it is first: TAKE it now
  *                                  LOST hold     it has ended, or was broken
  *
- * The server answers in the order of asking. What makes lost answers harmless:
+ * The server answers in the order of the requests. What makes lost answers
+ * harmless:
  * - TAKE, DROP and KEEP find what they are about by the hold alone, so that the
  *   same line, sent again, does the same. TAKE of a hold that is there makes
  *   it last longer and says the same token.
@@ -39,9 +40,9 @@
 #define PORT 7007
 #define LINE_MAX 80 /* any line, but for the name in it */
 
-/* A line of the core's: what remote->impl is. */
-struct line {
-    struct line *next;
+/* What is kept of a lock: what remote->impl is. */
+struct example_lock {
+    struct example_lock *next;
     struct hf__remote *remote;
     uint64_t hold_id; /* of the last TAKE; 0: none */
 };
@@ -56,7 +57,7 @@ struct example {
     uint64_t clock;              /* of the server, in ms, */
     hf__time clock_at;           /* and when we heard of it */
     struct hf__req *first, **to; /* pending, in the order of sending */
-    struct line *lines;
+    struct example_lock *locks;
     bool put_off; /* a slot has said LATER, and we owe a go_on() */
     bool opened;  /* it was up once */
     size_t in_len;
@@ -91,9 +92,9 @@ static void finish(struct example *x, struct hf__req **at, int result)
     x->core->done(x->client, req);
 }
 
-/* The connection is over, or was not made. What was asked and not answered may
- * have been done, or not: EUNKNOWN, and the core asks again. (What was never
- * written could go back by core->unsent(), which spares a question.) */
+/* The connection is over, or was not made. What was sent and not answered may
+ * have been done, or not: EUNKNOWN, and the core sends it again. (What was
+ * never written could go back by core->unsent(), which spares a request.) */
 static void down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;
@@ -106,10 +107,10 @@ static void down(void *self, int code, bool was_up, hf__time now)
     x->core->why(x->client, HF_EUNKNOWN, "%s", x->link.text);
     while (x->first)
         finish(x, &x->first, HF_EUNKNOWN);
-    /* Places are gone with it, and nobody would tell those who wait. A bell for
+    /* Places are gone with it, and nobody would wake those who wait. A bell for
      * somebody who does not wait is not heard. */
-    for (struct line *l = x->lines; l; l = l->next)
-        x->core->bell(x->client, l->remote);
+    for (struct example_lock *lock = x->locks; lock; lock = lock->next)
+        x->core->bell(x->client, lock->remote);
     if (code == HF_EPROTO) { /* somebody is there, but not our server */
         x->core->why(x->client, code, "%s", x->link.text);
         x->core->refuse(x->client, code);
@@ -191,7 +192,7 @@ static int example_attempt(void *self, struct hf__req *req)
 
     if (rc)
         return rc;
-    ((struct line *)m->impl)->hold_id = req->hold_id;
+    ((struct example_lock *)m->impl)->hold_id = req->hold_id;
     put(x, "TAKE %" PRIu64 " %u %d ", req->hold_id, req->lease_ms,
         req->may_queue);
     for (size_t i = 0; i < m->name_len; i++)
@@ -212,21 +213,21 @@ static int example_release(void *self, struct hf__req *req)
     return end(x, req);
 }
 
-/* The question may be pending still. The core has forgotten it and will use
+/* The attempt may be pending still. The core has forgotten it and will use
  * its memory again: so we forget it first of all, even if the rest comes LATER.
  * Its answer will find nobody. */
 static int example_abandon(void *self, struct hf__req *req)
 {
-    struct hf__req **ask = find(self, 1u << HF__ATTEMPT, req->hold_id);
+    struct hf__req **attempt = find(self, 1u << HF__ATTEMPT, req->hold_id);
 
-    if (*ask)
-        take_out(self, ask);
+    if (*attempt)
+        take_out(self, attempt);
     return example_release(self, req);
 }
 
 /* `until` is meant_until by the server's clock; 0: always. We heard of that
  * clock a little after it was read, so it is rather too early than too late: it
- * is better to refuse than to do what the caller was told will not be done. */
+ * is better to refuse than to do what the caller has heard will not be done. */
 static int example_renew(void *self, struct hf__batch *b)
 {
     struct example *x = self;
@@ -248,25 +249,25 @@ static int example_renew(void *self, struct hf__batch *b)
 static int example_attach(void *self, struct hf__remote *remote)
 {
     struct example *x = self;
-    struct line *l = x->core->alloc(x->client, sizeof(*l));
+    struct example_lock *lock = x->core->alloc(x->client, sizeof(*lock));
 
-    if (!l)
+    if (!lock)
         return HF_ENOMEM;
-    l->remote = remote;
-    l->next = x->lines;
-    x->lines = remote->impl = l;
+    lock->remote = remote;
+    lock->next = x->locks;
+    x->locks = remote->impl = lock;
     return 0;
 }
 
 static void example_detach(void *self, struct hf__remote *remote)
 {
     struct example *x = self;
-    struct line **at = &x->lines, *l = remote->impl;
+    struct example_lock **at = &x->locks, *lock = remote->impl;
 
-    while (*at != l)
+    while (*at != lock)
         at = &(*at)->next;
-    *at = l->next;
-    x->core->free(x->client, l);
+    *at = lock->next;
+    x->core->free(x->client, lock);
 }
 
 /* Answers come in order, so this is about the first batch that is pending, and
@@ -288,7 +289,7 @@ static int kept(struct example *x, uint64_t hold_id, uint64_t what)
     return 0;
 }
 
-/* A question that was abandoned meanwhile is not found: nobody is told. */
+/* An attempt that was abandoned meanwhile is not found: nobody hears of it. */
 static int taken(struct example *x, uint64_t hold_id, int result,
                  uint64_t token)
 {
@@ -317,16 +318,17 @@ static int dropped(struct example *x, uint64_t hold_id, bool was_held)
 }
 
 /* What the server says by itself may be about a hold that we have let go. */
-static int told(struct example *x, uint64_t hold_id, bool is_lost)
+static int announced(struct example *x, uint64_t hold_id, bool is_lost)
 {
-    struct line *l = x->lines;
+    struct example_lock *lock = x->locks;
 
-    while (l && l->hold_id != hold_id) /* a table, if they were thousands */
-        l = l->next;
-    if (l && is_lost)
-        x->core->lost(x->client, l->remote, hold_id, NULL);
-    else if (l)
-        x->core->bell(x->client, l->remote);
+    while (lock &&
+           lock->hold_id != hold_id) /* a table, if they were thousands */
+        lock = lock->next;
+    if (lock && is_lost)
+        x->core->lost(x->client, lock->remote, hold_id, NULL);
+    else if (lock)
+        x->core->bell(x->client, lock->remote);
     return 0;
 }
 
@@ -351,7 +353,7 @@ static int answer(struct example *x, const char *line)
     if (!strcmp(word, "KEPT") && fields == 3)
         return kept(x, id, n);
     if (!strcmp(word, "TURN") || !strcmp(word, "LOST"))
-        return told(x, id, *word == 'L');
+        return announced(x, id, *word == 'L');
     return HF_EPROTO;
 }
 

@@ -4,15 +4,19 @@
  * sent before it is answered: an error would leave it open, and what follows
  * would be in it. So each error there is answered by a ROLLBACK first.
  */
-#include "mysql.h"
+#include "cmd.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include "aside.h"
+#include "clock.h"
+#include "error.h"
+#include "session.h"
+#include "wait.h"
+#include "wire.h"
 
 /* A third of what the server waits for. */
 #define PING_PART 3
+/* With more bytes than that to be written the core keeps what it has. */
+#define OUT_HIGH (64u << 10)
 
 static int answered(struct my_conn *, struct my_sent *,
                     const struct my_result *, hf__time now);
@@ -24,7 +28,7 @@ static bool has_room(const struct mysql *m)
     const struct net_link *l = &m->cmd.link;
 
     return l->state == NET_UP && !l->stream.broken && !m->alone &&
-           l->stream.out.len - l->stream.out.from < MY_OUT_HIGH;
+           l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
 /* A transaction is sent when nothing is under way: the answers to what is may
@@ -35,7 +39,7 @@ static bool is_alone(const struct hf__req *req)
 
     switch (req->op) {
     case HF__ATTEMPT:
-        return ((struct my_line *)r->impl)->converting ||
+        return ((struct my_lock *)r->impl)->conversion == MY_CONVERTING ||
                r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE;
     case HF__BREAK:
     case HF__PUT:
@@ -49,16 +53,7 @@ static bool is_alone(const struct hf__req *req)
 
 static int encode(struct mysql *m, struct hf__req *req)
 {
-    switch (req->op) {
-    case HF__RENEW:
-        return hf__my_renew_encode(m, (struct hf__batch *)req);
-    case HF__ATTEMPT:
-    case HF__RELEASE:
-    case HF__ABANDON:
-        return hf__my_verb_encode(m, req);
-    default:
-        return hf__my_query_encode(m, (struct hf__query *)req);
-    }
+    return m->ops[req->op].encode(m, req);
 }
 
 static bool fits(struct mysql *m, const struct hf__req *req)
@@ -107,7 +102,7 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
 
     if (!f) {
         req->untouched = req->op != HF__ATTEMPT ||
-                         !((struct my_line *)req->remote->impl)->sent;
+                         !((struct my_lock *)req->remote->impl)->sent;
         return NULL;
     }
     req->untouched = false;
@@ -120,31 +115,6 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
     f->alone = is_alone(req);
     m->alone = m->alone || f->alone;
     return f;
-}
-
-static int nobody_waits(struct my_conn *c, struct my_sent *sent,
-                        const struct my_result *r, hf__time now)
-{
-    (void)c;
-    (void)sent;
-    (void)r;
-    (void)now;
-    return 0;
-}
-
-void hf__my_aside(struct mysql *m, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (m->cmd.link.state != NET_UP || m->cmd.link.stream.broken)
-        return;
-    hf__my_begin(&m->cmd);
-    va_start(ap, fmt);
-    hf__my_vsql(&m->cmd, fmt, ap);
-    va_end(ap);
-    if (!hf__my_end(&m->cmd, nobody_waits))
-        m->cmd.link.stream.broken = ENOMEM;
-    hf__net_flush(&m->cmd.link.stream);
 }
 
 void hf__my_forget(struct mysql *m, const struct hf__req *req)
@@ -160,7 +130,7 @@ void hf__my_forget(struct mysql *m, const struct hf__req *req)
 void hf__my_finish(struct mysql *m, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
-        ((struct my_line *)req->remote->impl)->asking = false;
+        ((struct my_lock *)req->remote->impl)->attempting = false;
     req->result = (int16_t)result;
     m->core->done(m->client, req);
 }
@@ -171,8 +141,8 @@ static void failed(struct mysql *m, const struct my_flight *f, int code)
 {
     if (!f->req)
         return;
-    if (f->op == HF__RENEW)
-        hf__my_renew_failed(m, f, code);
+    if (m->ops[f->op].failed)
+        m->ops[f->op].failed(m, f, code);
     else
         hf__my_finish(m, f->req, code);
 }
@@ -180,11 +150,11 @@ static void failed(struct mysql *m, const struct my_flight *f, int code)
 /* Nothing of it was done: it goes back to the core. */
 static void unsend_one(struct mysql *m, const struct my_flight *f)
 {
-    struct my_line *line = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
+    struct my_lock *lock = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
 
-    if (line) {
-        line->asking = false;
-        line->sent = line->sent && !f->fresh;
+    if (lock) {
+        lock->attempting = false;
+        lock->sent = lock->sent && !f->fresh;
     }
     m->put_off = true;
     m->core->unsent(m->client, f->req);
@@ -200,7 +170,7 @@ int hf__my_resend(struct mysql *m, struct hf__req *req)
         return rc ? rc : HF__PENDING;
     }
     if (req->op == HF__ATTEMPT)
-        ((struct my_line *)req->remote->impl)->asking = false;
+        ((struct my_lock *)req->remote->impl)->attempting = false;
     m->put_off = true;
     m->core->unsent(m->client, req);
     return HF__PENDING;
@@ -213,7 +183,7 @@ static void try_again(struct mysql *m, const struct my_flight *f)
     if (!f->req)
         return;
     if (f->op == HF__RENEW) {
-        hf__my_renew_failed(m, f, HF_EUNKNOWN); /* the core sends it again */
+        failed(m, f, HF_EUNKNOWN); /* the core sends it again */
         return;
     }
     m->tries = f->tries + 1;
@@ -239,15 +209,15 @@ static int leave(struct mysql *m, struct my_flight *f,
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", r->text);
 }
 
-/* What the core sends again by itself, behind what others have asked. */
+/* What the core sends again by itself, behind what others have sent. */
 static bool is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
 }
 
-/* A value is not sent again, because its line may be gone; nor a break, unless
- * it was not done for sure: the second one would find nobody. */
+/* A value is not sent again, because the core's line may be gone; nor a break,
+ * unless it was not done for sure: the second one would find nobody. */
 static bool may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
@@ -275,7 +245,7 @@ static int refused(struct mysql *m, struct my_flight *sent,
     if (f.req)
         f.req->untouched = hf__my_untouched(error);
     if (f.op == HF__ATTEMPT && f.req)
-        hf__my_attempt_failed(m, f.req->remote->impl);
+        hf__my_bell_give_back(m, f.req->remote->impl);
     rc = hf__my_refusal(m, first);
     if (hf__my_again(error) && (f.op == HF__BREAK || is_repeated(&f)))
         rc = HF_EUNKNOWN;
@@ -293,16 +263,12 @@ static int answered(struct my_conn *c, struct my_sent *sent,
         m->alone = false;
     if (hf__my_last(first)->error && f.op != HF__DIAGNOSE)
         return refused(m, (struct my_flight *)sent, first, now);
-    if (f.op == HF__RENEW)
-        return hf__my_renew_answer(m, &f, first);
-    if (f.op <= HF__ABANDON)
-        return hf__my_verb_answer(m, &f, first, now);
-    return f.req ? hf__my_query_answer(m, &f, first) : 0;
+    return m->ops[f.op].answer(m, &f, first, now);
 }
 
 /* ---- the connection comes and goes -------------------------------------- */
 
-void hf__my_up(struct my_conn *c, hf__time now)
+static void cmd_up(struct my_conn *c, hf__time now)
 {
     struct mysql *m = c->owner;
 
@@ -331,14 +297,14 @@ static void unsend(struct mysql *m, struct my_conn *c)
         if (!f->req)
             continue;
         if (f->op == HF__RENEW) {
-            hf__my_renew_failed(m, f, HF_EUNKNOWN);
+            failed(m, f, HF_EUNKNOWN);
             continue;
         }
         unsend_one(m, f);
     }
 }
 
-void hf__my_down(struct my_conn *c, int code, bool was_up, hf__time now)
+static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
 {
     struct mysql *m = c->owner;
     const struct net_link *l = &c->link;
@@ -384,3 +350,6 @@ void hf__my_ping(struct mysql *m, hf__time now)
     if (now >= hf__my_ping_at(m))
         hf__my_aside(m, "do 1");
 }
+
+const struct my_owner hf__my_cmd = {
+    .hello = hf__my_session_hello, .up = cmd_up, .down = cmd_down};

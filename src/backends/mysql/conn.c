@@ -1,3 +1,6 @@
+#include "conn.h"
+
+#include "login.h"
 #include "wire.h"
 
 #include <stdarg.h>

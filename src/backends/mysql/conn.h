@@ -1,16 +1,14 @@
 /*
  * A connection to one MySQL or MariaDB server: the protocol, the login, and
  * statements whose answers come in the order of sending. It knows nothing of
- * locks. docs/design.md says why it is our own and not libmariadb.
+ * locks: conn.c, login.c and wire.c need src/net and OpenSSL, and nothing else
+ * of this folder. README.md says why it is our own and not libmariadb.
  *
- * Files: wire.c packets, both ways; login.c who we are; conn.c statements under
- * way. They need src/net and OpenSSL, and nothing else of this folder.
- *
- * Everything runs with the client's mutex held. The owner is called from
- * hf__link_ready(), hf__link_advance() and hf__link_fail() on c->link, never
- * from a function that sends. The link is the connection's: its owner reads
- * state, text and where, sets what is marked as the owner's in link.h (but for
- * talk, owner and understood), and starts, drives and fails it.
+ * Everything runs with the client's mutex held. The owner (struct my_owner) is
+ * called from hf__link_ready(), hf__link_advance() and hf__link_fail() on
+ * c->link, never from a function that sends. The link is the connection's: its
+ * owner reads state, text and where, sets what is marked as the owner's in
+ * link.h (but for talk, owner and understood), and starts, drives and fails it.
  */
 #ifndef HF_MYSQL_CONN_H
 #define HF_MYSQL_CONN_H
@@ -21,56 +19,17 @@
 
 #include <stdarg.h>
 
-/* Nothing that we ask has a longer answer. */
-#define MY_ANSWER_MAX (8u << 20)
-
-/* ---- answers ------------------------------------------------------------ */
-
-struct my_value {
-    const char *text; /* terminated; NULL: it is NULL */
-    size_t len;
-};
-
-struct my_row {
-    struct my_row *next;
-    struct my_value value[]; /* as many as the result has columns */
-};
-
-/* What one statement of a packet came to: done, rows, or an error, behind which
- * there is no other. Memory of the arena, gone when the callback returns. */
-struct my_result {
-    struct my_result *next;
-    uint64_t affected, insert_id; /* done */
-    size_t columns, rows_len;     /* rows: columns is not 0 */
-    struct my_row *rows;          /* the first; NULL: none */
-    uint16_t error;               /* 0: none */
-    const char *text;             /* of the error; terminated */
-};
-
-/* The i-th, NULL if there is none. */
-const struct my_result *hf__my_at(const struct my_result *, size_t i);
-const struct my_result *hf__my_last(const struct my_result *);
-/* A decimal number of an answer, NULL and negative ones are not. */
-bool hf__my_number(const struct my_value *, uint64_t *);
-
-/* ---- login.c ------------------------------------------------------------ */
-
-/* What is the same for all connections of a client. */
-struct my_login {
-    char *user, *password, *database; /* "" if none */
-    struct net_tls *tls;              /* NULL: plain */
-};
-
-/* ---- conn.c ------------------------------------------------------------- */
-
 struct my_conn;
+struct my_login;
+struct my_result;
+struct my_row;
 struct my_sent;
 
 /* The whole answer to a packet of statements: 0, or a code that ends the
  * connection. EPROTO has its text from the connection, of others
  * hf__link_why() was called; the packet counts as unanswered then, and nothing
- * was sent in the meantime. The sent struct is not to be looked at once another
- * was sent. */
+ * was sent in the meantime. The sent struct must not be used once another was
+ * sent. */
 typedef int my_answer_fn(struct my_conn *, struct my_sent *,
                          const struct my_result *, hf__time now);
 
@@ -134,8 +93,6 @@ enum my_phase {
 void hf__my_conn_init(struct my_conn *, const struct hf__core *, hf_client *,
                       const struct my_owner *, void *owner, size_t size);
 void hf__my_conn_fini(struct my_conn *);
-/* Leaves the text that the server is too old, which lasts; returns the code. */
-int hf__my_too_old(struct my_conn *, hf__time now);
 /* It is not wanted any more; down() is not called. */
 void hf__my_conn_stop(struct my_conn *);
 

@@ -7,8 +7,14 @@
  * query->count is the first that was not tried yet, query->token has a bit for
  * each that is missing.
  */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
-#include "mysql.h"
+#include "clock.h"
+#include "cmd.h"
+#include "error.h"
+#include "outcome.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +25,7 @@
 
 #define MY_PROMISE "a crashed process loses its hold within %u s (the ttl); "
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- statements --------------------------------------------------------- */
 
 static const char *const tables[] = {"holdfast_locks", "holdfast_holds",
                                      "holdfast_requests", "holdfast_values"};
@@ -137,8 +143,8 @@ static bool find_durable(struct mysql *m, struct hf__query *q,
     return keeps;
 }
 
-/* GET_LOCK is not asked there (session.c). Of two nodes that grant the same
- * name at the same time one is refused when it commits, and asks again. */
+/* GET_LOCK is not used there (session.c). Of two nodes that grant the same
+ * name at the same time one is refused when it commits, and attempts again. */
 static void find_galera(struct mysql *m, struct hf__query *q,
                         const struct my_result *status)
 {

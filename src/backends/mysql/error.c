@@ -1,6 +1,9 @@
 /* What the server's errors mean, by their numbers, which are the same in MySQL
  * and MariaDB (but for a few, which only one of them has). */
-#include "mysql.h"
+#include "error.h"
+
+#include "tables.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -114,7 +117,7 @@ static bool definition(const char *table, const char *column, char *to,
     return false;
 }
 
-/* "Unknown column 'lease_us' in 'field list'" does not tell of which table. */
+/* "Unknown column 'lease_us' in 'field list'" does not say of which table. */
 static void advise_column(const char *error, const char *table,
                           const char *database, char *to, size_t size)
 {
@@ -131,7 +134,7 @@ static void advise_column(const char *error, const char *table,
                  (int)strcspn(name, "("), name, what);
 }
 
-/* Of all tables: this is the first that a client asks, one after the other. */
+/* Of all tables: this is the first that a client needs, one after the other. */
 static void advise_grants(const char *user, int user_len, const char *database,
                           char *to, size_t size)
 {

@@ -4,7 +4,14 @@
  * leaves a row in holdfast_requests, so that it counts once; these are tidied
  * up by the next ones.
  */
-#include "mysql.h"
+#include "latch.h"
+
+#include "aside.h"
+#include "clock.h"
+#include "cmd.h"
+#include "name.h"
+#include "outcome.h"
+#include "wire.h"
 
 #define NOW "utc_timestamp(6)"
 #define NAME q->name, q->name_len
@@ -29,7 +36,7 @@ void hf__my_latch_take(struct mysql *m, const struct hf__req *req)
 int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
                        const struct my_result *last, hf__time now)
 {
-    struct my_line *line = req->remote->impl;
+    struct my_lock *lock = req->remote->impl;
     const struct my_row *row = last->rows;
     const struct my_place place = {.left_us = UINT64_MAX / 2};
     uint64_t round;
@@ -39,12 +46,12 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     round = hf__my_num(row, 1);
     req->is_zero = hf__my_num(row, 0) == 0;
     if (hf__my_num(row, 2)) {
-        line->converted = true;
+        lock->conversion = MY_CONVERTED;
         hf__my_other_kind(m, req);
-    } else if (req->is_zero || (line->round && line->round != round)) {
+    } else if (req->is_zero || (lock->round && lock->round != round)) {
         hf__my_granted(m, req, 1);
     } else {
-        line->round = round;
+        lock->round = round;
         hf__my_refused(m, req, &place, now);
     }
     return 0;
@@ -81,7 +88,7 @@ static void put_request(struct mysql *m, const struct hf__query *q,
         NAME, NAME, REQUEST, keep_ms(m) * 1000, hf__my_late(m, &q->req), when);
 }
 
-/* The request is new. row_count() does not tell: it is -1 when the connection
+/* The request is new. row_count() does not say so: it is -1 when the connection
  * is lost in the middle of the packet, whose other statements are still done.
  */
 #define IS_NEW                                                                 \
@@ -154,7 +161,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");
     if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
-        return hf__my_query_late(m, q);
+        return hf__my_resend(m, &q->req);
     if (q->req.op == HF__LATCH_DOWN && !left) {
         hf__my_hash(m, NAME, hash);
         hf__my_ring_all(m, hash);

@@ -14,6 +14,9 @@
  * Passwords are in `stream.out` at most, which is marked then, and in buffers
  * that are wiped. No text quotes what was sent.
  */
+#include "login.h"
+
+#include "conn.h"
 #include "wire.h"
 
 #include <openssl/crypto.h>

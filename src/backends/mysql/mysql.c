@@ -6,14 +6,20 @@
  *   socket=/path            by this socket instead; then without a host
  *   tls=yes                 with TLS; cacert=FILE&cert=FILE&key=FILE
  *   wait=queue              waiting clients sleep at the server (default)
- *   wait=poll               they ask again and again, as they do where GET_LOCK
- *                           is worth nothing
- *   wait_connections=16     so many connections do nothing but wait; a client
- *                           that finds none of them polls
+ *   wait=poll               they attempt again and again, as they do where
+ * GET_LOCK is worth nothing wait_connections=16     so many connections do
+ * nothing but wait; a client that finds none of them polls
  */
 #include "mysql.h"
 
+#include "cmd.h"
+#include "lock.h"
 #include "net/tls.h"
+#include "outcome.h"
+#include "query.h"
+#include "renew.h"
+#include "session.h"
+#include "wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +28,6 @@
 #define PORT 3306
 #define WAITS 16
 #define WAITS_MAX 1000
-#define PAUSE_MAX_MS 1000
 /* After so long without a word the server ends a connection: the bells and the
  * places of a client that is gone, or stopped, are free then. */
 #define IDLE_MIN_S 60
@@ -196,22 +201,6 @@ static int introduce(struct mysql *m)
     return 0;
 }
 
-void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
-                uint32_t connect_ms)
-{
-    struct net_link *l = &c->link;
-    uint32_t pause_ms = m->op_timeout_ms / 8;
-
-    c->login = &m->login;
-    l->peer = peer;
-    l->tags = &m->tags;
-    l->stream.tls = m->login.tls;
-    l->doubt = "; is it MySQL or MariaDB?";
-    l->connect_ms = m->login.tls ? connect_ms - connect_ms / 8 : connect_ms;
-    l->silence_ms = 2 * m->op_timeout_ms;
-    l->pause_ms = pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;
-}
-
 static int start(struct mysql *m, const struct hf__config *config)
 {
     int rc = m->peer.hosts ? hf__net_find(&m->peer) : 0;
@@ -224,6 +213,35 @@ static int start(struct mysql *m, const struct hf__config *config)
     return rc;
 }
 
+#define VERB                                                                   \
+    {                                                                          \
+        .encode = hf__my_verb_encode, .answer = hf__my_verb_answer             \
+    }
+#define QUERY                                                                  \
+    {                                                                          \
+        .encode = hf__my_query_encode, .answer = hf__my_query_answer           \
+    }
+
+/* Who writes a request, and who reads the answer. */
+static const struct my_op ops[] = {
+    [HF__ATTEMPT] = VERB,
+    [HF__RELEASE] = VERB,
+    [HF__ABANDON] = VERB,
+    [HF__RENEW] = {.encode = hf__my_renew_encode,
+                   .answer = hf__my_renew_answer,
+                   .failed = hf__my_renew_failed},
+    [HF__INSPECT] = QUERY,
+    [HF__LIST] = QUERY,
+    [HF__BREAK] = QUERY,
+    [HF__DOWNGRADE] = QUERY,
+    [HF__LATCH_SET] = QUERY,
+    [HF__LATCH_DOWN] = QUERY,
+    [HF__LATCH_GET] = QUERY,
+    [HF__ASK] = QUERY,
+    [HF__PUT] = QUERY,
+    [HF__DIAGNOSE] = QUERY,
+};
+
 static int mysql_open(hf_client *client, const struct hf__core *core,
                       const struct hf__config *config, void **self)
 {
@@ -233,6 +251,7 @@ static int mysql_open(hf_client *client, const struct hf__core *core,
     if (!m)
         return HF_ENOMEM;
     m->core = m->peer.core = m->here.core = core;
+    m->ops = ops;
     m->client = m->peer.client = m->here.client = client;
     hf__my_conn_init(&m->cmd, core, client, &hf__my_cmd, m,
                      sizeof(struct my_flight));

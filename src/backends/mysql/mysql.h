@@ -1,14 +1,16 @@
 /* clang-format off */
 /*
- * The MySQL and MariaDB backend, inside. A row is the truth: who holds a name,
- * with which token, until when by the server's clock. GET_LOCK is the queue and
- * the bell, and decides nothing. docs/mysql.md shows the tables.
+ * The MySQL and MariaDB backend, inside: what its files share, a client's state
+ * and what is kept of each lock. A row is the truth: who holds a name, with
+ * which token, until when by the server's clock. GET_LOCK is the queue and the
+ * bell, and decides nothing. docs/mysql.md shows the tables; README.md says why
+ * it is so.
  *
  * Connections (conn.h):
  *
  *   cmd    every request, in order of submission; answers come in that order
  *   waits  up to wait_connections of them, made when somebody first has to
- *          wait: each does nothing but wait, for one line (wait.c)
+ *          wait: each does nothing but wait, for one lock (wait.h)
  *
  * User locks: two of a name, by its hash, and one of each client.
  *
@@ -21,94 +23,76 @@
  * The release of a mutex wakes the first of the queue by the bell. The other
  * kinds have many holders, of which each may be the one to wait for: there the
  * first of the queue sleeps, and each release ends its sleep by KILL QUERY.
- * Each wake-up is only a hint: the first looks every 2 s, and when a lease ends.
+ * Each wake-up is only a hint: the first checks every 2 s, and when a lease
+ * ends.
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the helper thread before that.
  *
- * Files, beside those of a connection: mysql.c the table, the URL; session.c
- * what a connection says first, and the tables; cmd.c requests under way;
- * error.c what the server's errors mean; lock.c what is asked of a line, and
- * the mutex; share.c read-write lock and semaphore; wait.c those who wait;
- * renew.c renewals; query.c inspect, list, break, ask, downgrade, put; latch.c;
- * diagnose.c what the server says of itself.
+ * Files, each calling only those above it:
+ *
+ *   wire, login, conn          a connection: packets, who we are, statements
+ *   tables, error, clock, name leaves: the tables, what errors mean, the
+ *                              server's clock, the hash of a name
+ *   session, aside             a connection's first statements; statements for
+ *                              which no request waits
+ *   wait_sql, wait             those who wait
+ *   cmd                        requests under way
+ *   turn, outcome              may an attempt go first; what it comes to
+ *   mutex, share, latch        the statements of each kind
+ *   lock, renew, diagnose, query   the slots
+ *   mysql                      the backend's table, the URL
  */
 /* clang-format on */
 #ifndef HF_MYSQL_H
 #define HF_MYSQL_H
 
-#include "backends/common/about.h"
 #include "conn.h"
+#include "login.h"
 
 #define MY_OWNER_LEN ((size_t)16)
 #define MY_HASH_LEN ((size_t)16)
-#define MY_OUT_HIGH (64u << 10)
-#define MY_TRIES 10 /* of a request that the server gave up for another one */
-
-/* A waiter that is not the first looks, in case its connection is dead, or
- * somebody who is not of us has the queue. */
-#define MY_LOOK_MS 4000        /* from so long after the last look */
-#define MY_LOOK_SPREAD_MS 4000 /* by chance so much later */
-#define MY_NAPS 3              /* looks of a try, with a pause before each */
-#define MY_NAP_MS 10
-#define MY_FREE_MS                                                             \
-    3000 /* it is free, and nobody in the queue comes: look once more after    \
-            this, and take it */
-#define MY_EXPIRY_SLACK_MS 2
-/* Who polls, because nobody tells it. */
+/* Why those who wait poll. */
 #define MY_MUST_POLL "the URL says so (wait=poll, or wait_connections=0)"
-#define MY_POLL_MS 50
-#define MY_POLL_MAX_MS 500
 
-struct mysql;
+struct my_op;
 struct my_wait;
 
-/* How a mutex is asked for: as if it were there and free; what is in the way;
- * by the one statement that is right in every case. */
-enum my_step { MY_GUESS, MY_LOOK, MY_SURE };
+/* Which statement an attempt sends (my_lock.step): the UPDATE as if the row
+ * were there and free; the SELECT of what is in the way; the INSERT .. ON
+ * DUPLICATE KEY UPDATE that is right in every case. */
+enum my_step { MY_STEP_UPDATE, MY_STEP_SELECT, MY_STEP_UPSERT };
 
-/* What we keep of each line (remote->impl). */
-struct my_line {
+/* Whether the name is made one of our kind: once for each hold id. */
+enum my_conversion { MY_NOT_CONVERTED, MY_CONVERTING, MY_CONVERTED };
+
+/* What we keep of each lock (remote->impl). */
+struct my_lock {
     struct hf__remote *remote;
     struct my_wait *wait; /* the connection that waits for it; NULL */
-    struct my_line *next_nap;
-    struct hf__req *napping; /* an ask that pauses: it is in m->naps */
+    struct my_lock *next_nap;
+    struct hf__req *napping; /* an attempt that pauses: it is in m->naps */
     hf__time nap_until;      /* then it goes out again */
-    uint64_t asked_id;       /* the last hold id that was asked for */
+    uint64_t attempt_id;     /* the hold id of the last attempt */
     uint64_t round;          /* latch: which one is waited for; 0: not known */
-    uint64_t told_id;        /* of that hold so many asks were told */
-    uint64_t told;
+    uint64_t reported_id;    /* of that hold so many asks were reported */
+    uint64_t reported;
     uint8_t hash[MY_HASH_LEN];
-    uint8_t step;        /* mutex: enum my_step, what is asked */
-    uint8_t tries;       /* of it */
-    uint8_t naps;        /* a try that finds it free looks again */
-    uint8_t looks;       /* polls in a row */
-    bool sent : 1;       /* something of asked_id went out */
-    bool asking : 1;     /* remote->ask is with us */
-    bool rang : 1;       /* while the question was under way */
-    bool seen_free : 1;  /* by the last look: the first does not come */
+    uint8_t conversion;  /* enum my_conversion, for attempt_id */
+    uint8_t step;        /* mutex: enum my_step */
+    uint8_t tries;       /* of that step */
+    uint8_t naps;        /* an attempt that finds it free pauses */
+    uint8_t polls;       /* polls in a row */
+    bool sent : 1;       /* something of attempt_id went out */
+    bool attempting : 1; /* remote->ask is with us */
+    bool rang : 1;       /* while the attempt was under way */
+    bool seen_free : 1;  /* by the last check: the first does not come */
     bool crowded : 1;    /* it had to wait, the last time */
-    bool converting : 1; /* the name is being made ours, */
-    bool converted : 1;  /* or was, for asked_id */
-};
-
-/* A packet that is under way on cmd. */
-struct my_flight {
-    struct my_sent sent;
-    struct hf__req *req; /* NULL: nobody wants the answer any more */
-    uint64_t hold_id;
-    uint64_t late_us;    /* the server's clock from which it is not meant */
-    uint32_t first, len; /* RENEW: which items */
-    uint8_t op;          /* 0: nobody waits for it */
-    uint8_t tries;
-    bool fresh;   /* the server has heard nothing of hold_id before */
-    bool refused; /* nothing was done for it, and another server may */
-    bool alone;   /* a transaction: nothing is sent behind it before its answer,
-                     because an error would leave it open */
 };
 
 struct mysql {
     const struct hf__core *core;
+    const struct my_op *ops; /* by enum hf__op */
     hf_client *client;
     struct net_endpoint peer;
     struct net_endpoint here; /* the one of its addresses at which cmd is */
@@ -140,233 +124,8 @@ struct mysql {
     uint32_t waits_len, waits_most;
     hf__time waits_from;     /* no more of them are made before that */
     uint32_t waits_pause_ms; /* the last such pause, after one was lost */
-    struct my_line *naps;    /* the lines that pause between two looks */
+    struct my_lock *naps;    /* the locks that pause between two attempts */
     uint8_t tries;           /* of the request that is sent again */
 };
-
-/* ---- session.c ---------------------------------------------------------- */
-
-extern const struct my_owner hf__my_cmd;
-/* The statements that make the tables; NULL is behind the last. */
-extern const char *const hf__my_tables[];
-/* The number in a row's i-th column; 0 if there is none. */
-uint64_t hf__my_num(const struct my_row *, size_t i);
-/* The server's clock in us, and what it was. */
-#define MY_CLOCK "timestampdiff(microsecond,'1970-01-01',utc_timestamp(6))"
-void hf__my_clock(struct mysql *, uint64_t us);
-/* From when on, by that clock, a request is not meant any more. */
-uint64_t hf__my_late(const struct mysql *, const struct hf__req *);
-/* For hello(): begins the packet, with the settings of a session. */
-void hf__my_put_session(struct my_conn *, uint32_t idle_s);
-/* Ends it. 0, or a code whose text is set. */
-int hf__my_say(struct my_conn *, my_answer_fn *);
-int hf__my_hello_refused(struct my_conn *, const struct my_result *,
-                         hf__time now);
-int hf__my_no_memory(struct my_conn *);
-
-/* ---- error.c ------------------------------------------------------------ */
-
-#define MY_NO_COLUMN 1054
-#define MY_NOT_YOURS 1095
-#define MY_FORBIDDEN 1142
-#define MY_NO_TABLE 1146
-
-/* Another one was in the way: nothing was done; or an administrator. The same
- * again. */
-bool hf__my_in_the_way(uint16_t error);
-bool hf__my_again(uint16_t error);
-/* A new connection, or another server, may do. */
-bool hf__my_leaves(uint16_t error);
-bool hf__my_passes(uint16_t error); /* may it say otherwise later? */
-/* It has refused the request before it did anything for it. */
-bool hf__my_untouched(uint16_t error);
-int hf__my_code(uint16_t error);
-/* Which statement helps against the error at the end of this answer; "". */
-void hf__my_advice(const struct my_result *, const struct my_login *, char *to,
-                   size_t size);
-/* Leaves a text; returns the code. */
-int hf__my_refusal(struct mysql *, const struct my_result *);
-
-/* ---- cmd.c -------------------------------------------------------------- */
-
-/* The request is under way (HF__PENDING), or HF__LATER, or a code. Reports
- * nothing. */
-int hf__my_submit(struct mysql *, struct hf__req *);
-/* Writes; and if there is room then, what the core keeps can come. */
-void hf__my_pump(struct mysql *);
-/* Never mention this request again. */
-void hf__my_forget(struct mysql *, const struct hf__req *);
-void hf__my_finish(struct mysql *, struct hf__req *, int result);
-/* Begins a packet on cmd, and ends it. NULL: out of memory. */
-void hf__my_start(struct mysql *, const struct hf__req *);
-struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
-/* The same request once more, out of its answer, or later: PENDING, or a code.
- */
-int hf__my_resend(struct mysql *, struct hf__req *);
-/* A statement for whose answer nobody waits. */
-void hf__my_aside(struct mysql *, const char *fmt, ...);
-void hf__my_up(struct my_conn *, hf__time now);
-void hf__my_down(struct my_conn *, int code, bool was_up, hf__time now);
-/* The server ends a connection that says nothing for long. */
-void hf__my_ping(struct mysql *, hf__time now);
-hf__time hf__my_ping_at(const struct mysql *);
-
-/* ---- mysql.c ------------------------------------------------------------ */
-
-/* Where a connection leads, and how long it may take; its link lacks `lost`.
- */
-void hf__my_aim(struct mysql *, struct my_conn *, struct net_endpoint *,
-                uint32_t connect_ms);
-
-/* ---- lock.c ------------------------------------------------------------ */
-
-int hf__my_attach(void *, struct hf__remote *);
-void hf__my_detach(void *, struct hf__remote *);
-int hf__my_attempt(void *, struct hf__req *);
-int hf__my_release(void *, struct hf__req *);
-int hf__my_abandon(void *, struct hf__req *);
-/* The asks whose pause is over go out again. */
-void hf__my_naps_advance(struct mysql *, hf__time now);
-hf__time hf__my_naps_timeout(const struct mysql *);
-int hf__my_verb_encode(struct mysql *, struct hf__req *);
-/* The answers: 0, or HF_EPROTO. */
-int hf__my_verb_answer(struct mysql *, const struct my_flight *,
-                       const struct my_result *, hf__time now);
-/* What was to be ready for a grant is given back. */
-void hf__my_attempt_failed(struct mysql *, const struct my_line *);
-
-/* What an attempt ends with, of every kind. */
-void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
-struct my_place {
-    uint64_t left_us; /* of the lease that is in the way */
-    bool free;        /* nothing is in the way, but others are to go first */
-    bool rings;       /* who is in the way has the bell */
-};
-void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
-                    hf__time now);
-/* The name is of another kind, or size: it is made ours if nobody uses it, else
- * it is EMISMATCH. */
-void hf__my_other_kind(struct mysql *, struct hf__req *);
-
-/* A lease that ends later than its own length from now can only be there
- * because the server's clock was set back. sysdate() is when the row is looked
- * at, in the session's time zone: behind a proxy that shares sessions it may
- * not be ours, and nothing is odd then. */
-#define MY_ODD                                                                 \
-    "(@@session.time_zone='+00:00' and "                                       \
-    "lease_until>sysdate(6)+interval lease_us+10000000 microsecond)"
-
-/* Pieces of statements. The turn: @b is NULL if others are to go first; bell:
- * else it is 1 if cmd has the bell. */
-void hf__my_put_turn(struct mysql *, const struct my_line *, bool bell);
-size_t hf__my_label_len(const struct hf__remote *);
-void hf__my_hash(const struct mysql *, const char *name, size_t len,
-                 uint8_t to[MY_HASH_LEN]);
-
-/* ---- share.c ------------------------------------------------------------ */
-
-void hf__my_share_take(struct mysql *, const struct hf__req *);
-/* Is there a chance? Else it sleeps. Into the packet of a wait. */
-void hf__my_share_sleep(const struct mysql *, struct my_conn *,
-                        const struct hf__remote *, uint32_t permits);
-void hf__my_share_drop(struct mysql *, const struct hf__req *);
-int hf__my_share_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *, hf__time now);
-
-/* ---- wait.c ------------------------------------------------------------- */
-
-enum my_wait_state {
-    MY_OFF,    /* not connected yet */
-    MY_IDLE,   /* in no queue */
-    MY_QUEUES, /* a statement is under way; it may be the first by now */
-    MY_FIRST,  /* it has the queue; the line was told to ask */
-    MY_SLEEPS, /* it has the queue; a statement is under way */
-};
-
-/* A connection that waits. */
-struct my_wait {
-    struct my_wait *next;
-    struct mysql *m;
-    struct my_conn conn;
-    struct my_line *line; /* for whom; NULL: nobody */
-    hf__time began_at;    /* when that was */
-    hf__time idle_at;     /* since when it is not used */
-    uint64_t since_us;    /* when the line began to wait, by the server */
-    uint32_t permits;
-    uint32_t turn_s;           /* the server ends it if it says nothing */
-    uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
-    uint8_t state;             /* enum my_wait_state */
-    uint8_t leaving; /* so many statements that leave a queue are under way */
-    bool rings : 1;  /* the holder has the bell */
-    bool dozes : 1;  /* what waits is no bell */
-    bool ended : 1;  /* the last wait, by KILL QUERY */
-    bool is_over : 1;
-};
-
-/* MY_SLEEP "seconds" MY_SLEPT: a wait, of 1.5 s at most, that KILL QUERY ends:
- * 1 then, else 0. It waits for the lock of the client, which cmd has; its
- * arguments are m->owner, MY_OWNER_LEN. Not SLEEP(): where KILL QUERY meets the
- * end of a SLEEP(), MariaDB takes 2 s for it, and keeps every other SLEEP() so
- * long. MySQL counts whole seconds. */
-#define MY_SLEEP "ifnull(get_lock('hfc:%h',/*!50700 ceil(*/least(1.5,"
-#define MY_SLEPT ")/*!50700 )*/),1)"
-
-/* The line is told to wait, for the first time or again. rings: the holder has
- * the bell. False: there is no connection for it, it has to poll. */
-bool hf__my_wait(struct mysql *, struct my_line *, bool rings,
-                 uint32_t permits);
-bool hf__my_is_first(const struct my_line *);
-/* It waits, and did not find the queue empty. */
-bool hf__my_waited(const struct my_line *, hf__time now);
-/* It does not wait any more. */
-void hf__my_wait_end(struct mysql *, struct my_line *);
-/* The first waiter is to look: it is this thread of the server; 0: nobody.
- * Through a proxy it is not told, and looks by itself. */
-void hf__my_ring(struct mysql *, uint64_t thread);
-/* Out of an answer of cmd: all waiters of a latch are to look. */
-void hf__my_ring_all(struct mysql *, const uint8_t hash[MY_HASH_LEN]);
-/* The command connection is lost: so are all places. */
-void hf__my_waits_lost(struct mysql *);
-void hf__my_waits_ready(struct mysql *, uint32_t tag, uint32_t events,
-                        hf__time now);
-void hf__my_waits_advance(struct mysql *, hf__time now);
-hf__time hf__my_waits_timeout(const struct mysql *);
-void hf__my_waits_fini(struct mysql *);
-
-/* ---- renew.c ------------------------------------------------------------ */
-
-int hf__my_renew(void *, struct hf__batch *);
-int hf__my_renew_encode(struct mysql *, struct hf__batch *);
-int hf__my_renew_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *);
-void hf__my_renew_failed(struct mysql *, const struct my_flight *, int code);
-
-/* ---- query.c ------------------------------------------------------------ */
-
-int hf__my_query(void *, struct hf__query *);
-int hf__my_query_encode(struct mysql *, struct hf__query *);
-/* 0, or HF_EPROTO. */
-int hf__my_query_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *);
-/* For an answer that says that it came too late: once more, if it is meant
- * still. PENDING, or a code. */
-int hf__my_query_late(struct mysql *, struct hf__query *);
-
-/* ---- latch.c ------------------------------------------------------------ */
-
-void hf__my_latch_take(struct mysql *, const struct hf__req *);
-int hf__my_latch_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *, hf__time now);
-void hf__my_latch_put(struct mysql *, const struct hf__query *);
-/* DONE, PENDING, or a code. */
-int hf__my_latch_counted(struct mysql *, struct hf__query *,
-                         const struct my_result *);
-
-/* ---- diagnose.c --------------------------------------------------------- */
-
-void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
-/* DONE, or PENDING: more is asked. */
-int hf__my_diagnosed(struct mysql *, struct hf__query *,
-                     const struct my_result *);
 
 #endif

@@ -1,6 +1,15 @@
-/* Questions about a name, breaking a lock, asking for it, and what a holder
+/* Requests about a name, breaking a lock, asking for it, and what a holder
  * alone may do. */
-#include "mysql.h"
+#include "query.h"
+
+#include "aside.h"
+#include "backends/common/about.h"
+#include "clock.h"
+#include "cmd.h"
+#include "diagnose.h"
+#include "latch.h"
+#include "name.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +20,11 @@
 #define NAME q->name, q->name_len
 #define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
 
-/* What was told of the hold was told. */
-static void go_along(const struct my_line *line, struct my_line *into)
+/* What was reported of the hold was reported. */
+static void go_along(const struct my_lock *lock, struct my_lock *into)
 {
-    into->told_id = line->told_id;
-    into->told = line->told;
+    into->reported_id = lock->reported_id;
+    into->reported = lock->reported;
 }
 
 int hf__my_query(void *self, struct hf__query *q)
@@ -366,7 +375,7 @@ static int broken(struct mysql *m, struct hf__query *q,
         return HF__DONE;
     }
     if (!hf__my_num(row, IN_TIME))
-        return hf__my_query_late(m, q);
+        return hf__my_resend(m, &q->req);
     if (!row->value[OTHERS].text)
         return m->core->why(m->client, HF_ENOTOWNER, "it is not held");
     q->count = hf__my_num(row, OTHERS);
@@ -375,7 +384,7 @@ static int broken(struct mysql *m, struct hf__query *q,
 
 /* ---- ask ---------------------------------------------------------------- */
 
-/* Each holder looks at its row when it renews. */
+/* Each holder reads its row when it renews. */
 static void put_ask(struct mysql *m, const struct hf__query *q)
 {
     uint64_t late = hf__my_late(m, &q->req);
@@ -400,7 +409,7 @@ static int asked(struct mysql *m, struct hf__query *q,
     hf__my_clock(m, hf__my_num(last->rows, 1));
     if (first->affected || holds->affected)
         return HF__DONE;
-    return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_query_late(m, q);
+    return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_resend(m, &q->req);
 }
 
 /* ---- what a holder may do ----------------------------------------------- */
@@ -453,7 +462,7 @@ static void put_put(struct mysql *m, const struct hf__query *q)
         table, r->name, (size_t)r->name_len, HOLD, NAME, late);
 }
 
-/* It is not sent again: its line may be gone. */
+/* It is not sent again: the core's line may be gone. */
 static int written(struct mysql *m, const struct my_result *last)
 {
     const struct my_row *row = last->rows;
@@ -470,8 +479,10 @@ static int written(struct mysql *m, const struct my_result *last)
 
 /* ---- sending, answers --------------------------------------------------- */
 
-int hf__my_query_encode(struct mysql *m, struct hf__query *q)
+int hf__my_query_encode(struct mysql *m, struct hf__req *req)
 {
+    struct hf__query *q = (struct hf__query *)req;
+
     if (m->core->now() >= q->req.meant_until)
         return m->core->why(m->client, HF_EUNKNOWN, "not sent in time");
     hf__my_start(m, &q->req);
@@ -503,11 +514,6 @@ int hf__my_query_encode(struct mysql *m, struct hf__query *q)
     return hf__my_sent(m, &q->req) ? 0 : HF_ENOMEM;
 }
 
-int hf__my_query_late(struct mysql *m, struct hf__query *q)
-{
-    return hf__my_resend(m, &q->req);
-}
-
 static int result_of(struct mysql *m, struct hf__query *q,
                      const struct my_result *first)
 {
@@ -532,11 +538,12 @@ static int result_of(struct mysql *m, struct hf__query *q,
 }
 
 int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first)
+                        const struct my_result *first, hf__time now)
 {
     struct hf__query *q = (struct hf__query *)f->req;
-    int rc = result_of(m, q, first);
+    int rc = q ? result_of(m, q, first) : HF__PENDING;
 
+    (void)now;
     if (rc == HF_EPROTO)
         return rc;
     if (rc != HF__PENDING)

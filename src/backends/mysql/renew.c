@@ -3,11 +3,15 @@
  * key, and behind it in the same packet which of them are there. Rows are
  * locked in the order of the key, whatever the order is here.
  *
- * That is also how a program that listens learns that it is asked for a hold:
- * the row counts the asks, and the line how many of them were told. Nothing is
- * reset, so that no ask is lost with an answer.
+ * That is also how a program that listens learns that a hold of it is wanted:
+ * the row counts the asks, and my_lock how many of them were reported. Nothing
+ * is reset, so that no ask is lost with an answer.
  */
-#include "mysql.h"
+#include "renew.h"
+
+#include "clock.h"
+#include "cmd.h"
+#include "wire.h"
 
 #define CHUNK 256
 #define NOW "utc_timestamp(6)"
@@ -69,7 +73,7 @@ static void put_which(struct mysql *m, const struct hf__renewal *item,
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A line for reading may have gone down, and the server not know it. */
+/* A lock for reading may have gone down, and the server not know it. */
 static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
                       uint32_t len)
 {
@@ -103,8 +107,9 @@ static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
 
 /* Nothing is parked in the middle: what there is no memory for is not renewed
  * this time. */
-int hf__my_renew_encode(struct mysql *m, struct hf__batch *b)
+int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
+    struct hf__batch *b = (struct hf__batch *)req;
     uint32_t len;
 
     for (uint32_t i = 0; i < b->len; i += len) {
@@ -130,16 +135,16 @@ static void landed(struct mysql *m, struct hf__batch *b)
 enum { HOLD, ASKS, TOKEN, ROW };
 
 /* Once for all that have come since the last renewal. */
-static void tell(struct mysql *m, const struct hf__renewal *item,
-                 const struct my_row *row)
+static void report_asks(struct mysql *m, const struct hf__renewal *item,
+                        const struct my_row *row)
 {
-    struct my_line *line = item->remote->impl;
+    struct my_lock *lock = item->remote->impl;
     uint64_t asks = hf__my_num(row, ASKS);
 
-    if (asks > (line->told_id == item->hold_id ? line->told : 0))
+    if (asks > (lock->reported_id == item->hold_id ? lock->reported : 0))
         m->core->wanted(m->client, item->remote, hf__my_num(row, TOKEN));
-    line->told_id = item->hold_id;
-    line->told = asks;
+    lock->reported_id = item->hold_id;
+    lock->reported = asks;
 }
 
 static void mark(struct mysql *m, struct hf__batch *b,
@@ -152,17 +157,18 @@ static void mark(struct mysql *m, struct hf__batch *b,
             continue;
         b->item[i].result = HF__DONE;
         if (m->listens)
-            tell(m, &b->item[i], row);
+            report_asks(m, &b->item[i], row);
     }
 }
 
 int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first)
+                        const struct my_result *first, hf__time now)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
     const struct my_result *there = hf__my_at(first, 1);
     const struct my_result *clock = hf__my_at(first, 2);
 
+    (void)now;
     if (!clock || there->columns != (m->listens ? ROW : 1) ||
         clock->columns != 1 || !clock->rows)
         return HF_EPROTO;

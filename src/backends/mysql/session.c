@@ -8,65 +8,16 @@
  * on requests that nobody wants any more. So cmd has a user lock of the client
  * (hfc:<owner>): whoever finds it taken ends that thread, and waits for it.
  */
-#include "mysql.h"
+#include "session.h"
 
-#include <stdlib.h>
+#include "clock.h"
+#include "error.h"
+#include "tables.h"
+#include "wire.h"
+
 #include <string.h>
 
-#define TABLES 4
-
-const char *const hf__my_tables[TABLES + 1] = {
-    "create table if not exists holdfast_locks("
-    "name varbinary(512) not null primary key,kind tinyint not null,"
-    "size bigint unsigned not null,token bigint unsigned not null,"
-    "owner binary(16) not null,hold bigint unsigned not null,"
-    "rings tinyint not null,fair tinyint not null,host varbinary(64) not null,"
-    "pid bigint unsigned not null,label varbinary(255) not null,"
-    "since datetime(6) not null,lease_us bigint unsigned not null,"
-    "lease_until datetime(6) not null,"
-    "asks bigint unsigned not null default 0) engine=innodb",
-    "create table if not exists holdfast_holds("
-    "name varbinary(512) not null,owner binary(16) not null,"
-    "hold bigint unsigned not null,mode tinyint not null,"
-    "permits int unsigned not null,token bigint unsigned not null,"
-    "host varbinary(64) not null,pid bigint unsigned not null,"
-    "label varbinary(255) not null,since datetime(6) not null,"
-    "lease_us bigint unsigned not null,lease_until datetime(6) not null,"
-    "asks bigint unsigned not null default 0,"
-    "primary key(name,owner,hold)) engine=innodb",
-    "create table if not exists holdfast_requests("
-    "name varbinary(512) not null,owner binary(16) not null,"
-    "request bigint unsigned not null,answer tinyint not null,"
-    "keep_until datetime(6) not null,primary key(name,owner,request)) "
-    "engine=innodb",
-    "create table if not exists holdfast_values("
-    "name varbinary(512) not null primary key,value longblob not null,"
-    "token bigint unsigned not null,written datetime(6) not null) "
-    "engine=innodb",
-    NULL};
-
-/* ---- numbers, clocks ---------------------------------------------------- */
-
-uint64_t hf__my_num(const struct my_row *row, size_t i)
-{
-    uint64_t n = 0;
-
-    return row && hf__my_number(&row->value[i], &n) ? n : 0;
-}
-
-/* By when it was heard, so that it is rather later than we think. */
-void hf__my_clock(struct mysql *m, uint64_t us)
-{
-    m->server_us = us;
-    m->server_at = m->core->now();
-}
-
-uint64_t hf__my_late(const struct mysql *m, const struct hf__req *req)
-{
-    if (req->meant_until == HF__NEVER)
-        return UINT64_MAX >> 1;
-    return m->server_us + (uint64_t)((req->meant_until - m->server_at) / 1000);
-}
+#define PAUSE_MAX_MS 1000
 
 /* ---- both --------------------------------------------------------------- */
 
@@ -90,6 +41,22 @@ void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
                "/*M!100101 ,max_statement_time=0*/"
                "/*!50708 ,max_execution_time=0*/",
                (uint64_t)idle_s);
+}
+
+void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
+                uint32_t connect_ms)
+{
+    struct net_link *l = &c->link;
+    uint32_t pause_ms = m->op_timeout_ms / 8;
+
+    c->login = &m->login;
+    l->peer = peer;
+    l->tags = &m->tags;
+    l->stream.tls = m->login.tls;
+    l->doubt = "; is it MySQL or MariaDB?";
+    l->connect_ms = m->login.tls ? connect_ms - connect_ms / 8 : connect_ms;
+    l->silence_ms = 2 * m->op_timeout_ms;
+    l->pause_ms = pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;
 }
 
 int hf__my_say(struct my_conn *c, my_answer_fn *fn)
@@ -116,7 +83,7 @@ static int tables_seen(struct my_conn *, struct my_sent *,
                        const struct my_result *, hf__time now);
 
 /* An unknown column is no concern of ours, a missing one is refused. */
-static int look_for_tables(struct my_conn *c, my_answer_fn *fn)
+static int check_tables(struct my_conn *c, my_answer_fn *fn)
 {
     hf__my_begin(c);
     hf__my_sql(c, "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
@@ -138,7 +105,7 @@ static int tables_made(struct my_conn *c, struct my_sent *sent,
     return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
 }
 
-/* Makes the first that is missing, and looks again: CREATE TABLE IF NOT EXISTS
+/* Makes the first that is missing, and checks again: CREATE TABLE IF NOT EXISTS
  * of one that is there is refused, too, to who may not create. */
 static int tables_seen(struct my_conn *c, struct my_sent *sent,
                        const struct my_result *r, hf__time now)
@@ -152,14 +119,15 @@ static int tables_seen(struct my_conn *c, struct my_sent *sent,
         return 0;
     while (hf__my_at(r, there) != last)
         there++;
-    if (last->error != MY_NO_TABLE || there < m->made_tables || there >= TABLES)
+    if (last->error != MY_NO_TABLE || there < m->made_tables ||
+        there >= MY_TABLES)
         return hf__my_hello_refused(c, r, now);
     m->made_tables = there + 1;
     hf__my_begin(c);
     hf__my_sql(c, "%s", hf__my_tables[there]);
     if (!hf__my_end(c, tables_made))
         return hf__my_no_memory(c);
-    return look_for_tables(c, tables_seen);
+    return check_tables(c, tables_seen);
 }
 
 /* ---- what the server is ------------------------------------------------- */
@@ -179,9 +147,9 @@ static bool is_not_understood(uint16_t error)
            error == 1238;   /* no session has its own value of it */
 }
 
-static int look_at_server(struct mysql *m, struct my_conn *c,
-                          const struct my_row *id, const struct my_row *list,
-                          hf__time now)
+static int check_server(struct mysql *m, struct my_conn *c,
+                        const struct my_row *id, const struct my_row *list,
+                        hf__time now)
 {
     bool proxied = hf__my_num(id, 0) != c->thread;
 
@@ -247,7 +215,7 @@ static int stray_gone(struct my_conn *c, struct my_sent *sent,
     if (!r->error && (!r->rows || !r->rows->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
     if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
-        return look_for_tables(c, tables_seen);
+        return check_tables(c, tables_seen);
     return end_stray(m, c);
 }
 
@@ -266,14 +234,14 @@ static int server_seen(struct my_conn *c, struct my_sent *sent,
         return hf__my_hello_refused(c, r, now);
     if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)
         return HF_EPROTO;
-    rc = look_at_server(m, c, id->rows, list->rows, now);
+    rc = check_server(m, c, id->rows, list->rows, now);
     m->made_tables = 0;
     return rc             ? rc
            : m->has_stray ? end_stray(m, c)
-                          : look_for_tables(c, tables_seen);
+                          : check_tables(c, tables_seen);
 }
 
-static int hello(struct my_conn *c, hf__time now)
+int hf__my_session_hello(struct my_conn *c, hf__time now)
 {
     struct mysql *m = c->owner;
 
@@ -286,6 +254,3 @@ static int hello(struct my_conn *c, hf__time now)
                m->owner, MY_OWNER_LEN);
     return hf__my_say(c, server_seen);
 }
-
-const struct my_owner hf__my_cmd = {
-    .hello = hello, .up = hf__my_up, .down = hf__my_down};

@@ -3,7 +3,14 @@
  * transaction, sent as one packet, locks the name's row first, so that there
  * are no deadlocks; what it found is in its last result.
  */
-#include "mysql.h"
+#include "share.h"
+
+#include "aside.h"
+#include "clock.h"
+#include "name.h"
+#include "outcome.h"
+#include "turn.h"
+#include "wire.h"
 
 #include <string.h>
 
@@ -77,33 +84,15 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
     hf__my_sql(c, ",ifnull(@l,0),@n,@x");
 }
 
-void hf__my_share_sleep(const struct mysql *m, struct my_conn *c,
-                        const struct hf__remote *r, uint32_t permits)
-{
-    if (r->kind == HF_SEMAPHORE)
-        hf__my_sql(c, "select if(used+%u<=%u", (uint64_t)permits,
-                   (uint64_t)r->permits);
-    else
-        hf__my_sql(c, "select if(%s=0",
-                   r->mode == HF_WRITE ? "used" : "writers");
-    hf__my_sql(c,
-               ",1," MY_SLEEP "left_us/1000000" MY_SLEPT ") from (select "
-               "ifnull(sum(permits),0) used,ifnull(sum(mode),0) writers,"
-               "min(timestampdiff(microsecond," NOW
-               ",lease_until)) left_us from holdfast_holds where name=%x and "
-               "lease_until>" NOW ") h",
-               m->owner, MY_OWNER_LEN, NAME);
-}
-
 void hf__my_share_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
-    const struct my_line *line = r->impl;
+    const struct my_lock *lock = r->impl;
 
     hf__my_sql(&m->cmd,
                "delete from holdfast_holds where name=%x and owner=%x and "
                "hold=%u and lease_until>" NOW ";select is_used_lock('hfq:%h')",
-               NAME, HOLD, line->hash, MY_HASH_LEN);
+               NAME, HOLD, lock->hash, MY_HASH_LEN);
 }
 
 /* Rows of leases that are over are of no concern to anybody. */

@@ -1,6 +1,6 @@
 /* clang-format off */
 /*
- * Those who wait. A connection waits for one line at a time:
+ * Those who wait; wait.h has the table of the states.
  *
  *             get_lock(queue), of a mutex the bell behind it
  *   IDLE -------------------------------------------------> QUEUES
@@ -8,37 +8,36 @@
  *    |  release_lock                                          v
  *    +----------------------------------------------------- FIRST
  *                                                           |   ^
- *            the line asks, and has to wait still: the bell, |   |
- *            or a look and a sleep                           v   | its answer
- *                                                           SLEEPS
+ *      the attempt is refused: it waits for the bell (BELL), |   | its answer
+ *      or checks the row and sleeps (SLEEPS)                 v   |
+ *                                                      BELL, SLEEPS
  *
- * In FIRST the line is told to ask, on cmd. A client that is stopped, or cut
+ * In FIRST the core is to attempt, on cmd. A client that is stopped, or cut
  * off, does not: the server ends a connection that has said nothing for its
  * wait_timeout, which is a second or two here, and so the next waiter is first.
  *
  * A latch has no order: its waiters are first from the beginning.
  *
- * A wait that is cancelled in QUEUES or SLEEPS is ended with its connection, by
- * KILL on cmd. KILL QUERY is a bell: it ends the sleep of the first waiter of a
- * name, whose look is in the same statement and so cannot miss a release.
+ * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended with its
+ * connection, by KILL on cmd. KILL QUERY is a bell: it ends the sleep of the
+ * first waiter of a name, whose check of the row is in the same statement and
+ * so cannot miss a release.
  *
  * How long a caller waits is kept by the core: GET_LOCK of MariaDB counts by
  * the wall clock, and that of MySQL in whole seconds.
  */
 /* clang-format on */
-#include "mysql.h"
+#include "wait.h"
+
+#include "aside.h"
+#include "error.h"
+#include "session.h"
+#include "wait_sql.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define QUEUE_S 86400 /* then it stands in line again */
-/* For how long the bell is waited for before the line looks at the row: until
- * the line knows that it is the first, and then. */
-#define KNOW_S "1"
-#define BELL_S "1.5" /* MySQL rounds it */
-/* The first may say nothing for so long; order is worth some patience. */
-#define TURN_S 1
-#define FAIR_TURN_S 2
 /* A connection that is not used is closed before the server does it. */
 #define LINGER_MS 500
 /* After the server has refused one. */
@@ -58,34 +57,37 @@ static bool is_up(const struct my_wait *w)
 
 static bool is_asleep(const struct my_wait *w)
 {
-    return w->state == MY_QUEUES || w->state == MY_SLEEPS;
+    return w->state == MY_QUEUES || w->state == MY_BELL ||
+           w->state == MY_SLEEPS;
 }
 
-static bool has_order(const struct my_line *line)
+static bool has_order(const struct my_lock *lock)
 {
-    return line->remote->kind != HF_LATCH;
+    return lock->remote->kind != HF_LATCH;
 }
 
-bool hf__my_is_first(const struct my_line *line)
+bool hf__my_is_first(const struct my_lock *lock)
 {
-    return line->wait && line->wait->state >= MY_FIRST;
+    return lock->wait &&
+           (lock->wait->state == MY_FIRST || lock->wait->state == MY_BELL ||
+            lock->wait->state == MY_SLEEPS);
 }
 
 static void ring(struct mysql *m, struct my_wait *w)
 {
-    if (w->line->asking)
-        w->line->rang = true;
+    if (w->lock->attempting)
+        w->lock->rang = true;
     else
-        m->core->bell(m->client, w->line->remote);
+        m->core->bell(m->client, w->lock->remote);
 }
 
 /* It is not wanted any more; advance() frees it. */
 static void end(struct my_wait *w)
 {
-    if (w->is_over)
+    if (w->state == MY_OVER)
         return;
     hf__my_conn_stop(&w->conn);
-    w->is_over = true;
+    w->state = MY_OVER;
     w->m->waits_len--;
 }
 
@@ -103,100 +105,28 @@ static void be_patient(struct my_wait *w)
                                                       : ms + 2000;
 }
 
-/* Who waits, for those who look at the server's list of statements: query.c
- * reads it. */
-static void put_about(struct my_wait *w)
-{
-    const struct mysql *m = w->m;
-    const struct hf__remote *r = w->line->remote;
-
-    hf__my_sql(&w->conn, "/*hf:%h %h %u %u %u %u %u %h. %h.*/ ", w->hash,
-               MY_HASH_LEN, m->owner, MY_OWNER_LEN, w->line->asked_id, m->pid,
-               (uint64_t)r->mode, (uint64_t)w->permits, w->since_us, m->host,
-               strlen(m->host), r->label, hf__my_label_len(r));
-}
-
-/* 1: it has rung, or there is none; 2: it has not, for so long. */
-static void put_bell(struct my_wait *w)
-{
-    const char *s = w->state == MY_FIRST ? BELL_S : KNOW_S;
-
-    if (w->rings)
-        hf__my_sql(
-            &w->conn, "if(get_lock('hfb:%h',%s)=1,release_lock('hfb:%h'),2)",
-            w->hash, MY_HASH_LEN, w->ended ? "0" : s, w->hash, MY_HASH_LEN);
-    else
-        hf__my_sql(&w->conn, "1");
-}
-
-/* 1: it is worth asking; else it waits until that is likely, and says 0. One
- * statement: what is released after it was begun ends its wait by KILL QUERY,
- * and what was released before it finds. No row: everything has changed. */
-static void put_sleep(struct my_wait *w)
-{
-    const struct hf__remote *r = w->line->remote;
-    const struct mysql *m = w->m;
-    struct my_conn *c = &w->conn;
-
-    if (r->kind == HF_LATCH)
-        hf__my_sql(c,
-                   "select if(size=0 or token<>%u,1," MY_SLEEP "2" MY_SLEPT
-                   ") from holdfast_locks where name=%x and kind=4",
-                   w->line->round, m->owner, MY_OWNER_LEN, r->name,
-                   (size_t)r->name_len);
-    else if (r->kind == HF_MUTEX)
-        hf__my_sql(c,
-                   "select if(lease_until<=utc_timestamp(6),1," MY_SLEEP
-                   "timestampdiff(microsecond,utc_timestamp(6),lease_until)/"
-                   "1000000" MY_SLEPT ") from holdfast_locks where name=%x and "
-                   "kind=1",
-                   m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
-    else
-        hf__my_share_sleep(m, c, r, w->permits);
-}
-
-static void put_queue(struct my_wait *w)
-{
-    hf__my_sql(&w->conn,
-               "select if(if(is_used_lock('hfq:%h')<=>connection_id(),1,"
-               "get_lock('hfq:%h',%u))=1,",
-               w->hash, MY_HASH_LEN, w->hash, MY_HASH_LEN, (uint64_t)QUEUE_S);
-    put_bell(w);
-    hf__my_sql(&w->conn, ",0)");
-}
-
-static void put_turn(struct my_wait *w)
-{
-    uint32_t s = w->line->remote->fair ? FAIR_TURN_S : TURN_S;
-
-    if (w->turn_s != s)
-        hf__my_sql(&w->conn, "set session wait_timeout=%u;", (uint64_t)s);
-    w->turn_s = s;
-}
-
 static void say(struct my_wait *w)
 {
-    bool is_first = w->state == MY_FIRST || !has_order(w->line);
+    bool is_first = w->state == MY_FIRST || !has_order(w->lock);
     struct my_conn *c = &w->conn;
 
-    memcpy(w->hash, w->line->hash, MY_HASH_LEN);
-    w->dozes = is_first && !w->rings;
+    memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
     hf__my_begin(c);
-    put_turn(w);
-    put_about(w);
+    hf__my_wait_put_turn(w);
+    hf__my_wait_put_about(w);
     if (!is_first) {
-        put_queue(w);
+        hf__my_wait_put_queue(w);
     } else if (w->rings) {
         hf__my_sql(c, "select ");
-        put_bell(w);
+        hf__my_wait_put_bell(w);
     } else {
-        put_sleep(w);
+        hf__my_wait_put_sleep(w);
     }
     if (!hf__my_end(c, answered)) {
         c->link.stream.broken = ENOMEM;
         return;
     }
-    w->state = is_first ? MY_SLEEPS : MY_QUEUES;
+    w->state = !is_first ? MY_QUEUES : w->rings ? MY_BELL : MY_SLEEPS;
     be_patient(w);
     hf__net_flush(&c->link.stream);
 }
@@ -220,7 +150,7 @@ static void idle(struct my_wait *w)
 {
     w->state = MY_IDLE;
     w->idle_at = w->m->core->now();
-    w->ended = false;
+    w->skips_bell = false;
 }
 
 static bool is_yes(const struct my_result *r)
@@ -228,26 +158,28 @@ static bool is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error says no more than that the wait was ended, by KILL QUERY. A line
- * that does not know whether it is the first may be, and is to look. */
+/* An error says no more than that the wait was ended, by KILL QUERY. A waiter
+ * that does not know whether it is the first may be, and is to attempt. */
 static int answered(struct my_conn *c, struct my_sent *sent,
                     const struct my_result *r, hf__time now)
 {
     struct my_wait *w = c->owner;
+    bool was_asleep;
 
     (void)sent;
     r = hf__my_last(r);
     if (r->error && !hf__my_again(r->error))
         return hf__my_hello_refused(c, r, now);
-    w->ended = r->error && w->state == MY_QUEUES;
+    w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
         w->turn_s = 0; /* whatever of the packet was done */
     if (w->state == MY_QUEUES && !is_yes(r)) {
         say(w);
         return 0;
     }
+    was_asleep = w->state == MY_SLEEPS;
     w->state = MY_FIRST;
-    if (w->dozes && !r->error && r->rows && !is_yes(r)) {
+    if (was_asleep && !r->error && r->rows && !is_yes(r)) {
         say(w);
         return 0;
     }
@@ -298,7 +230,7 @@ static int hello(struct my_conn *c, hf__time now)
     struct my_wait *w = c->owner;
 
     (void)now;
-    w->turn_s = FAIR_TURN_S;
+    w->turn_s = MY_FAIR_TURN_S;
     hf__my_put_session(c, w->turn_s);
     hf__my_sql(c, ";select is_used_lock('hfc:%h')", w->m->owner, MY_OWNER_LEN);
     return hf__my_say(c, session_set);
@@ -310,20 +242,20 @@ static void up(struct my_conn *c, hf__time now)
 
     (void)now;
     idle(w);
-    if (w->line)
+    if (w->lock)
         say(w);
 }
 
-/* Whoever waited looks, and finds another one, or polls. */
-static void leave_line(struct mysql *m, struct my_wait *w)
+/* Whoever waited attempts, and finds another connection, or polls. */
+static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
-    struct my_line *line = w->line;
+    struct my_lock *lock = w->lock;
 
-    if (!line)
+    if (!lock)
         return;
     ring(m, w);
-    w->line = NULL;
-    line->wait = NULL;
+    w->lock = NULL;
+    lock->wait = NULL;
 }
 
 /* Something may cut each of them as soon as it waits. Those that are lost
@@ -350,7 +282,7 @@ static void down(struct my_conn *c, int code, bool was_up, hf__time now)
     else
         pause_after_loss(w->m, now);
     end(w);
-    leave_line(w->m, w);
+    wait_unassign(w->m, w);
 }
 
 static const struct my_owner waiting = {.hello = hello, .up = up, .down = down};
@@ -389,7 +321,7 @@ static void free_wait(struct mysql *m, struct my_wait **at)
     m->core->free(m->client, w);
 }
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- locks -------------------------------------------------------------- */
 
 /* One that is free, or a new one. One that leaves a queue may still be hit by
  * the bell of that queue, which would end its next wait: only if there is no
@@ -399,7 +331,7 @@ static struct my_wait *find_wait(struct mysql *m)
     struct my_wait *leaving = NULL, *w;
 
     for (w = m->waits; w; w = w->next) {
-        if (w->line || w->is_over)
+        if (w->lock || w->state == MY_OVER)
             continue;
         if (!w->leaving)
             return w;
@@ -409,10 +341,10 @@ static struct my_wait *find_wait(struct mysql *m)
     return w ? w : leaving;
 }
 
-bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
+bool hf__my_wait(struct mysql *m, struct my_lock *lock, bool rings,
                  uint32_t permits)
 {
-    struct my_wait *w = line->wait;
+    struct my_wait *w = lock->wait;
 
     if (m->polls)
         return false;
@@ -420,8 +352,8 @@ bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
         w = find_wait(m);
         if (!w)
             return false;
-        w->line = line;
-        line->wait = w;
+        w->lock = lock;
+        lock->wait = w;
         w->began_at = m->core->now();
         w->permits = permits;
         w->since_us =
@@ -430,65 +362,33 @@ bool hf__my_wait(struct mysql *m, struct my_line *line, bool rings,
     if (is_asleep(w))
         return true;
     w->rings =
-        line->remote->kind == HF_MUTEX && (rings || w->state != MY_FIRST);
+        lock->remote->kind == HF_MUTEX && (rings || w->state != MY_FIRST);
     if (is_up(w))
         say(w);
     return true;
 }
 
-bool hf__my_waited(const struct my_line *line, hf__time now)
+bool hf__my_waited(const struct my_lock *lock, hf__time now)
 {
-    return line->wait && now - line->wait->began_at > CROWDED_US * 1000;
+    return lock->wait && now - lock->wait->began_at > CROWDED_US * 1000;
 }
 
-void hf__my_wait_end(struct mysql *m, struct my_line *line)
+void hf__my_wait_end(struct mysql *m, struct my_lock *lock)
 {
-    struct my_wait *w = line->wait;
+    struct my_wait *w = lock->wait;
 
     if (!w)
         return;
-    line->wait = NULL;
-    w->line = NULL;
+    lock->wait = NULL;
+    w->lock = NULL;
     if (is_asleep(w)) {
         hf__my_aside(m, "kill %u", (uint64_t)w->conn.thread);
         end(w);
     } else if (w->state == MY_FIRST) {
         idle(w);
-        if (has_order(line) && is_up(w))
+        if (has_order(lock) && is_up(w))
             leave(w);
     }
-}
-
-/* A proxy that shares connections may take the number for one of its own, and
- * end a statement of a stranger. */
-void hf__my_ring(struct mysql *m, uint64_t thread)
-{
-    if (thread && !m->is_proxied)
-        hf__my_aside(m, "kill query %u", thread);
-}
-
-static int found(struct my_conn *c, struct my_sent *sent,
-                 const struct my_result *r, hf__time now)
-{
-    (void)sent;
-    (void)now;
-    for (const struct my_row *row = r->rows; row; row = row->next)
-        hf__my_ring(c->owner, hf__my_num(row, 0));
-    return 0;
-}
-
-void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
-{
-    if (m->is_proxied)
-        return;
-    hf__my_begin(&m->cmd);
-    hf__my_sql(&m->cmd,
-               "select id from information_schema.processlist where info like "
-               "'/*hf:%h %%'",
-               hash, MY_HASH_LEN);
-    if (!hf__my_end(&m->cmd, found))
-        m->cmd.link.stream.broken = ENOMEM;
-    hf__net_flush(&m->cmd.link.stream);
 }
 
 /* ---- driving ------------------------------------------------------------ */
@@ -497,7 +397,7 @@ void hf__my_waits_lost(struct mysql *m)
 {
     for (struct my_wait *w = m->waits; w; w = w->next) {
         end(w);
-        leave_line(m, w);
+        wait_unassign(m, w);
     }
 }
 
@@ -511,17 +411,17 @@ void hf__my_waits_ready(struct mysql *m, uint32_t tag, uint32_t events,
 
 static hf__time over_at(const struct my_wait *w)
 {
-    bool is_idle = !w->line && !w->leaving && w->state == MY_IDLE;
+    bool is_idle = !w->lock && !w->leaving && w->state == MY_IDLE;
 
-    return w->is_over ? 0
-           : is_idle  ? w->idle_at + LINGER_MS * HF__MS
-                      : HF__NEVER;
+    return w->state == MY_OVER ? 0
+           : is_idle           ? w->idle_at + LINGER_MS * HF__MS
+                               : HF__NEVER;
 }
 
 void hf__my_waits_advance(struct mysql *m, hf__time now)
 {
     for (struct my_wait **at = &m->waits, *w; (w = *at);) {
-        if (!w->is_over)
+        if (w->state != MY_OVER)
             hf__link_advance(&w->conn.link, now);
         if (now >= over_at(w))
             free_wait(m, at);

@@ -1,6 +1,7 @@
 #include "wire.h"
 
-#include <stdio.h>
+#include "conn.h"
+
 #include <string.h>
 
 #define OK 0x00
@@ -341,6 +342,13 @@ bool hf__my_number(const struct my_value *v, uint64_t *to)
     }
     *to = n;
     return true;
+}
+
+uint64_t hf__my_num(const struct my_row *row, size_t i)
+{
+    uint64_t n = 0;
+
+    return row && hf__my_number(&row->value[i], &n) ? n : 0;
 }
 
 /* ---- out ---------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #ifndef TESTS_MYSQL_FIXTURE_H
 #define TESTS_MYSQL_FIXTURE_H
 
+#include "backends/mysql/conn.h"
+#include "backends/mysql/login.h"
 #include "backends/mysql/wire.h"
 #include "net/tls.h"
 
@@ -30,7 +32,7 @@
 #define CAPS_OURS 0x000ba208u
 
 /* What is kept of a packet here. */
-struct asked {
+struct flight {
     struct my_sent sent;
     int number;
 };
@@ -44,41 +46,41 @@ struct scene {
     struct my_conn c;
     unsigned ups, downs;
     int down_code;
-    int hello_asks;          /* how many statements the hello has */
+    int hello_statements;    /* how many statements the hello has */
     int code;                /* what answered() returns */
-    char told[512];          /* which were answered, and how */
+    char answers[512];       /* which were answered, and how */
     char lost[64], not [64]; /* which were not, or were never written */
 };
 
 /* ---- the owner ----------------------------------------------------------- */
 
-static inline void tell(struct scene *t, const char *fmt, ...)
+static inline void note_answer(struct scene *t, const char *fmt, ...)
 {
-    size_t len = strlen(t->told);
+    size_t len = strlen(t->answers);
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(t->told + len, sizeof(t->told) - len, fmt, ap);
+    vsnprintf(t->answers + len, sizeof(t->answers) - len, fmt, ap);
     va_end(ap);
 }
 
-static inline void tell_rows(struct scene *t, const struct my_result *r)
+static inline void note_rows(struct scene *t, const struct my_result *r)
 {
     size_t rows = 0;
 
     for (const struct my_row *row = r->rows; row; row = row->next, rows++) {
-        tell(t, "(");
+        note_answer(t, "(");
         for (size_t i = 0; i < r->columns; i++) {
             const struct my_value *v = &row->value[i];
 
             assert_true(!v->text || v->text[v->len] == '\0');
-            tell(t, "%s%s", i ? "," : "",
-                 !v->text          ? "NULL"
-                 : v->len > 20     ? "long"
-                 : strlen(v->text) ? v->text
-                                   : "''");
+            note_answer(t, "%s%s", i ? "," : "",
+                        !v->text          ? "NULL"
+                        : v->len > 20     ? "long"
+                        : strlen(v->text) ? v->text
+                                          : "''");
         }
-        tell(t, ")");
+        note_answer(t, ")");
     }
     assert_int_equal(rows, r->rows_len);
 }
@@ -94,23 +96,23 @@ static inline int answered(struct my_conn *c, struct my_sent *sent,
         return t->code == HF_EPROTO
                    ? HF_EPROTO
                    : hf__link_why(&c->link, t->code, "as told");
-    tell(t, "%d:", ((struct asked *)sent)->number);
+    note_answer(t, "%d:", ((struct flight *)sent)->number);
     for (; r; r = r->next) {
         if (r->columns)
-            tell_rows(t, r);
+            note_rows(t, r);
         else if (!r->error)
-            tell(t, "done %llu %llu", (unsigned long long)r->affected,
-                 (unsigned long long)r->insert_id);
+            note_answer(t, "done %llu %llu", (unsigned long long)r->affected,
+                        (unsigned long long)r->insert_id);
         if (r->error)
-            tell(t, "error %u %s", r->error, r->text);
-        tell(t, r->next ? "; " : "\n");
+            note_answer(t, "error %u %s", r->error, r->text);
+        note_answer(t, r->next ? "; " : "\n");
     }
     return 0;
 }
 
-static inline struct asked *ask(struct scene *t, int number)
+static inline struct flight *submit(struct scene *t, int number)
 {
-    struct asked *a;
+    struct flight *a;
 
     hf__my_begin(&t->c);
     hf__my_sql(&t->c, "do %u", (uint64_t)number);
@@ -125,8 +127,8 @@ static inline int say_hello(struct my_conn *c, hf__time at)
     struct scene *t = c->owner;
 
     (void)at;
-    for (int i = 0; i < t->hello_asks; i++)
-        if (!ask(t, 101 + i))
+    for (int i = 0; i < t->hello_statements; i++)
+        if (!submit(t, 101 + i))
             return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
     return 0;
 }
@@ -141,7 +143,7 @@ static inline void down(struct my_conn *c, int code, bool was_up, hf__time at)
 {
     struct scene *t = c->owner;
     uint64_t written = c->link.stream.written;
-    const struct asked *a;
+    const struct flight *a;
     size_t len = 0;
 
     (void)at;
@@ -160,7 +162,7 @@ static const struct my_owner owner = {say_hello, up, down};
 
 static inline void set_up(struct scene *t)
 {
-    hf__my_conn_init(&t->c, &core, NULL, &owner, t, sizeof(struct asked));
+    hf__my_conn_init(&t->c, &core, NULL, &owner, t, sizeof(struct flight));
     t->c.login = &t->login;
     t->c.link.peer = &t->peer;
     t->c.link.tags = &t->tags;
@@ -207,7 +209,7 @@ static inline int end(void **state)
 
 static inline void connect_it(struct scene *t)
 {
-    t->told[0] = '\0';
+    t->answers[0] = '\0';
     hf__link_start(&t->c.link, clock_ns);
     clock_ns += 200 * HF__MS; /* over any pause */
     hf__link_advance(&t->c.link, clock_ns);

@@ -1,7 +1,13 @@
 /* Parts of the backend by themselves: the meaning of the server's errors, the
  * report that a new connection is due, the pause of a try, and the list of
  * waiters. */
-#include "backends/mysql/mysql.h"
+#include "backends/mysql/cmd.h"
+#include "backends/mysql/error.h"
+#include "backends/mysql/lock.h"
+#include "backends/mysql/outcome.h"
+#include "backends/mysql/query.h"
+#include "backends/mysql/wait.h"
+#include "backends/mysql/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,13 +64,13 @@ static void test_new_connection_is_due(void **state)
 {
     struct hf__core heeds = core;
     struct hf__remote remote = {.kind = HF_MUTEX, .label = ""};
-    struct my_line line = {.remote = &remote};
+    struct my_lock lock = {.remote = &remote};
     struct mysql m = {.core = &heeds, .waits_most = 1};
 
     (void)state;
     heeds.due = note_due;
-    assert_true(hf__my_wait(&m, &line, true, 1));
-    assert_non_null(line.wait);
+    assert_true(hf__my_wait(&m, &lock, true, 1));
+    assert_non_null(lock.wait);
     assert_true(due_at <= now());
     assert_true(hf__my_waits_timeout(&m) <= now());
     hf__my_waits_fini(&m);
@@ -74,17 +80,17 @@ static void test_new_connection_is_due(void **state)
 
 static char database[] = "d";
 
-struct asker {
+struct attempter {
     struct hf__remote remote;
     struct hf__req req;
 };
 
-/* Its line pauses: nobody has the lock, and others are to go first. */
-static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
+/* Its attempt pauses: nobody has the lock, and others are to go first. */
+static void begin_nap(struct mysql *m, struct attempter *a, uint64_t hold_id)
 {
     struct my_place place = {.free = true};
 
-    *a = (struct asker){
+    *a = (struct attempter){
         .remote = {.name = "n",
                    .name_len = 1,
                    .kind = HF_MUTEX,
@@ -92,25 +98,25 @@ static void begin_nap(struct mysql *m, struct asker *a, uint64_t hold_id)
                    .ask = &a->req},
         .req = {.op = HF__ATTEMPT, .hold_id = hold_id, .remote = &a->remote}};
     assert_int_equal(hf__my_attach(m, &a->remote), 0);
-    ((struct my_line *)a->remote.impl)->asked_id = hold_id;
+    ((struct my_lock *)a->remote.impl)->attempt_id = hold_id;
     hf__my_refused(m, &a->req, &place, now());
 }
 
-static bool naps(const struct mysql *m, const struct asker *a)
+static bool naps(const struct mysql *m, const struct attempter *a)
 {
-    const struct my_line *line = m->naps;
+    const struct my_lock *lock = m->naps;
 
-    while (line && line != a->remote.impl)
-        line = line->next_nap;
-    return line;
+    while (lock && lock != a->remote.impl)
+        lock = lock->next_nap;
+    return lock;
 }
 
-/* Nothing refers to a request that was given up, or to a line that has gone. */
+/* Nothing refers to a request that was given up, or to a lock that has gone. */
 static void test_nap_is_given_up(void **state)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
-    struct asker a, b, c;
+    struct attempter a, b, c;
     struct hf__req abandon = {.op = HF__ABANDON, .hold_id = 1};
 
     (void)state;
@@ -142,7 +148,7 @@ static void test_nap_ends_without_a_connection(void **state)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
-    struct asker a;
+    struct attempter a;
     hf__time at;
 
     (void)state;
@@ -211,7 +217,7 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     }
     heeds.add_party = add_waiter;
     heeds.done = ignore_done;
-    assert_int_equal(hf__my_query_answer(&m, &f, says), 0);
+    assert_int_equal(hf__my_query_answer(&m, &f, says, 0), 0);
     assert_int_equal(q.req.result, HF__DONE);
     return info.waiters_len;
 }

@@ -435,7 +435,7 @@ static void test_hello_is_answered_before_it_is_up(void **state)
     struct scene *t = *state;
     char got[64];
 
-    t->hello_asks = 2;
+    t->hello_statements = 2;
     log_in(t);
     hears(t, 0, got, sizeof(got));
     assert_string_equal(got, "\3do 101");
@@ -443,7 +443,7 @@ static void test_hello_is_answered_before_it_is_up(void **state)
     SAYS(t, 1, OK_PACKET);
     assert_int_equal(t->ups, 0);
     SAYS(t, 1, "\xff\x28\4#42000no"); /* its owner decides */
-    assert_string_equal(t->told, "101:done 0 0\n102:error 1064 no\n");
+    assert_string_equal(t->answers, "101:done 0 0\n102:error 1064 no\n");
     assert_int_equal(t->ups, 1);
 }
 
@@ -451,7 +451,7 @@ static void test_hello_is_refused_by_its_owner(void **state)
 {
     struct scene *t = *state;
 
-    t->hello_asks = 1;
+    t->hello_statements = 1;
     log_in(t);
     t->code = HF_ENOTSUP;
     SAYS(t, 1, OK_PACKET);
@@ -530,11 +530,11 @@ static void test_tls_begins_behind_the_greeting(void **state)
     SSL_write(ssl, "\7\0\0\5" OK_PACKET, 11);
     turn(t);
     assert_int_equal(t->ups, 1);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     hf__net_flush(&t->c.link.stream);
     SSL_write(ssl, "\7\0\0\1" OK_PACKET, 11);
     turn(t);
-    assert_string_equal(t->told, "1:done 0 0\n");
+    assert_string_equal(t->answers, "1:done 0 0\n");
     SSL_free(ssl);
     SSL_CTX_free(ctx);
 }

@@ -7,7 +7,7 @@ static void test_statements_are_packets(void **state)
 {
     struct scene *t = *state;
     char got[512];
-    struct asked *a;
+    struct flight *a;
 
     log_in(t);
     hf__my_begin(&t->c);
@@ -18,7 +18,7 @@ static void test_statements_are_packets(void **state)
     assert_non_null(a);
     assert_int_equal(a->number, 0);
     assert_true(a->sent.sent.at == clock_ns);
-    assert_non_null(ask(t, 7));
+    assert_non_null(submit(t, 7));
     assert_true(hears_nothing(t)); /* not before it is flushed */
     hf__net_flush(&t->c.link.stream);
     hears(t, 0, got, sizeof(got));
@@ -38,7 +38,7 @@ static void test_statement_that_is_too_long(void **state)
     assert_non_null(text);
     memset(text, 'x', size);
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     out = t->c.link.stream.out.len;
     for (size_t less = 0; less < 2; less++) {
         hf__my_begin(&t->c);
@@ -77,19 +77,19 @@ static void test_packets_are_cut_anywhere(void **state)
 
     log_in(t);
     for (size_t cut = 1; cut < len; cut++) {
-        assert_non_null(ask(t, 1));
-        assert_non_null(ask(t, 2));
+        assert_non_null(submit(t, 1));
+        assert_non_null(submit(t, 2));
         says_raw(t, chain, cut);
-        assert_string_equal(t->told, "");
+        assert_string_equal(t->answers, "");
         assert_true(t->c.link.awaits);
         says_raw(t, chain + cut, len - cut);
         assert_true(t->c.link.awaits);
         SAYS(t, 1, OK_PACKET);
         assert_string_equal(
-            t->told, "1:(abcd,NULL)(e,''); done 1000 5; error 1064 no way\n"
-                     "2:done 0 0\n");
+            t->answers, "1:(abcd,NULL)(e,''); done 1000 5; error 1064 no way\n"
+                        "2:done 0 0\n");
         assert_false(t->c.link.awaits);
-        t->told[0] = '\0';
+        t->answers[0] = '\0';
         hf__net_flush(&t->c.link.stream);
     }
     assert_int_equal(t->downs, 0);
@@ -100,11 +100,11 @@ static void test_packets_come_byte_by_byte(void **state)
     struct scene *t = *state;
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     for (size_t i = 0; i < sizeof(chain) - 1; i++)
         says_raw(t, chain + i, 1);
     assert_string_equal(
-        t->told, "1:(abcd,NULL)(e,''); done 1000 5; error 1064 no way\n");
+        t->answers, "1:(abcd,NULL)(e,''); done 1000 5; error 1064 no way\n");
 }
 
 static void test_error_ends_rows(void **state)
@@ -112,13 +112,13 @@ static void test_error_ends_rows(void **state)
     struct scene *t = *state;
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     SAYS(t, 1, "\1");
     SAYS(t, 2, COLUMN);
     SAYS(t, 3, END("\2"));
     SAYS(t, 4, "\1x");
     SAYS(t, 5, "\xff\x25\5#70100Query\nkilled");
-    assert_string_equal(t->told, "1:(x)error 1317 Query?killed\n");
+    assert_string_equal(t->answers, "1:(x)error 1317 Query?killed\n");
     assert_int_equal(t->downs, 0);
 }
 
@@ -128,15 +128,15 @@ static void test_many_are_under_way(void **state)
 
     log_in(t);
     for (int i = 0; i < 100; i++)
-        assert_non_null(ask(t, i % 10));
+        assert_non_null(submit(t, i % 10));
     hf__net_flush(&t->c.link.stream);
     for (int i = 0; i < 100; i++) {
         char wanted[32];
 
-        t->told[0] = '\0';
+        t->answers[0] = '\0';
         SAYS(t, 1, "\0\1\7\2\0\0\0");
         snprintf(wanted, sizeof(wanted), "%d:done 1 7\n", i % 10);
-        assert_string_equal(t->told, wanted);
+        assert_string_equal(t->answers, wanted);
     }
     assert_int_equal(t->c.sents.len, 0);
 }
@@ -147,14 +147,14 @@ static void test_many_rows(void **state)
     struct scene *t = *state;
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     SAYS(t, 1, "\1");
     SAYS(t, 2, COLUMN);
     SAYS(t, 3, END("\2"));
     for (unsigned i = 0; i < 1000; i++)
         SAYS(t, (4 + i) & 255, "\0");
     SAYS(t, (4 + 1000) & 255, END("\2"));
-    assert_int_equal(strncmp(t->told, "1:('')('')", 10), 0);
+    assert_int_equal(strncmp(t->answers, "1:('')('')", 10), 0);
     assert_int_equal(t->downs, 0);
 }
 
@@ -231,13 +231,13 @@ static void test_odd_answers_end_it(void **state)
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
         t->downs = 0;
         log_in(t);
-        assert_non_null(ask(t, 1));
+        assert_non_null(submit(t, 1));
         hf__net_flush(&t->c.link.stream);
         says_raw(t, odd[i].bytes, odd[i].len);
         if (t->downs != 1)
-            fail_msg("answer %zu is taken: %s", i, t->told);
+            fail_msg("answer %zu is taken: %s", i, t->answers);
         assert_int_equal(t->down_code, HF_EPROTO);
-        assert_string_equal(t->told, "");
+        assert_string_equal(t->answers, "");
         assert_string_equal(t->lost, "1");
         assert_non_null(strstr(t->c.link.text, "do not understand"));
         assert_null(strstr(t->c.link.text, "is it MySQL"));
@@ -267,13 +267,13 @@ static void test_server_says_why_it_ends(void **state)
         t->downs = 0;
         log_in(t);
         if (asks)
-            assert_non_null(ask(t, 1));
+            assert_non_null(submit(t, 1));
         hf__net_flush(&t->c.link.stream);
         SAYS(t, 0, "\xff\xbf\x0f#HY000The client was disconnected");
         assert_int_equal(t->downs, 1);
         assert_int_equal(t->down_code, HF_EBACKEND);
         assert_non_null(strstr(t->c.link.text, ": The client was disconn"));
-        assert_string_equal(t->told, "");
+        assert_string_equal(t->answers, "");
         assert_string_equal(t->lost, asks ? "1" : "");
     }
 }
@@ -303,7 +303,7 @@ static void test_answer_of_too_many_values(void **state)
     size_t rows = 0;
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     SAYS(t, 1, "\xfc\0\x10"); /* 4096 columns */
     for (seq = 2; seq < 2 + 4096; seq++)
         SAYS(t, seq & 255, "\0");
@@ -320,7 +320,7 @@ static void test_answer_that_is_too_long(void **state)
     unsigned seq = 2;
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     SAYS(t, 1, "\xfc\0\x10");
     for (; !t->downs; seq++)
         says_much(t, seq, 1u << 20);
@@ -336,14 +336,14 @@ static void test_long_value(void **state)
     static unsigned char value[4 + (1u << 20)];
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     says_raw(t, ROWS1, sizeof(ROWS1) - 1);
     memcpy(value, "\xfd\0\0\x10", 4);
     says_raw(t, "\4\0\x10\4", 4);
     for (size_t i = 0; i < sizeof(value); i += 4096)
         says_raw(t, value + i, sizeof(value) - i < 4096 ? 4 : 4096);
     SAYS(t, 5, END("\2"));
-    assert_string_equal(t->told, "1:(long)\n");
+    assert_string_equal(t->answers, "1:(long)\n");
     assert_int_equal(t->c.in.cap, 0); /* given back */
 }
 
@@ -355,23 +355,23 @@ static void test_end_tells_lost_from_unsent(void **state)
 
     log_in(t);
     for (int i = 1; i <= 3; i++)
-        assert_non_null(ask(t, i));
+        assert_non_null(submit(t, i));
     hf__net_flush(&t->c.link.stream);
-    assert_non_null(ask(t, 4));
-    assert_non_null(ask(t, 5));
+    assert_non_null(submit(t, 4));
+    assert_non_null(submit(t, 5));
     SAYS(t, 1, OK_PACKET);
     t->code = HF_EPROTO;
     SAYS(t, 1, OK_PACKET);
     assert_int_equal(t->down_code, HF_EPROTO);
-    assert_string_equal(t->told, "1:done 0 0\n");
+    assert_string_equal(t->answers, "1:done 0 0\n");
     assert_string_equal(t->lost, "23");
     assert_string_equal(t->not, "54");
     t->code = 0;
     t->downs = 0;
     log_in(t); /* and nothing of it is left */
-    assert_non_null(ask(t, 6));
+    assert_non_null(submit(t, 6));
     SAYS(t, 1, OK_PACKET);
-    assert_string_equal(t->told, "6:done 0 0\n");
+    assert_string_equal(t->answers, "6:done 0 0\n");
 }
 
 static void test_owner_may_end_it(void **state)
@@ -379,7 +379,7 @@ static void test_owner_may_end_it(void **state)
     struct scene *t = *state;
 
     log_in(t);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     hf__net_flush(&t->c.link.stream);
     t->code = HF_EBACKEND;
     SAYS(t, 1, OK_PACKET);
@@ -395,7 +395,7 @@ static void test_silence_ends_it(void **state)
     log_in(t);
     clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
     assert_true(hf__link_timeout(&t->c.link) == HF__NEVER);
-    assert_non_null(ask(t, 1));
+    assert_non_null(submit(t, 1));
     hf__net_flush(&t->c.link.stream);
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
@@ -414,12 +414,12 @@ static void converse(struct scene *t)
         hears(t, 1, got, sizeof(got));
         SAYS(t, 2, OK_PACKET);
     }
-    for (int i = 0; i < t->hello_asks && !t->downs; i++)
+    for (int i = 0; i < t->hello_statements && !t->downs; i++)
         says_raw(t, chain, sizeof(chain) - 1);
     for (int i = 0; i < 200 && !t->downs; i++) {
         size_t len = t->c.link.stream.out.len;
 
-        if (!ask(t, 1))
+        if (!submit(t, 1))
             assert_int_equal(t->c.link.stream.out.len, len);
     }
     if (!t->downs)
@@ -433,7 +433,7 @@ static void test_out_of_memory(void **state)
     bool failed = true;
     unsigned n;
 
-    t->hello_asks = 20;
+    t->hello_statements = 20;
     for (n = 1; failed; n++) {
         hf__my_conn_fini(&t->c);
         set_up(t);

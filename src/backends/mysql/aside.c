@@ -1,0 +1,69 @@
+#include "aside.h"
+
+#include "wire.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+static int nobody_waits(struct my_conn *c, struct my_sent *sent,
+                        const struct my_result *r, hf__time now)
+{
+    (void)c;
+    (void)sent;
+    (void)r;
+    (void)now;
+    return 0;
+}
+
+void hf__my_aside(struct mysql *m, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (m->cmd.link.state != NET_UP || m->cmd.link.stream.broken)
+        return;
+    hf__my_begin(&m->cmd);
+    va_start(ap, fmt);
+    hf__my_vsql(&m->cmd, fmt, ap);
+    va_end(ap);
+    if (!hf__my_end(&m->cmd, nobody_waits))
+        m->cmd.link.stream.broken = ENOMEM;
+    hf__net_flush(&m->cmd.link.stream);
+}
+
+void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
+{
+    if (lock->remote->kind == HF_MUTEX)
+        hf__my_aside(m, "do release_lock('hfb:%h')", lock->hash, MY_HASH_LEN);
+}
+
+/* A proxy that shares connections may take the number for one of its own, and
+ * end a statement of a stranger. */
+void hf__my_ring(struct mysql *m, uint64_t thread)
+{
+    if (thread && !m->is_proxied)
+        hf__my_aside(m, "kill query %u", thread);
+}
+
+static int found(struct my_conn *c, struct my_sent *sent,
+                 const struct my_result *r, hf__time now)
+{
+    (void)sent;
+    (void)now;
+    for (const struct my_row *row = r->rows; row; row = row->next)
+        hf__my_ring(c->owner, hf__my_num(row, 0));
+    return 0;
+}
+
+void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
+{
+    if (m->is_proxied)
+        return;
+    hf__my_begin(&m->cmd);
+    hf__my_sql(&m->cmd,
+               "select id from information_schema.processlist where info like "
+               "'/*hf:%h %%'",
+               hash, MY_HASH_LEN);
+    if (!hf__my_end(&m->cmd, found))
+        m->cmd.link.stream.broken = ENOMEM;
+    hf__net_flush(&m->cmd.link.stream);
+}

@@ -1,0 +1,15 @@
+#include "clock.h"
+
+/* By when it was heard, so that it is rather later than we think. */
+void hf__my_clock(struct mysql *m, uint64_t us)
+{
+    m->server_us = us;
+    m->server_at = m->core->now();
+}
+
+uint64_t hf__my_late(const struct mysql *m, const struct hf__req *req)
+{
+    if (req->meant_until == HF__NEVER)
+        return UINT64_MAX >> 1;
+    return m->server_us + (uint64_t)((req->meant_until - m->server_at) / 1000);
+}

@@ -1,0 +1,19 @@
+/*
+ * The statements of the mutex, and what their answers mean; mutex.c shows them
+ * as they go over the wire. lock.c calls this with a packet begun on cmd, and
+ * with the answer. The client's mutex is held.
+ */
+#ifndef HF_MYSQL_MUTEX_H
+#define HF_MYSQL_MUTEX_H
+
+#include "mysql.h"
+
+struct my_result;
+
+void hf__my_mutex_take(struct mysql *, const struct hf__req *);
+void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
+/* 0, or HF_EPROTO. */
+int hf__my_mutex_taken(struct mysql *, struct hf__req *,
+                       const struct my_result *last, hf__time now);
+
+#endif

@@ -1,0 +1,208 @@
+#include "outcome.h"
+
+#include "backends/common/chance.h"
+#include "cmd.h"
+#include "wait.h"
+#include "wire.h"
+
+/* A waiter that is not the first checks the row, in case its connection is
+ * dead, or somebody who is not of us has the queue. */
+#define CHECK_MS 4000        /* so long after the last check */
+#define CHECK_SPREAD_MS 4000 /* by chance so much later */
+#define NAPS 3               /* of an attempt */
+#define NAP_MS 10
+#define EXPIRY_SLACK_MS 2
+
+#define NOW "utc_timestamp(6)"
+#define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
+
+void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
+{
+    int rc = hf__my_resend(m, req);
+
+    if (rc != HF__PENDING)
+        hf__my_finish(m, req, rc);
+}
+
+/* ---- naps --------------------------------------------------------------- */
+
+/* Attempts once more after a pause, which is ours: one of the server would
+ * delay all requests behind it. */
+static void nap(struct mysql *m, struct hf__req *req, hf__time now)
+{
+    struct my_lock *lock = req->remote->impl;
+
+    lock->naps++;
+    lock->step = MY_STEP_SELECT;
+    lock->napping = req;
+    lock->nap_until = now + NAP_MS * HF__MS;
+    lock->next_nap = m->naps;
+    m->naps = lock;
+    m->core->due(m->client, lock->nap_until);
+}
+
+/* If it naps. */
+void hf__my_nap_end(struct mysql *m, struct my_lock *lock)
+{
+    struct my_lock **at = &m->naps;
+
+    while (*at && *at != lock)
+        at = &(*at)->next_nap;
+    if (*at)
+        *at = lock->next_nap;
+    lock->napping = NULL;
+}
+
+void hf__my_naps_advance(struct mysql *m, hf__time now)
+{
+    for (struct my_lock **at = &m->naps, *lock; (lock = *at);) {
+        struct hf__req *req = lock->napping;
+
+        if (now < lock->nap_until) {
+            at = &lock->next_nap;
+            continue;
+        }
+        *at = lock->next_nap;
+        lock->napping = NULL;
+        hf__my_attempt_again(m, req);
+    }
+}
+
+hf__time hf__my_naps_timeout(const struct mysql *m)
+{
+    hf__time at = HF__NEVER;
+
+    for (const struct my_lock *lock = m->naps; lock; lock = lock->next_nap)
+        at = hf__min_time(at, lock->nap_until);
+    return at;
+}
+
+void hf__my_granted(struct mysql *m, struct hf__req *req, uint64_t token)
+{
+    struct my_lock *lock = req->remote->impl;
+
+    lock->crowded = hf__my_waited(lock, m->core->now());
+    hf__my_wait_end(m, lock);
+    req->token = token;
+    hf__my_finish(m, req, HF__GRANTED);
+}
+
+/* Every 50 ms at first, then ever less often. */
+static int64_t poll_ms(struct mysql *m, struct my_lock *lock)
+{
+    uint32_t most = 2 * MY_POLL_MS << (lock->polls < 4 ? lock->polls : 4);
+
+    most = most < MY_POLL_MAX_MS ? most : MY_POLL_MAX_MS;
+    if (lock->polls < 4)
+        lock->polls++;
+    return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
+}
+
+/* The first one checks when the lease ends, too: who has the bell may be
+ * stopped. */
+static int64_t check_ms(struct mysql *m, struct my_lock *lock,
+                        const struct my_place *p)
+{
+    int64_t ms = p->free && !lock->seen_free
+                     ? MY_FREE_MS
+                     : CHECK_MS + hf__chance(&m->chance, CHECK_SPREAD_MS);
+    uint64_t end = p->left_us / 1000 + EXPIRY_SLACK_MS;
+
+    return hf__my_is_first(lock) && p->rings && end < (uint64_t)ms
+               ? (int64_t)end
+               : ms;
+}
+
+/* Who finds it free, and somebody in the queue, attempts again before it says
+ * that it is busy: the last holder, who has waited, may have left the queue,
+ * and the server not done it yet. */
+void hf__my_refused(struct mysql *m, struct hf__req *req,
+                    const struct my_place *p, hf__time now)
+{
+    struct my_lock *lock = req->remote->impl;
+    bool rang = lock->rang;
+    int64_t ms;
+
+    if (!req->may_queue && p->free && lock->naps < NAPS) {
+        nap(m, req, now);
+        return;
+    }
+    if (!req->may_queue) {
+        hf__my_wait_end(m, lock);
+        hf__my_finish(m, req, HF__BUSY);
+        return;
+    }
+    if (hf__my_wait(m, lock, p->rings, req->permits))
+        ms = check_ms(m, lock, p);
+    else
+        ms = poll_ms(m, lock);
+    lock->seen_free = p->free && lock->wait && !hf__my_is_first(lock);
+    lock->rang = false;
+    req->look_at = now + ms * HF__MS;
+    hf__my_finish(m, req, HF__QUEUED);
+    if (rang)
+        m->core->bell(m->client, req->remote);
+}
+
+/* ---- another kind ------------------------------------------------------- */
+
+/* A name that nobody uses may become one of any kind and size. */
+void hf__my_convert(struct mysql *m, const struct hf__req *req)
+{
+    const struct hf__remote *r = req->remote;
+
+    hf__my_sql(&m->cmd,
+               "start transaction;select kind into @k from holdfast_locks "
+               "where name=%x for update;delete from holdfast_holds where "
+               "name=%x and lease_until<=" NOW
+               ";update holdfast_locks set kind=%u,size=%u,hold=0,"
+               "lease_until=" FREE " where name=%x and (kind<>1 or "
+               "lease_until<=" NOW
+               ") and (kind<>4 or size=0) and not exists(select 1 from "
+               "holdfast_holds where name=%x);commit;select count(*) from "
+               "holdfast_locks where name=%x and kind=%u and size=%u",
+               r->name, (size_t)r->name_len, r->name, (size_t)r->name_len,
+               (uint64_t)r->kind, (uint64_t)r->permits, r->name,
+               (size_t)r->name_len, r->name, (size_t)r->name_len, r->name,
+               (size_t)r->name_len, (uint64_t)r->kind, (uint64_t)r->permits);
+}
+
+static void mismatched(struct mysql *m, struct hf__req *req)
+{
+    m->core->why(
+        m->client, HF_EMISMATCH,
+        req->remote->kind == HF_SEMAPHORE
+            ? "the name is in use as another kind of lock, or as a semaphore "
+              "of another size"
+            : "the name is in use as another kind of lock");
+    hf__my_wait_end(m, req->remote->impl);
+    hf__my_finish(m, req, HF_EMISMATCH);
+}
+
+void hf__my_other_kind(struct mysql *m, struct hf__req *req)
+{
+    struct my_lock *lock = req->remote->impl;
+
+    if (lock->conversion) {
+        mismatched(m, req);
+        return;
+    }
+    lock->conversion = MY_CONVERTING;
+    hf__my_attempt_again(m, req);
+}
+
+int hf__my_converted(struct mysql *m, struct hf__req *req,
+                     const struct my_result *last)
+{
+    struct my_lock *lock = req->remote->impl;
+
+    lock->conversion = MY_CONVERTED;
+    lock->step = MY_STEP_UPSERT;
+    if (last->columns != 1 || !last->rows)
+        return HF_EPROTO;
+    if (hf__my_num(last->rows, 0))
+        hf__my_attempt_again(m, req);
+    else
+        mismatched(m, req);
+    return 0;
+}

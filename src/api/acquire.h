@@ -6,7 +6,6 @@
 #include "core/client.h"
 #include "core/lock.h"
 
-/* acquire.c: what the synchronous and the asynchronous verbs share */
 /* A timed wait returns by its limit plus a second, so this is how long a
  * shorter one waits for the server's first answer. */
 #define HF__GRACE_MS 800

@@ -13,19 +13,20 @@ struct hf__request;
 struct hf__put;
 struct hf__verb_call;
 
-/* Who is told: by the kind of the handle. */
+/* The callback, by the kind of the handle. */
 union hf__done {
     hf_done_fn lock;
     hf_latch_done_fn latch;
 };
 
-/* A verb that asks the server something and is over with the answer, beside
- * acquire and release: renew, put, downgrade, those of a latch. */
+/* A verb that sends a request and is over with its answer: renew, put,
+ * downgrade, those of a latch. */
 struct hf__verb {
     const char *what; /* "the renewal": for people, if it is not answered */
-    /* Sends the question (hf__verb_send), or says why not; name->mu is held. */
+    /* Sends the request (hf__verb_send), or says why not; name->mu is held. */
     int (*begin)(hf_lock *, struct hf__verb_call *, hf_error *);
-    /* What the answer means; PENDING: it asks once more, name->mu is held. */
+    /* What the answer means; PENDING: it has sent one more; name->mu is held.
+     */
     int (*answered)(hf_lock *, struct hf__verb_call *,
                     const struct hf__request *, hf_error *);
 };
@@ -34,10 +35,10 @@ struct hf__verb {
  * handle. Its steps are taken by that thread, or by whoever dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;
-    struct hf__request *request; /* the question; client->mu. NULL: given up */
+    struct hf__request *request; /* client->mu. NULL: given up */
     struct hf__sleeper *sleeper; /* the thread's, or NULL: */
     struct hf__async *async;
-    hf__time until;        /* all questions together */
+    hf__time until;        /* all its requests together */
     struct hf__line *line; /* with the hold that it is about */
     uint64_t hold_id;
     int64_t lease_ms;          /* renew: what the caller wants */
@@ -52,7 +53,7 @@ struct hf__verb_call {
 struct hf__async {
     struct hf__waiter waiter;
     struct hf__timer timer; /* when the wait is over */
-    hf__time grace;         /* but the first answer is waited for until here */
+    hf__time grace;         /* latest time to wait for the first answer */
     hf__time since;         /* when the acquire was called */
     struct hf__releaser releaser;
     struct hf__verb_call call;
@@ -66,7 +67,7 @@ struct hf__async {
     bool busy;     /* from the call until its callback; name->mu */
     bool acquires; /* it waits in a queue: one of client->async_waits. Written
                       with name->mu and client->mu */
-    bool firing;   /* its timer is being seen to; client->mu */
+    bool firing;   /* its timer is being handled; client->mu */
 };
 
 #endif

@@ -9,9 +9,6 @@
 #include "core/line.h"
 #include "core/loss_reason.h"
 
-/* An event for the program, which waits for dispatch. A loss has its place in
- * front of the line that lost (hf__line_lost): it needs no memory, and however
- * many there are, none is dropped. client->mu. */
 struct hf__event {
     struct hf__event *next, *prev; /* client->events */
     uint64_t token;
@@ -27,13 +24,14 @@ static inline struct hf__event *hf__line_lost(struct hf__line *n)
     return (struct hf__event *)n - 1;
 }
 
-/* loss: of LOST. */
+/* Queues one for dispatch. line: the one that it is about, or NULL. loss: why,
+ * of LOST. */
 void hf__event_queue_locked(hf_client *, int type, struct hf__line *,
                             uint64_t token, struct hf__loss);
 /* The line is about to be freed: an event that waits in it gets another place.
  */
 void hf__event_detach_locked(struct hf__line *);
-/* Those that wait are not delivered any more. */
+/* Those that wait are never delivered. */
 void hf__event_drop_all_locked(hf_client *);
 
 /* One event, as the program sees it. */

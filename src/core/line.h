@@ -20,8 +20,8 @@
 struct hf__async;
 struct hf__sleeper;
 
-/* Somebody who wants to hear that a hold has been let go: a thread or an
- * asynchronous verb. On name->releasers, under name->mu. */
+/* A thread or an asynchronous verb that waits for the answer to a release. On
+ * name->releasers, under name->mu. */
 struct hf__releaser {
     struct hf__releaser *next;
     uint64_t hold_id;
@@ -32,9 +32,9 @@ struct hf__releaser {
     bool finished;
 };
 
-/* What a name needs while it talks to a networked backend, or holds what is
- * there; idle names have none. (A direct one answers at once: its requests live
- * on the stack.) */
+/* The requests of a line to a networked backend, while one is under way or the
+ * line has a hold; idle lines have none. (A direct backend answers at once: its
+ * requests live on the stack.) */
 struct hf__exchange {
     struct hf__req attempt; /* must be first: remote.ask is cast back to it */
     struct hf__req let_go;
@@ -45,8 +45,8 @@ struct hf__exchange {
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* A name of which there may be several lines. The first is the one that
- * handles and the table of names know; its mutex guards all. */
+/* Of a line whose name may have several. The first is the one that handles and
+ * the table of names refer to; its mutex guards all. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
@@ -85,7 +85,7 @@ struct hf__line {
     char text[]; /* the name, terminated, with the client's prefix */
 };
 
-/* line.c: a line to one */
+/* The first line of the name. */
 static inline struct hf__line *hf__line_first(struct hf__line *n)
 {
     return n->kin ? n->kin->first : n;
@@ -96,7 +96,8 @@ static inline void hf__line_lock(struct hf__line *n)
     hf__mutex_lock(&hf__line_first(n)->mu);
 }
 
-/* Whoever was woken under the mutex wants it next: they are told afterwards. */
+/* A thread that was marked as woken wants the mutex next: the system call that
+ * wakes it comes after the unlock. */
 static inline void hf__line_unlock_first(struct hf__line *n)
 {
     uint32_t *word = n->to_wake;
@@ -113,7 +114,7 @@ static inline void hf__line_unlock(struct hf__line *n)
     hf__line_unlock_first(hf__line_first(n));
 }
 
-/* What it talks to a networked backend with; or NULL. */
+/* Its requests to a networked backend; NULL: it has none. */
 static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 {
     return (struct hf__exchange *)n->remote.ask;
@@ -123,12 +124,11 @@ static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 struct hf__exchange *hf__exchange_make(struct hf__line *);
 /* Sends what the queue wants sent and sets the timer; name->mu is held. */
 void hf__line_run(struct hf__line *, hf__time now);
-/* hf__line_news() takes name->mu itself. */
-/* Takes the backend's news to the queue. */
+/* Takes what the backend has reported to the queue. Takes name->mu itself. */
 void hf__line_news(struct hf__line *);
-/* The clock reached the name's timer. Returns the hold id that the caller has
- * to renew, or 0. If the caller does not come to it, the timer tells the next
- * thread that looks. */
+/* The clock has reached the line's timer. Returns the hold id that the caller
+ * has to renew, or 0. If the caller does not do so, the timer fires again.
+ * Takes name->mu itself. */
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
 /* hf__wake_fn: the waiter is granted, refused or roused. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
@@ -137,7 +137,8 @@ void hf__line_wake(struct hf__queue *, struct hf__waiter *);
 bool hf__line_forget_the_gone(struct hf__line *);
 /* The queue has a new owner: w. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
-/* Tells those who wait for the release of that hold id, or (0) of any. */
+/* The release of that hold id, or (0) of any, has ended with that result: wakes
+ * those that wait for it. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
 /* Does not want to hear of it any more; name->mu is held. */
 void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);

@@ -12,8 +12,7 @@
 struct hf__async;
 struct hf__sleeper;
 
-/* A batch or a query under way. Freed by whoever is last: the waiting thread,
- * or delivery if no thread waits (any more). client->mu. */
+/* client->mu guards it. */
 struct hf__request {
     struct hf__request *next, *prev; /* client->requests */
     struct hf__request *next_landed;
@@ -31,8 +30,7 @@ struct hf__request {
     };
 };
 
-/* requests.c */
-/* With room behind it; NULL: out of memory, and err says so. */
+/* With that much room behind it; NULL: out of memory, and err says so. */
 struct hf__request *hf__request_new(hf_client *, enum hf__op, size_t extra,
                                     hf_error *);
 /* Hands it to the backend; a line's mutex may be held. */

@@ -16,17 +16,12 @@
 
 /* In hf_cancel.word, as in the word of any sleeper; the rest of it counts. */
 #define HF__CANCELLED 1u
-#define HF__ATTACHED                                                           \
-    2u /* who fires has to wake the driver of its client, too */
+#define HF__ATTACHED 2u /* firing has to wake the driver of its client, too */
 #define HF__NEWS 4u
 
-/*
- * A thread that waits for something. Whoever has news for it changes *word and
- * calls hf__sleeper_wake(), while the sleeper cannot go away (it takes the same
- * mutex before it returns).
- */
+/* A thread that waits for something. */
 struct hf__sleeper {
-    struct hf__sleeper *next, *prev; /* followers of the engine's driver */
+    struct hf__sleeper *next, *prev; /* of the followers of a driver */
     uint32_t *word;                  /* own_word, or that of an hf_cancel */
     uint32_t own_word;
     uint32_t posture; /* enum hf__posture */
@@ -37,8 +32,8 @@ struct hf__sleeper {
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
-/* Is it to look whether there is news before it sleeps? *seen: the word before
- * that. Not if it has just been made, and could only see what it saw then. */
+/* Must it check for news before it sleeps? *seen: the word before that check.
+ * False if it has just been made: it would only see what it saw then. */
 static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
     bool fresh = s->fresh;
@@ -48,9 +43,9 @@ static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
     return !fresh;
 }
 
-/* Leaves word for a sleeper. What is returned, if anything, is to be given to
- * hf__futex_wake(), at once or when the mutex that guards the sleeper is free
- * again. */
+/* Changes the word of a sleeper. What is returned, if anything, is to be given
+ * to hf__futex_wake(), at once or when the mutex that guards the sleeper is
+ * free again. */
 uint32_t *hf__sleeper_notify(hf_client *, struct hf__sleeper *);
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 

@@ -71,3 +71,36 @@ void hf__rd_chan_forget(struct redis *r, struct rd_chan *c)
         hf__rd_chan_unlink(c->links);
     hf__table_remove(&r->chans.table, c);
 }
+
+/* ---- bells -------------------------------------------------------------- */
+
+struct rd_chan *hf__rd_chan_next(const struct redis *r, const struct rd_chan *c)
+{
+    return hf__table_next(&r->chans.table, c);
+}
+
+void hf__rd_ring_one(struct redis *r, struct rd_link *link)
+{
+    if (link->asking)
+        link->rang = true; /* the answer may be older than this */
+    else if (link->waits)
+        r->core->bell(r->client, link->remote);
+}
+
+void hf__rd_ring(struct redis *r, struct rd_chan *c)
+{
+    for (struct rd_link *link = c->links; link; link = link->next)
+        hf__rd_ring_one(r, link);
+}
+
+void hf__rd_ring_all(struct redis *r)
+{
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
+        hf__rd_ring(r, c);
+}
+
+void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
+{
+    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
+    hf__rd_ring_all(r);
+}

@@ -334,7 +334,7 @@ int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
         q->count++;
     while (q->count < ASKS && !is_asked(r, q, (enum ask)q->count));
     if (q->count < ASKS)
-        return hf__rd_query_again(r, q);
+        return RD_AGAIN;
     find_promise(r, q);
     return 0;
 }

@@ -24,13 +24,6 @@ static int64_t hand_ms(const struct redis *r, const struct hf__req *req)
                : req->lease_ms;
 }
 
-void hf__rd_put_owner(const struct redis *r, struct net_out *o, uint64_t id)
-{
-    char owner[RD_OWNER_MAX];
-
-    hf__rd_put(o, owner, hf__rd_owner(r, id, owner));
-}
-
 /* What every TAKE has from ARGV[1] to ARGV[6]. */
 static void put_terms(const struct redis *r, struct net_out *o,
                       const struct hf__req *req)

@@ -63,7 +63,7 @@ int hf__rd_count_reply(struct redis *r, struct hf__query *q,
         !hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
         return HF_EPROTO;
     if (what == RD_STALE)
-        return hf__rd_query_again(r, q);
+        return RD_AGAIN;
     if (what == RD_MISMATCH)
         return r->core->why(r->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

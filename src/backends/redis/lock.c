@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
-                    char to[RD_OWNER_MAX])
-{
-    memcpy(to, r->uuid, HF__UUID_LEN);
-    to[HF__UUID_LEN] = ':';
-    return HF__UUID_LEN + 1 + hf__rd_decimal(to + HF__UUID_LEN + 1, hold_id);
-}
-
 int hf__rd_attach(void *self, struct hf__remote *remote)
 {
     struct redis *r = self;
@@ -96,7 +88,7 @@ int hf__rd_attempt(void *self, struct hf__req *req)
     link->asked_id = req->hold_id;
     link->asking = true;
     link->rang = false;
-    rc = hf__rd_submit(r, req);
+    rc = hf__rd_submit(r, req, hf__rd_verb_encode);
     if (rc != HF__PENDING)
         link->asking = false;
     return rc;
@@ -108,7 +100,7 @@ int hf__rd_release(void *self, struct hf__req *req)
         return HF__DONE; /* nothing is held */
     hf__rd_late_over(self, req->hold_id);
     hf__rd_held_end(self, req->remote, req->hold_id);
-    return hf__rd_submit(self, req);
+    return hf__rd_submit(self, req, hf__rd_verb_encode);
 }
 
 int hf__rd_abandon(void *self, struct hf__req *req)
@@ -120,31 +112,16 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     hf__rd_held_end(r, req->remote, req->hold_id);
     /* Sent again, it may be about an earlier hold id than the ask now is. */
     if (link->asked_id != req->hold_id)
-        return req->remote->kind == HF_LATCH ? HF__DONE : hf__rd_submit(r, req);
+        return req->remote->kind == HF_LATCH
+                   ? HF__DONE
+                   : hf__rd_submit(r, req, hf__rd_verb_encode);
     if (req->remote->ask)
         hf__rd_forget(r, req->remote->ask);
     link->asking = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
     if (!link->sent || req->remote->kind == HF_LATCH)
         return HF__DONE; /* the server has never heard of it */
-    return hf__rd_submit(r, req);
-}
-
-static int64_t server_clock(const struct redis *r, hf__time at)
-{
-    return r->server_us ? r->server_us + (at - r->server_at) / 1000 : 0;
-}
-
-int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
-{
-    return server_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
-}
-
-int64_t hf__rd_meant_until(const struct redis *r, const struct hf__req *req)
-{
-    if (req->meant_until == HF__NEVER)
-        return 0;
-    return server_clock(r, req->meant_until - r->server_ahead);
+    return hf__rd_submit(r, req, hf__rd_verb_encode);
 }
 
 /* ---- answers ---------------------------------------------------------- */
@@ -330,21 +307,6 @@ static int taken(struct redis *r, const struct rd_flight *f, int64_t what,
     default:
         return HF_EPROTO;
     }
-}
-
-bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
-{
-    int64_t server_us;
-
-    if (!hf__rd_int(node, &server_us) || server_us <= 0 ||
-        server_us > INT64_MAX / 2)
-        return false;
-    /* By the time of sending: rather too late a time than too early, so that
-     * a question that is meant is never refused. */
-    r->server_us = server_us;
-    r->server_at = sent_at;
-    r->server_ahead = r->core->now() - sent_at;
-    return true;
 }
 
 static int take_reply(struct redis *r, const struct rd_flight *f,

@@ -49,6 +49,24 @@ const struct rd_node *hf__rd_at(const struct rd_node *, size_t i);
 bool hf__rd_int(const struct rd_node *, int64_t *); /* INTEGER or decimal */
 bool hf__rd_is(const struct rd_node *, const char *text); /* any text */
 
+/* ---- judge.c ----------------------------------------------------------- */
+
+/* The value of a line "key:value" of INFO; "" if there is none. */
+struct rd_value {
+    char text[64];
+};
+struct rd_value hf__rd_value(const char *info, const char *key);
+bool hf__rd_says(const char *info, const char *key, const char *value);
+long long hf__rd_number(const char *info, const char *key);
+
+struct rd_verdict {
+    enum hf_level level;
+    char text[256];
+};
+struct rd_verdict hf__rd_judge_version(const char *info);
+struct rd_verdict hf__rd_judge_memory(const char *info);
+struct rd_verdict hf__rd_judge_clients(const char *info);
+
 /* ---- wire.c ----------------------------------------------------------- */
 
 /* These need room reserved before. */
@@ -78,6 +96,9 @@ bool hf__rd_is_forbidden(const char *text);
 bool hf__rd_did_nothing(const char *text);
 
 /* ---- pipe.c ----------------------------------------------------------- */
+
+/* With so much to write it is sent nothing more for now. */
+#define RD_OUT_HIGH (64u << 10)
 
 struct rd_pipe;
 struct rd_sent;
@@ -109,6 +130,8 @@ struct rd_owner {
     /* An answer for which no command waits; as rd_reply_fn. NULL: there is no
      * such. */
     int (*push)(struct rd_pipe *, const struct rd_node *, hf__time now);
+    /* The answer to a command that was sent without a function. */
+    rd_reply_fn *answer;
     /* As that of a link; was_up: what is under way can be taken out
      * (hf__sent_lost(), hf__sent_unsent()), and is forgotten then. */
     void (*down)(struct rd_pipe *, int code, bool was_up, hf__time now);
@@ -141,6 +164,13 @@ struct net_out *hf__rd_pipe_room(struct rd_pipe *, size_t bytes);
  * filled in; but for its rd_sent it is zero. */
 void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
                        size_t bytes);
+/* 0, or HF_EBACKEND if the server is older than this: the hello of the pipe has
+ * failed. The scripts call TIME before they write, which Redis refuses before
+ * 5.0; those of RD_TAKE and so on use SET with KEEPTTL, which is of 6.0. */
+#define RD_OLDEST 6
+#define RD_OLDEST_VOTE 5 /* of vote.lua */
+int hf__rd_refuse_old(struct rd_pipe *, const char *info, int oldest,
+                      hf__time now);
 /* What is done with a whole answer: 0, or a code. */
 int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
 

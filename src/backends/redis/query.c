@@ -13,17 +13,6 @@
 
 #define SCAN_COUNT 100
 
-int hf__rd_query(void *self, struct hf__query *q)
-{
-    if (q->name_len > HF_NAME_MAX)
-        return HF_EINVAL;
-    if (q->req.op == HF__LISTEN)
-        return hf__rd_listen(self, q);
-    if (q->req.op == HF__DOWNGRADE)
-        hf__rd_held_move(self, q);
-    return hf__rd_submit(self, &q->req);
-}
-
 /* ---- sending ----------------------------------------------------------- */
 
 static struct net_out *begin(struct redis *r, struct hf__query *q,
@@ -95,17 +84,6 @@ static int encode_break(struct redis *r, struct hf__query *q)
                         mutex_args, 2);
 }
 
-char *hf__rd_glob(char *to, const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (strchr("*?[]\\^-", text[i]) && text[i])
-            *to++ = '\\';
-        *to++ = text[i];
-    }
-    *to++ = '*';
-    return to;
-}
-
 static size_t pattern_of(const struct redis *r, const struct hf__query *q,
                          char to[2 * HF_NAME_MAX + 32])
 {
@@ -157,7 +135,24 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
     }
 }
 
-int hf__rd_query_again(struct redis *r, struct hf__query *q)
+static int encode(struct redis *r, struct hf__req *req)
+{
+    return hf__rd_query_encode(r, (struct hf__query *)req);
+}
+
+int hf__rd_query(void *self, struct hf__query *q)
+{
+    if (q->name_len > HF_NAME_MAX)
+        return HF_EINVAL;
+    if (q->req.op == HF__LISTEN)
+        return hf__rd_listen(self, q);
+    if (q->req.op == HF__DOWNGRADE)
+        hf__rd_held_move(self, q);
+    return hf__rd_submit(self, &q->req, encode);
+}
+
+/* The same once more, for an answer: PENDING, or why not. */
+static int again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
 
@@ -349,7 +344,7 @@ static int again_as(struct redis *r, struct hf__query *q, int64_t kind)
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
         return unknown(r);
     q->count = (uint64_t)kind;
-    return hf__rd_query_again(r, q);
+    return again(r, q);
 }
 
 static int inspected(struct redis *r, struct hf__query *q,
@@ -471,7 +466,7 @@ static int asked(struct redis *r, struct hf__query *q,
         return HF__DONE;
     if (!holders)
         return hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at)
-                   ? hf__rd_query_again(r, q)
+                   ? again(r, q)
                    : HF_EPROTO;
     if (q->count ? !kind->text : !hf__rd_int(kind, &what))
         return HF_EPROTO;
@@ -519,7 +514,7 @@ static int listed(struct redis *r, struct hf__query *q,
     q->count = strtoull(cursor->text, NULL, 10);
     if (q->count && q->req.meant_until > now) /* its caller still waits */
         q->req.meant_until = now + r->op_timeout_ms * HF__MS;
-    return q->count ? hf__rd_query_again(r, q) : 0;
+    return q->count ? again(r, q) : 0;
 }
 
 /* ---- answers ----------------------------------------------------------- */
@@ -532,7 +527,7 @@ static int broken(struct redis *r, struct hf__query *q,
     if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
-        return hf__rd_query_again(r, q);
+        return again(r, q);
     }
     if (reply->type == REDIS_REPLY_STRING) { /* by another */
         q->count = strtoull(reply->text, NULL, 10);
@@ -582,6 +577,8 @@ int hf__rd_query_reply(struct redis *r, struct hf__query *q,
 {
     int rc = answered(r, q, reply);
 
+    if (rc == RD_AGAIN)
+        rc = again(r, q);
     if (rc == HF_EPROTO || rc == HF__PENDING)
         return rc == HF_EPROTO ? rc : 0;
     hf__rd_finish(r, &q->req, rc);

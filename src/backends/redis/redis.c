@@ -178,6 +178,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
                      sizeof(struct rd_sent));
     hf__rd_pipe_init(&r->ear, core, client, &hf__rd_ear, r,
                      sizeof(struct rd_sent));
+    r->doubts.decided = hf__rd_decided;
     rc = parse(r, config);
     if (!rc)
         rc = introduce(r, config);

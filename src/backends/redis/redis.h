@@ -68,7 +68,6 @@
 #define RD_RENEW_CHUNK 256
 /* Of one hold: each is a command in a script, for which everybody waits. */
 #define RD_PERMITS_MAX 4095 /* and of all that one script renews */
-#define RD_OUT_HIGH (64u << 10)
 /* What the server has to tell of, so that names can be watched; and K. */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
@@ -199,7 +198,8 @@ struct rd_flight {
 
 /* The request is under way (HF__PENDING), or HF__LATER, or a code. Reports
  * nothing. */
-int hf__rd_submit(struct redis *, struct hf__req *);
+typedef int rd_encode_fn(struct redis *, struct hf__req *);
+int hf__rd_submit(struct redis *, struct hf__req *, rd_encode_fn *);
 /* Writes; and if there is room then, what the core keeps can come. */
 void hf__rd_pump(struct redis *);
 /* Never mention this request again. */
@@ -220,8 +220,9 @@ struct net_out *hf__rd_command(struct redis *, struct hf__req *, size_t words,
 struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
                              const char *name, size_t len, size_t args,
                              size_t more);
-/* No answer will come for it, or it is this code. */
-void hf__rd_failed(struct redis *, const struct rd_flight *, int code);
+/* What was in doubt is decided: 0, or a code. */
+void hf__rd_decided(struct redis *, const struct rd_flight *, int code,
+                    hf__time now);
 /* That of the command that was begun last. */
 struct rd_flight *hf__rd_newest(const struct redis *);
 extern const struct rd_owner hf__rd_cmd; /* of r->cmd */
@@ -300,10 +301,9 @@ void hf__rd_put_owner(const struct redis *, struct net_out *, uint64_t hold_id);
 /* ---- renew.c ----------------------------------------------------------- */
 
 int hf__rd_renew(void *, struct hf__batch *);
-/* 0, HF_ENOMEM: nothing of it was encoded. */
-int hf__rd_renew_encode(struct redis *, struct hf__batch *);
 /* Renewals have come, or may be over: how long the server may take. */
-void hf__rd_renew_hurry(struct redis *);
+void hf__rd_hurry(struct redis *);
+bool hf__rd_is_renewing(const struct redis *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
 /* The answer: 0, or HF_EPROTO. */
@@ -324,6 +324,9 @@ struct rd_doubts {
     bool wanted;   /* another one is to be sent */
     size_t len, cap;
     struct rd_flight *all;
+    /* The answer to WAIT has decided it: 0, or a code. */
+    void (*decided)(struct redis *, const struct rd_flight *, int code,
+                    hf__time now);
 };
 
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
@@ -414,13 +417,14 @@ void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
  * about the look that was answered last, and rang. */
 void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
+struct rd_chan *hf__rd_chan_next(const struct redis *, const struct rd_chan *);
+void hf__rd_ring_one(struct redis *, struct rd_link *);
+void hf__rd_ring(struct redis *, struct rd_chan *);
 /* All waiters look. */
 void hf__rd_ring_all(struct redis *);
 /* The server does not let us be told: logs why, and all waiters look. */
 void hf__rd_deaf(struct redis *, const char *verb, const char *text);
 extern const struct rd_owner hf__rd_sub; /* of r->sub */
-/* Makes a new connection, without a word in the log: nothing was lost. */
-void hf__rd_sub_anew(struct redis *, hf__time now);
 void hf__rd_sub_move(struct redis *, hf__time now);
 hf__time hf__rd_sub_timeout(const struct redis *);
 void hf__rd_sub_fini(struct redis *);
@@ -433,7 +437,8 @@ void hf__rd_pair_begin(struct redis *);
 /* One of both has gone. */
 void hf__rd_pair_end(struct redis *);
 void hf__rd_pair_heard(struct redis *, const char *number);
-void hf__rd_pair_move(struct redis *, hf__time now);
+/* True: a new connection for messages is to be made. */
+bool hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
 
 /* ---- notify.c ------------------------------------------------------------ */
@@ -488,10 +493,10 @@ bool hf__rd_tells_changes(const char *setting);
 
 /* ---- query.c ---------------------------------------------------------- */
 
+/* What is made of an answer: the query is sent again, as it is now. */
+#define RD_AGAIN 100
 int hf__rd_query(void *, struct hf__query *);
 int hf__rd_query_encode(struct redis *, struct hf__query *);
-/* The same once more, for an answer: PENDING, or why not. */
-int hf__rd_query_again(struct redis *, struct hf__query *);
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 /* The text as a glob pattern that means itself, and anything after it; up to
@@ -505,33 +510,9 @@ int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
 
-/* ---- judge.c ----------------------------------------------------------- */
-
-/* The value of a line "key:value" of INFO; "" if there is none. */
-struct rd_value {
-    char text[64];
-};
-struct rd_value hf__rd_value(const char *info, const char *key);
-bool hf__rd_says(const char *info, const char *key, const char *value);
-long long hf__rd_number(const char *info, const char *key);
-
-struct rd_verdict {
-    enum hf_level level;
-    char text[256];
-};
-/* 0, or HF_EBACKEND if the server is older than this: the hello of the pipe has
- * failed. The scripts call TIME before they write, which Redis refuses before
- * 5.0; those of RD_TAKE and so on use SET with KEEPTTL, which is of 6.0. */
-#define RD_OLDEST 6
-#define RD_OLDEST_VOTE 5 /* of vote.lua */
-int hf__rd_refuse_old(struct rd_pipe *, const char *info, int oldest,
-                      hf__time now);
-struct rd_verdict hf__rd_judge_version(const char *info);
-struct rd_verdict hf__rd_judge_memory(const char *info);
-struct rd_verdict hf__rd_judge_clients(const char *info);
-
 /* ---- rights.c ---------------------------------------------------------- */
 
+#define RD_COMMANDS_MAX 64
 /* The text before the rules of a user. */
 #define RD_RUN "Run in redis-cli: ACL SETUSER "
 
@@ -542,6 +523,26 @@ enum rd_rules_of { RD_RULES_REDISSON, RD_RULES_STRING, RD_RULES_REDLOCK };
  * it is too long. Returns the buffer. */
 const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of,
                          const char *prefix, bool wait);
+struct rd_commands {
+    size_t len;
+    struct rd_command {
+        char word[24];
+    } all[RD_COMMANDS_MAX];
+};
+
+struct rd_rules {
+    char *to;
+    size_t size, len;
+    bool is_cut;
+};
+
+/* The commands of the scripts, and those that are sent without a script. */
+void hf__rd_rules_commands(struct rd_commands *, enum rd_rules_of, bool wait);
+void hf__rd_rules_put(struct rd_rules *, const char *command);
+void hf__rd_rules_put_keys(struct rd_rules *, enum rd_rules_of,
+                           const char *prefix, size_t len);
+void hf__rd_rules_put_channels(struct rd_rules *, enum rd_rules_of,
+                               const char *prefix, size_t len);
 int hf__rd_rights_encode(struct redis *, struct hf__query *);
 int hf__rd_rights_found(struct redis *, struct hf__query *,
                         const struct rd_node *);

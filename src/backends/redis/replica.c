@@ -133,16 +133,8 @@ static void settle(struct redis *r, int code, hf__time now)
     size_t len = r->doubts.len;
 
     r->doubts.len = 0;
-    for (size_t i = 0; i < len; i++) {
-        const struct rd_flight *f = &r->doubts.all[i];
-
-        if (code)
-            hf__rd_failed(r, f, code);
-        else if (f->req && f->op == HF__RENEW)
-            hf__rd_renew_landed(r, (struct hf__batch *)f->req);
-        else if (f->req)
-            hf__rd_grant(r, f->req, now);
-    }
+    for (size_t i = 0; i < len; i++)
+        r->doubts.decided(r, &r->doubts.all[i], code, now);
 }
 
 void hf__rd_doubt_lost(struct redis *r, hf__time now)

@@ -158,18 +158,19 @@ hf__time hf__rd_pair_timeout(const struct redis *r)
     return at ? at : HF__NEVER;
 }
 
-void hf__rd_pair_move(struct redis *r, hf__time now)
+bool hf__rd_pair_move(struct redis *r, hf__time now)
 {
     const struct rd_pair *p = &r->chans.pair;
 
     if (now < hf__rd_pair_timeout(r))
-        return;
+        return false;
     if (p->until) {
         apart(r, now);
-    } else if (p->put_off) {
-        hf__rd_pair_begin(r);
-        hf__net_flush(&r->cmd.link.stream);
-    } else {
-        hf__rd_sub_anew(r, now);
+        return false;
     }
+    if (!p->put_off)
+        return true;
+    hf__rd_pair_begin(r);
+    hf__net_flush(&r->cmd.link.stream);
+    return false;
 }

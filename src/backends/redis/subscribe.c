@@ -26,31 +26,6 @@
 #define PUT_OFF_MS 1000
 #define PUT_OFF_MOST 6
 
-static void ring_one(struct redis *r, struct rd_link *link)
-{
-    if (link->asking)
-        link->rang = true; /* the answer may be older than this */
-    else if (link->waits)
-        r->core->bell(r->client, link->remote);
-}
-
-static void ring(struct redis *r, struct rd_chan *c)
-{
-    for (struct rd_link *link = c->links; link; link = link->next)
-        ring_one(r, link);
-}
-
-static struct rd_chan *next_chan(const struct redis *r, const struct rd_chan *c)
-{
-    return hf__table_next(&r->chans.table, c);
-}
-
-void hf__rd_ring_all(struct redis *r)
-{
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
-        ring(r, c);
-}
-
 /* ---- commands ---------------------------------------------------------- */
 
 /* Of a failure advance() hears by stream.broken. */
@@ -244,7 +219,7 @@ static void up(struct rd_pipe *p, hf__time now)
     r->chans.refused = false;
     /* Who else is in the queue, and so whether we need a channel of our own
      * there, the look that follows will tell. */
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
             join(r, c, false);
     /* Our own comes last: when it is confirmed all of them are. */
@@ -267,7 +242,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     r->broken_id = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));) {
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));) {
         c->joined = false;
         c->confirmed_at = 0;
         for (struct rd_link *link = c->links; link; link = link->next)
@@ -279,7 +254,8 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
         hf__rd_pipe_stop(p);
 }
 
-void hf__rd_sub_anew(struct redis *r, hf__time now)
+/* Makes a new connection, without a word in the log: nothing was lost. */
+static void connect_anew(struct redis *r, hf__time now)
 {
     hf__link_look_up(&r->sub.link, now);
     hf__rd_pipe_stop(&r->sub);
@@ -333,9 +309,10 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
     struct rd_chan *c;
 
     hf__link_advance(&r->sub.link, now);
-    hf__rd_pair_move(r, now);
+    if (hf__rd_pair_move(r, now))
+        connect_anew(r, now);
     if (r->chans.again && now >= r->chans.again)
-        hf__rd_sub_anew(r, now);
+        connect_anew(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         part(r, c);
         hf__rd_chan_forget(r, c);
@@ -349,7 +326,7 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
 void hf__rd_sub_fini(struct redis *r)
 {
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         while (c->links)
             hf__rd_chan_unlink(c->links);
     hf__table_fini(&r->chans.table);
@@ -426,7 +403,7 @@ static void confirmed(struct redis *r, struct rd_chan *c)
 {
     c->confirmed_at = r->core->now();
     if (c->fair || c->look)
-        ring(r, c);
+        hf__rd_ring(r, c);
     c->look = false;
 }
 
@@ -489,7 +466,7 @@ static void called(struct redis *r, const char *text, const char *end)
         complete(link, &call);
     if (link) {
         link->told = true;
-        ring_one(r, link);
+        hf__rd_ring_one(r, link);
     }
 }
 
@@ -526,14 +503,8 @@ static void heard(struct redis *r, const struct rd_node *channel,
         else
             called(r, payload->text, payload->text + payload->len);
     } else if (!not_for_us(payload)) {
-        each_chan(r, channel, ring);
+        each_chan(r, channel, hf__rd_ring);
     }
-}
-
-void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
-{
-    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
-    hf__rd_ring_all(r);
 }
 
 /* For good, or for now; the log has one line, however often it is repeated. */

@@ -10,7 +10,6 @@
  */
 #include "redlock.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,6 +154,10 @@ static void redlock_close(void *self)
     rl->core->free(rl->client, rl);
 }
 
+static const struct rl_calls calls = {.voted = hf__rl_voted,
+                                      .failed = hf__rl_failed,
+                                      .unchecked = hf__rl_checkup_drop};
+
 static int redlock_open(hf_client *client, const struct hf__core *core,
                         const struct hf__config *config, void **self)
 {
@@ -165,6 +168,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
         return HF_ENOMEM;
     rl->core = core;
     rl->client = client;
+    rl->calls = &calls;
     rc = parse(rl, config);
     if (!rc)
         rc = introduce(rl);
@@ -180,95 +184,6 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
 
 /* ---- how many there are ----------------------------------------------------
  */
-
-unsigned hf__rl_usable(const struct redlock *rl, hf__time now)
-{
-    unsigned these = 0;
-
-    for (size_t i = 0; i < rl->len; i++)
-        these |= (unsigned)hf__rl_is_usable(&rl->server[i], now) << i;
-    return these;
-}
-
-bool hf__rl_has_majority(const struct redlock *rl, hf__time now)
-{
-    return (size_t)__builtin_popcount(hf__rl_usable(rl, now)) >= rl->majority;
-}
-
-void hf__rl_flush(struct redlock *rl)
-{
-    for (size_t i = 0; i < rl->len; i++)
-        if (rl->server[i].pipe.link.state == NET_UP)
-            hf__net_flush(&rl->server[i].pipe.link.stream);
-}
-
-static size_t connected(const struct redlock *rl)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < rl->len; i++)
-        n += rl->server[i].pipe.link.state == NET_UP;
-    return n;
-}
-
-__attribute__((format(printf, 4, 5))) static void
-append(char *to, size_t size, size_t *len, const char *format, ...)
-{
-    va_list args;
-    int n;
-
-    va_start(args, format);
-    n = vsnprintf(to + *len, size - *len, format, args);
-    va_end(args);
-    *len += n > 0 ? (size_t)n : 0;
-    *len = *len < size ? *len : size - 1;
-}
-
-static bool find_fault(const struct rl_server *s, const struct rl_poll *p,
-                       hf__time now, char *why, size_t size)
-{
-    enum rl_vote vote = p ? p->vote[hf__rl_index(s)] : RL_FAILED;
-    bool is_usable = hf__rl_is_usable(s, now);
-
-    if (p ? vote == RL_YES || vote == RL_NO || vote == RL_ASKED : is_usable)
-        return false;
-    if (vote == RL_UNASKED && is_usable)
-        return false;
-    if (vote == RL_ERROR)
-        snprintf(why, size, "%s", s->error);
-    else if (vote == RL_SLOW)
-        snprintf(why, size, "no answer within %u ms", s->rl->server_timeout_ms);
-    else
-        hf__rl_trouble(s, now, why, size);
-    return why[0];
-}
-
-void hf__rl_describe(const struct redlock *rl, const struct rl_poll *p,
-                     hf__time now, char *to, size_t size)
-{
-    char why[HF__HOSTS][100];
-    bool told[HF__HOSTS] = {false};
-    size_t len = 0;
-
-    to[0] = '\0';
-    for (size_t i = 0; i < rl->len; i++)
-        told[i] = !find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
-    for (size_t i = 0; i < rl->len; i++) {
-        const char *between = len ? "; " : "";
-
-        if (told[i])
-            continue;
-        for (size_t j = i; j < rl->len; j++) {
-            if (told[j] || strcmp(why[i], why[j]) != 0)
-                continue;
-            append(to, size, &len, "%s%s", between,
-                   rl->server[j].pipe.link.where);
-            between = ", ";
-            told[j] = true;
-        }
-        append(to, size, &len, ": %s", why[i]);
-    }
-}
 
 /* How many can be asked, and why not the others. */
 static void count_up(const struct redlock *rl, char *to, size_t size)
@@ -301,7 +216,7 @@ static void advise(const struct redlock *rl, char *to, size_t size)
 static int redlock_opened(void *self)
 {
     struct redlock *rl = self;
-    size_t failed = 0, lasting = 0, up = connected(rl);
+    size_t failed = 0, lasting = 0, up = hf__rl_connected(rl);
     bool is_over = rl->core->now() >= rl->opens_until;
     char text[240], advice[320];
     int code = 0;
@@ -354,7 +269,7 @@ static void tell(struct redlock *rl, hf__time now)
         rl->core->trouble(rl->client, NULL);
     }
     rl->is_down = is_down;
-    if (rl->is_up == (connected(rl) >= rl->majority))
+    if (rl->is_up == (hf__rl_connected(rl) >= rl->majority))
         return;
     rl->is_up = !rl->is_up;
     if (rl->is_open)

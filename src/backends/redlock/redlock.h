@@ -197,6 +197,7 @@ void hf__rl_failed(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
 void hf__rl_vote_move(struct redlock *, hf__time now);
 hf__time hf__rl_vote_timeout(const struct redlock *);
+void hf__rl_poll_end(struct rl_poll *);
 void hf__rl_hold_drop(struct redlock *, struct rl_hold *);
 /* What ends it: a token that was used is never undone. */
 enum rl_op hf__rl_end_of(const struct rl_hold *);
@@ -215,9 +216,22 @@ hf__time hf__rl_checkup_timeout(const struct redlock *);
 
 /* ---- all of it --------------------------------------------------------- */
 
+/* What a server reports. */
+struct rl_calls {
+    /* Its answer has come: its first number, and the last. */
+    void (*voted)(struct rl_server *, const struct rl_flight *, int64_t what,
+                  int64_t base, hf__time now);
+    /* An error, or no answer will come; lost: the server may have done it. */
+    void (*failed)(struct rl_server *, const struct rl_flight *, enum rl_vote,
+                   bool lost);
+    /* No answer to INFO will come. */
+    void (*unchecked)(struct redlock *, struct rl_checkup *);
+};
+
 struct redlock {
     const struct hf__core *core;
     hf_client *client;
+    const struct rl_calls *calls;
     struct rd_login login;
     uint32_t op_timeout_ms, server_timeout_ms;
     uint32_t
@@ -244,6 +258,7 @@ extern const struct hf__backend hf__rl_backend;
 /* A bit for each server that can be asked. */
 unsigned hf__rl_usable(const struct redlock *, hf__time now);
 void hf__rl_flush(struct redlock *);
+size_t hf__rl_connected(const struct redlock *);
 bool hf__rl_has_majority(const struct redlock *, hf__time now);
 /* What is wrong with each server, those with the same trouble together: with
  * its part in a poll, or, if there is none, with itself. */

@@ -12,6 +12,11 @@
 #define PAY_LOOK_MS 10
 #define UPTIME_SLACK_MS 1000 /* it is told in whole seconds */
 
+size_t hf__rl_index(const struct rl_server *s)
+{
+    return (size_t)(s - s->rl->server);
+}
+
 /* ---- can it be relied on? ----------------------------------------------- */
 
 /* It has been asked, and has said nothing for as long as we wait for one. */
@@ -307,13 +312,21 @@ static bool is_end(enum rl_op op)
     return op == RL_DROP || op == RL_UNDO;
 }
 
+bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
+{
+    const struct rl_poll *p = f->poll;
+
+    return p->req && p->op == f->op && p->round == f->round &&
+           p->vote[hf__rl_index(s)] == RL_ASKED;
+}
+
 /* What is answered with an error, or not any more. */
 static void failed(struct rl_server *s, const struct rl_flight *f,
                    enum rl_vote vote, bool lost)
 {
     if (is_end(f->op))
         owe(s, f->hold);
-    hf__rl_failed(s, f, vote, lost);
+    s->rl->calls->failed(s, f, vote, lost);
 }
 
 /* A server that does not know the script has done nothing. */
@@ -366,7 +379,7 @@ static int answered(struct rd_pipe *p, struct rd_sent *sent,
     else if (base < 0 || base > RL_BASE_MAX)
         refused(s, &f, "ERR the number in holdfast:reserve:{...} is wrong");
     else
-        hf__rl_voted(s, &f, what, base, now);
+        s->rl->calls->voted(s, &f, what, base, now);
     hf__rl_hold_drop(s->rl, f.hold);
     return 0;
 }
@@ -376,7 +389,7 @@ static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
     struct rl_flight f = *at; /* what follows may move it */
 
     if (f.checkup) {
-        hf__rl_checkup_drop(s->rl, f.checkup);
+        s->rl->calls->unchecked(s->rl, f.checkup);
         return;
     }
     failed(s, &f, RL_FAILED, written);
@@ -434,7 +447,7 @@ void hf__rl_server_fini(struct rl_server *s)
         struct rl_flight *f = hf__sent_at(&s->pipe.sents, i);
 
         hf__rl_hold_drop(s->rl, f->hold);
-        hf__rl_checkup_drop(s->rl, f->checkup);
+        s->rl->calls->unchecked(s->rl, f->checkup);
     }
     hf__rd_pipe_fini(&s->pipe);
     hf__net_endpoint_fini(&s->peer);

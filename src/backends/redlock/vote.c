@@ -5,21 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t hf__rl_index(const struct rl_server *s)
-{
-    return (size_t)(s - s->rl->server);
-}
-
-enum rl_op hf__rl_end_of(const struct rl_hold *h)
-{
-    return h->held ? RL_DROP : RL_UNDO;
-}
-
-uint32_t hf__rl_ahead_ms(const struct rl_hold *h)
-{
-    return h->lease_ms < RL_AHEAD_MS ? h->lease_ms : RL_AHEAD_MS;
-}
-
 /* ---- holds ----------------------------------------------------------------
  */
 
@@ -37,31 +22,6 @@ int hf__rl_attach(void *self, struct hf__remote *remote)
         return HF_ENOMEM;
     remote->impl = line;
     return 0;
-}
-
-static void end_poll(struct rl_poll *p)
-{
-    if (!p->req)
-        return;
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
-    p->req = NULL;
-}
-
-void hf__rl_hold_drop(struct redlock *rl, struct rl_hold *h)
-{
-    struct rl_poll *p;
-
-    if (!h || --h->refs)
-        return;
-    end_poll(&h->ask);
-    while ((p = h->keeps)) {
-        h->keeps = p->more;
-        end_poll(p);
-        rl->core->free(rl->client, p);
-    }
-    rl->core->free(rl->client, h);
 }
 
 static struct rl_hold *hold_of(const struct hf__remote *m, uint64_t hold_id)
@@ -165,7 +125,7 @@ static struct count count(const struct redlock *rl, const struct rl_poll *p)
 static void begin_poll(struct redlock *rl, struct rl_poll *p, enum rl_op op,
                        struct hf__req *req, uint32_t ms, hf__time now)
 {
-    end_poll(p);
+    hf__rl_poll_end(p);
     p->op = op;
     p->round = ++p->hold->rounds;
     p->req = req;
@@ -199,7 +159,7 @@ static void report(struct redlock *rl, struct rl_poll *p, int result)
     struct hf__req *req = p->req;
     struct hf__batch *b = (struct hf__batch *)req;
 
-    end_poll(p);
+    hf__rl_poll_end(p);
     if (req->op == HF__RENEW) {
         b->item[p->item].result = (int16_t)result;
         if (--b->chunks)
@@ -297,7 +257,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
 /* It comes to nothing. */
 static void undo(struct redlock *rl, struct rl_hold *h)
 {
-    end_poll(&h->ask);
+    hf__rl_poll_end(&h->ask);
     for (size_t i = 0; i < rl->len; i++)
         if (h->touched & 1u << i)
             hf__rl_end_at(&rl->server[i], h);
@@ -391,7 +351,7 @@ static void end_pause(struct redlock *rl, struct rl_hold *h)
 {
     struct hf__req *req = h->ask.req;
 
-    end_poll(&h->ask);
+    hf__rl_poll_end(&h->ask);
     unlink_hold(rl, h);
     req->result = HF_EUNKNOWN;
     rl->core->done(rl->client, req);
@@ -551,7 +511,8 @@ static int drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         flush(rl, req);
         return HF__PENDING;
     }
-    end_poll(&h->ask); /* the others are owed it: there is no more to be done */
+    hf__rl_poll_end(
+        &h->ask); /* the others are owed it: there is no more to be done */
     unlink_hold(rl, h);
     return HF__DONE;
 }
@@ -617,7 +578,7 @@ static int keep(struct redlock *rl, struct hf__batch *b, size_t i, hf__time now)
         ask(rl, p, s);
     if (count(rl, p).asked)
         return HF__PENDING;
-    end_poll(p); /* nothing that is under way keeps the hold */
+    hf__rl_poll_end(p); /* nothing that is under way keeps the hold */
     return why_not(rl, p, now);
 }
 
@@ -716,14 +677,6 @@ static void judge(struct redlock *rl, struct rl_poll *p, hf__time now)
         end_pause(rl, p->hold);
     else
         judge_drop(rl, p->hold, now);
-}
-
-bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
-{
-    const struct rl_poll *p = f->poll;
-
-    return p->req && p->op == f->op && p->round == f->round &&
-           p->vote[hf__rl_index(s)] == RL_ASKED;
 }
 
 void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,

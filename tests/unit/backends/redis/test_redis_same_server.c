@@ -257,7 +257,7 @@ static void test_apart_again_stays(void **state)
         assert_true(at - clock_ns >= pause);
         pause = at - clock_ns;
         clock_ns = at;
-        hf__rd_pair_move(s->r, clock_ns);
+        hf__rd_sub_move(s->r, clock_ns);
         assert_int_not_equal(s->r->sub.link.state, NET_UP);
         prove_anew(s, 0);
     }

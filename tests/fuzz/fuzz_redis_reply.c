@@ -9,7 +9,17 @@
  *
  *     fuzz_redis_reply [TIMES [SEED]]
  */
+#include "backends/redis/cmd.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/late_replies.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/query.h"
 #include "backends/redis/redis.h"
+#include "backends/redis/renew.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/requests.h"
+#include "backends/redis/subscribe.h"
 #include "fuzz_core.h"
 
 #include <sys/epoll.h>

@@ -11,9 +11,15 @@
  * is given up. Whoever has asked for it is told why; those who have listened
  * before try again later.
  */
-#include "redis.h"
+#include "changes.h"
 
 #include "base/list.h"
+#include "keys.h"
+#include "pipe.h"
+#include "redis.h"
+#include "reply.h"
+#include "requests.h"
+#include "subscribe.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,9 +3,12 @@
  * name, kind and (of a mutex) fairness; and the list of those that linger, the
  * oldest first.
  */
-#include "redis.h"
+#include "channels.h"
 
+#include "backends/common/table.h"
 #include "base/list.h"
+#include "lock.h"
+#include "redis.h"
 
 static uint16_t number_of(enum hf_kind kind, bool fair)
 {

@@ -2,7 +2,10 @@
  * The server's clock, as its answers tell it. A request says until when, by
  * that clock, it is meant; a server that gets it later refuses it.
  */
+#include "clock.h"
+
 #include "redis.h"
+#include "reply.h"
 
 static int64_t server_clock(const struct redis *r, hf__time at)
 {

@@ -3,7 +3,22 @@
  * of the commands under way when it comes and goes. When it breaks, those of
  * which a byte was written are EUNKNOWN; the others go back to the core.
  */
+#include "cmd.h"
+
+#include "flights.h"
+#include "kinds.h"
+#include "late_replies.h"
+#include "lock.h"
+#include "pipe.h"
+#include "query.h"
 #include "redis.h"
+#include "renew.h"
+#include "replica.h"
+#include "reply.h"
+#include "requests.h"
+#include "rules.h"
+#include "same_server.h"
+#include "scripts.h"
 
 #include <string.h>
 

@@ -4,8 +4,15 @@
  * was learned so far (enum fact), ->request how many replicas there are. A
  * command that is refused is a finding. CONFIG may not be called by a script.
  */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
+#include "changes.h"
+#include "flights.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "rights.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,14 @@
  * Commands on the command connection: in the out buffer, on the wire, or at the
  * server, in order (flights).
  */
+#include "flights.h"
+
+#include "backends/common/about.h"
+#include "keys.h"
+#include "pipe.h"
 #include "redis.h"
+#include "replica.h"
+#include "scripts.h"
 
 #include <string.h>
 

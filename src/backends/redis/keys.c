@@ -6,7 +6,9 @@
  * keys of ours, the two stay apart. The price: a fair lock or a semaphore named
  * "{m}" is not Redisson's. S(n,x) is {n}:x, or n:x in that case.
  */
-#include "redis.h"
+#include "keys.h"
+
+#include "pipe.h"
 
 #include <string.h>
 

@@ -2,7 +2,17 @@
  * The commands of mutexes, read-write locks and semaphores, in both dialects.
  * Their texts are in lua/, and have the same arguments in front.
  */
+#include "kinds.h"
+
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "latch.h"
+#include "lock.h"
+#include "pipe.h"
 #include "redis.h"
+#include "replica.h"
+#include "scripts.h"
 
 #include <string.h>
 

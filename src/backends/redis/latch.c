@@ -1,6 +1,15 @@
 /* What is asked of a latch: whether it is 0, by a line; all else by its name.
  */
+#include "latch.h"
+
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "lock.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "scripts.h"
 
 #include <string.h>
 

@@ -2,9 +2,30 @@
  * The verbs, of every kind: from a request to what is sent (kinds.c),
  * and from the answer to an outcome. Batches of renewals are in renew.c.
  */
+#include "lock.h"
+
+#include "backends/common/chance.h"
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "kinds.h"
+#include "late_replies.h"
+#include "notify.h"
 #include "redis.h"
+#include "replica.h"
+#include "reply.h"
+#include "requests.h"
+#include "scripts.h"
+#include "subscribe.h"
 
 #include <string.h>
+
+/* When the lease of the holder ends everybody looks, spread by so much for each
+ * who waits. */
+#define RD_EXPIRY_SLACK_MS 2
+#define RD_EXPIRY_EACH_MS 2
+#define RD_EXPIRY_MIN_MS 8
+#define RD_EXPIRY_MAX_MS 1900
 
 int hf__rd_attach(void *self, struct hf__remote *remote)
 {

@@ -1,8 +1,9 @@
 /* How the servers of a client are entered: what its URL says of user, password,
  * database and TLS, for every connection that it makes. */
-#include "pipe.h"
+#include "login.h"
 
 #include "net/tls.h"
+#include "pipe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,11 @@
  * connections are there: lua/prove.lua. In the same way "b<hold id> <token>"
  * says that a hold was broken, which is not kept: the next renewal finds out.
  */
-#include "redis.h"
+#include "notify.h"
 
 #include "base/list.h"
+#include "lock.h"
+#include "redis.h"
 
 #include <stdlib.h>
 

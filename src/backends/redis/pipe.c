@@ -1,5 +1,8 @@
 #include "pipe.h"
 
+#include "backends/common/arena.h"
+#include "reply.h"
+
 #include <stdlib.h>
 #include <string.h>
 

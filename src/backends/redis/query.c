@@ -5,7 +5,21 @@
  * and op_timeout is the time of one step. The others ask as if it was a mutex,
  * and again if the answer is that it is of another kind: which, is kept there.
  */
+#include "query.h"
+
+#include "backends/common/about.h"
+#include "changes.h"
+#include "clock.h"
+#include "diagnose.h"
+#include "flights.h"
+#include "keys.h"
+#include "latch.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "requests.h"
+#include "scripts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

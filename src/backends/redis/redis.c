@@ -13,7 +13,22 @@
  *                    grants and renewals count if n replicas have them
  *                    (replica.c)
  */
+#include "redis.h"
+
+#include "backends/common/about.h"
 #include "backends/redlock/redlock.h"
+#include "changes.h"
+#include "cmd.h"
+#include "flights.h"
+#include "late_replies.h"
+#include "lock.h"
+#include "login.h"
+#include "pipe.h"
+#include "query.h"
+#include "renew.h"
+#include "replica.h"
+#include "requests.h"
+#include "subscribe.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,21 @@
  * no script keeps the server for long (a semaphore's has to renew each permit
  * of each hold), and is reported when the last chunk is answered or lost.
  */
+#include "renew.h"
+
+#include "backends/common/about.h"
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "late_replies.h"
+#include "lock.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "replica.h"
+#include "reply.h"
+#include "requests.h"
+#include "scripts.h"
 
 #include <string.h>
 

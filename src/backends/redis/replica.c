@@ -27,7 +27,12 @@
  * Not for latches, nor for a release, nor for a downgrade (a renewal follows
  * it at once).
  */
+#include "replica.h"
+
+#include "flights.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,9 @@
  *   answer takes is bounded by the bytes that really came, and those by
  *   RD_REPLY_MAX. hiredis bounds the nesting.
  */
-#include "pipe.h"
+#include "reply.h"
+
+#include "backends/common/arena.h"
 
 #include <limits.h>
 #include <stdarg.h>

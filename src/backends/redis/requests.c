@@ -4,7 +4,14 @@
  * comes (HF__LATER). hf__rd_submit() never reports anything itself: a request
  * that cannot be written is found out by advance().
  */
+#include "requests.h"
+
+#include "late_replies.h"
+#include "lock.h"
+#include "pipe.h"
 #include "redis.h"
+#include "replica.h"
+#include "subscribe.h"
 
 /* A connection with a longer way than this is no use for so short a lease. */
 #define RENEW_PATIENCE_MIN_MS 200

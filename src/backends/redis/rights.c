@@ -1,6 +1,14 @@
 /* Which rights the user lacks: what is asked of lua/rights.lua, and what it
  * answers. */
+#include "rights.h"
+
+#include "flights.h"
+#include "keys.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "rules.h"
+#include "scripts.h"
 
 #include <stdio.h>
 #include <string.h>

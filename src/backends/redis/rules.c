@@ -1,5 +1,8 @@
 /* Rules for ACL SETUSER. The commands are those of the scripts themselves. */
-#include "redis.h"
+#include "rules.h"
+
+#include "keys.h"
+#include "scripts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,15 @@
  * The scripts see to the rest: they say "it is yours" only where they count a
  * listener of their own server, and then it is true (lua/README.md).
  */
+#include "same_server.h"
+
+#include "channels.h"
+#include "flights.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "scripts.h"
 
 #include <errno.h>
 #include <stdlib.h>

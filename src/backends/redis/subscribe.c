@@ -15,7 +15,20 @@
  * subscription was confirmed is rung when it is. After a reconnect that is
  * everybody. A chan is kept for a while after its wait (it lingers).
  */
+#include "subscribe.h"
+
+#include "backends/common/about.h"
+#include "backends/common/chance.h"
+#include "backends/common/table.h"
+#include "channels.h"
+#include "flights.h"
+#include "keys.h"
+#include "lock.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "same_server.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,15 @@
 /* What the servers say of themselves: INFO of each, asked as soon as it is
  * connected. When all have answered that do not refuse to be connected, or half
  * of op_timeout is over, the findings are written. */
+#include "diagnose.h"
+
+#include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/rules.h"
+#include "hold.h"
 #include "redlock.h"
+#include "server.h"
+#include "servers.h"
 
 #include <stdlib.h>
 #include <string.h>

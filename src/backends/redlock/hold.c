@@ -1,4 +1,6 @@
 /* An attempt and what becomes of it, as long as anybody needs it. */
+#include "hold.h"
+
 #include "redlock.h"
 
 enum rl_op hf__rl_end_of(const struct rl_hold *h)

@@ -10,6 +10,15 @@
  */
 #include "redlock.h"
 
+#include "backends/common/about.h"
+#include "backends/redis/login.h"
+#include "backends/redis/rules.h"
+#include "diagnose.h"
+#include "hold.h"
+#include "server.h"
+#include "servers.h"
+#include "vote.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,12 @@
 /* One server of several: the hello, whether it can be relied on, commands to it
  * and their answers, and what it is still owed. */
+#include "server.h"
+
+#include "backends/redis/keys.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/scripts.h"
+#include "hold.h"
 #include "redlock.h"
 
 #include <poll.h>

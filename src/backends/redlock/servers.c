@@ -1,5 +1,9 @@
 /* All servers together: how many can be asked, and why not the others. */
+#include "servers.h"
+
+#include "hold.h"
 #include "redlock.h"
+#include "server.h"
 
 #include <stdarg.h>
 #include <stdio.h>

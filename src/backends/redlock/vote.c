@@ -1,6 +1,16 @@
 /* Attempts, renewals and releases: each asks all servers, and their votes
  * decide. redlock.h has the protocol. */
+#include "vote.h"
+
+#include "backends/common/about.h"
+#include "backends/common/chance.h"
+#include "backends/redis/keys.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/scripts.h"
+#include "hold.h"
 #include "redlock.h"
+#include "server.h"
+#include "servers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,15 @@
  * The Redis module, without a server: messages that come before the answer to
  * the question that they are about, by a connection of their own.
  */
+#include "backends/redis/channels.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
 #include "backends/redis/redis.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/same_server.h"
+#include "backends/redis/scripts.h"
+#include "backends/redis/subscribe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,16 @@
  * The Redis module, without a server: a question that is lost, and how long it
  * may be answered still.
  */
+#include "backends/redis/clock.h"
+#include "backends/redis/cmd.h"
+#include "backends/redis/late_replies.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/query.h"
+#include "backends/redis/redis.h"
+#include "backends/redis/renew.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/scripts.h"
 #include "redis_fixture.h"
 
 #define SERVER_US 1700000000000000

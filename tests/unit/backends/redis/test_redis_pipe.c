@@ -3,6 +3,7 @@
  * listening socket of this program, and says what a case wants it to.
  */
 #include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

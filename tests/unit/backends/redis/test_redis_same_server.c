@@ -3,6 +3,15 @@
  * server, what is believed until that is known, and what happens when the
  * server refuses a subscription.
  */
+#include "backends/redis/cmd.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/redis.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/same_server.h"
+#include "backends/redis/scripts.h"
+#include "backends/redis/subscribe.h"
 #include "redis_fixture.h"
 
 #include <sys/epoll.h>

@@ -39,7 +39,7 @@ struct scene {
     struct redis *r;
     int cmd, sub; /* the server's ends */
     struct hf__remote remote[NAMES];
-    struct hf__req ask[NAMES], let_go[NAMES];
+    struct hf__req attempt[NAMES], let_go[NAMES];
     struct hf__batch batch;
     struct hf__renewal items[BATCH];
     struct hf__query query[3];
@@ -102,20 +102,20 @@ static int fill(struct scene *s)
                                 .fair = i == 1,
                                 .label = ""};
         must(!hf__rd_attach(s->r, &s->remote[i]), "attach");
-        s->ask[i] = (struct hf__req){.remote = &s->remote[i],
-                                     .hold_id = (uint64_t)i + 1,
-                                     .lease_ms = 30000,
-                                     .op = HF__ATTEMPT,
-                                     .may_queue = true,
-                                     .flying = true};
-        s->remote[i].ask = &s->ask[i];
-        sent += send_req(&s->ask[i], hf__rd_attempt(s->r, &s->ask[i]));
+        s->attempt[i] = (struct hf__req){.remote = &s->remote[i],
+                                         .hold_id = (uint64_t)i + 1,
+                                         .lease_ms = 30000,
+                                         .op = HF__ATTEMPT,
+                                         .may_queue = true,
+                                         .flying = true};
+        s->remote[i].ask = &s->attempt[i];
+        sent += send_req(&s->attempt[i], hf__rd_attempt(s->r, &s->attempt[i]));
     }
     s->let_go[2] = (struct hf__req){.remote = &s->remote[2],
                                     .hold_id = 3,
                                     .op = HF__ABANDON,
                                     .flying = true};
-    s->ask[2].flying = false;
+    s->attempt[2].flying = false;
     sent += send_req(&s->let_go[2], hf__rd_abandon(s->r, &s->let_go[2])) - 1;
     for (int i = 0; i < BATCH; i++)
         s->items[i] = (struct hf__renewal){

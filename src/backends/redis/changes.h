@@ -1,6 +1,6 @@
 /*
  * Changes of names that the program watches: keyspace notifications, by a
- * connection of their own (redis.ear). query.c passes LISTEN on;
+ * connection of their own (redis.changes). query.c passes LISTEN on;
  * hf__rd_unlisten() is the slot of the backend's table.
  */
 #ifndef HF_REDIS_CHANGES_H
@@ -8,32 +8,32 @@
 
 #include "pipe.h"
 
-/* What the server has to tell of, so that names can be watched; and K. */
+/* What the server has to publish, so that names can be watched; and K. */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
 
 struct redis;
-struct rd_ear;
+struct rd_watcher;
 
-struct rd_ears {
-    struct rd_ear *first;
+struct rd_watchers {
+    struct rd_watcher *first;
     bool hears;     /* the settings are right: all were subscribed to */
     bool anew;      /* all were asked for, and not all are confirmed */
     size_t due;     /* confirmations that are to come */
     hf__time again; /* OFF, and somebody listens: it is started then */
 };
 
-/* The owner of r->ear. */
-extern const struct rd_owner hf__rd_ear;
+/* The owner of r->changes. */
+extern const struct rd_owner hf__rd_changes;
 
 int hf__rd_listen(struct redis *, struct hf__query *);
 void hf__rd_unlisten(void *, struct hf__listener *);
 
-void hf__rd_ear_move(struct redis *, hf__time now);
-hf__time hf__rd_ear_timeout(const struct redis *);
-void hf__rd_ear_fini(struct redis *);
+void hf__rd_changes_move(struct redis *, hf__time now);
+hf__time hf__rd_changes_timeout(const struct redis *);
+void hf__rd_changes_fini(struct redis *);
 
 /* This value of the setting is enough. */
-bool hf__rd_tells_changes(const char *setting);
+bool hf__rd_publishes_changes(const char *setting);
 
 #endif

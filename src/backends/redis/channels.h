@@ -15,23 +15,23 @@
 #include "same_server.h"
 
 struct redis;
-struct rd_link;
+struct rd_lock;
 
 /* A name that somebody of ours waits for, or did a moment ago. */
 struct rd_chan {
     struct hf__keyed key;        /* its name */
     struct rd_chan *next, *prev; /* while it lingers */
-    struct rd_link *links;       /* who waits, or did a moment ago */
+    struct rd_lock *locks;       /* who waits, or did a moment ago */
     size_t waiting;              /* 0: it lingers */
     hf__time until;              /* lingers until */
     hf__time confirmed_at;       /* its channels; 0: not */
     uint8_t kind;
-    bool fair;   /* of the mutex: the others have one channel for both */
-    bool joined; /* its channels were asked for */
-    bool look;   /* ring when they are confirmed */
+    bool fair;       /* of the mutex: the others have one channel for both */
+    bool joined;     /* SUBSCRIBE was sent for its channels */
+    bool ring_later; /* ring when they are confirmed */
 };
 
-/* A message for a question whose answer has not come yet: both come by
+/* A message for an attempt whose answer has not come yet: both come by
  * connections of their own, in any order. Kept until it is asked for, until all
  * that was under way is answered, or until so many others have come. */
 #define RD_EARLY 64
@@ -39,7 +39,7 @@ struct rd_early {
     uint64_t hold_id; /* 0: none */
     size_t last;      /* how many answers there are with the last of those */
     uint64_t token;   /* 0: try */
-    uint32_t seen_ms; /* the look by which it got it */
+    uint32_t seen_ms; /* the attempt that got it */
 };
 
 struct rd_chans {
@@ -69,17 +69,18 @@ void hf__rd_chan_linger(struct redis *, struct rd_chan *, hf__time until);
 void hf__rd_chan_unlinger(struct redis *, struct rd_chan *);
 /* It lingers, and nobody is subscribed by it any more: frees it. */
 void hf__rd_chan_forget(struct redis *, struct rd_chan *);
-void hf__rd_chan_link(struct rd_chan *, struct rd_link *);
-void hf__rd_chan_unlink(struct rd_link *);
+void hf__rd_chan_add_lock(struct rd_chan *, struct rd_lock *);
+void hf__rd_chan_remove_lock(struct rd_lock *);
 
 /* A message for one waiter, or for all of a name: whoever waits asks again. */
-void hf__rd_ring_one(struct redis *, struct rd_link *);
+void hf__rd_ring_one(struct redis *, struct rd_lock *);
 void hf__rd_ring(struct redis *, struct rd_chan *);
 
-/* All waiters look. */
+/* All waiters try again. */
 void hf__rd_ring_all(struct redis *);
 
-/* The server does not let us be told: logs why, and all waiters look. */
+/* No messages are to be had from the server: logs why, and all waiters try
+ * again. */
 void hf__rd_deaf(struct redis *, const char *verb, const char *text);
 
 #endif

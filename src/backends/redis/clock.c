@@ -1,5 +1,5 @@
 /*
- * The server's clock, as its answers tell it. A request says until when, by
+ * The server's clock, as its answers say. A request says until when, by
  * that clock, it is meant; a server that gets it later refuses it.
  */
 #include "clock.h"

@@ -1,5 +1,5 @@
 /*
- * The server's clock, as its answers tell it (redis.server_us). A request says
+ * The server's clock, as its answers say (redis.server_us). A request says
  * until when, by that clock, it is meant, and a server that gets it later
  * refuses it: so an old copy of a request does no harm.
  */

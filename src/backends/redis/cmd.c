@@ -186,8 +186,8 @@ static void expect_unknown(struct redis *r)
         r->by_text[scripts[i]] = true;
 }
 
-static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
-                      const struct rd_node *reply, hf__time now)
+static int clock_reply(struct rd_pipe *p, struct rd_sent *sent,
+                       const struct rd_node *reply, hf__time now)
 {
     const struct rd_node *info = hf__rd_at(reply, 2);
     struct redis *r = p->owner;
@@ -206,15 +206,15 @@ static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
                : 0;
 }
 
-/* Also tells whether scripts may be run, and that nothing is being loaded. A
- * server that is older than 6.0 has no redis.setresp, and no rights that
- * forbid INFO; of a later one nothing else is asked. */
-static int ask_clock(struct rd_pipe *p, hf__time now)
+/* Also finds out whether scripts may be run, and that nothing is being loaded.
+ * A server that is older than 6.0 has no redis.setresp, and no rights that
+ * forbid INFO; of a later one nothing else is requested. */
+static int request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, clock_told, 1, 192))
+    if (!hf__rd_pipe_send(p, clock_reply, 1, 192))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 3);
     hf__rd_put_text(o, "EVAL");
@@ -267,7 +267,7 @@ static void unsend(struct redis *r)
             continue;
         }
         if (f->op == HF__ATTEMPT)
-            ((struct rd_link *)f->req->remote->impl)->asking = false;
+            ((struct rd_lock *)f->req->remote->impl)->attempting = false;
         r->put_off = true;
         r->core->unsent(r->client, f->req);
     }
@@ -300,7 +300,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
         r->core->refuse(r->client, code);
 }
 
-const struct rd_owner hf__rd_cmd = {.hello = ask_clock,
+const struct rd_owner hf__rd_cmd = {.hello = request_clock,
                                     .advise = advise,
                                     .up = up,
                                     .answer = answered,

@@ -10,7 +10,8 @@
 struct redis;
 
 int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
-/* The answer, which may be an error: a code, or HF__PENDING: more is asked. */
+/* The answer, which may be an error: a code, or HF__PENDING: another command
+ * was sent. */
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
 

@@ -1,6 +1,7 @@
 /*
  * The commands of a latch, and the answers to those that count: whether it is 0
- * is asked by its lock (lock.c), all else by its name (query.c).
+ * is an attempt of its lock (lock.c), all else is a query by its name
+ * (query.c).
  */
 #ifndef HF_REDIS_LATCH_H
 #define HF_REDIS_LATCH_H

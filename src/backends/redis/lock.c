@@ -20,8 +20,8 @@
 
 #include <string.h>
 
-/* When the lease of the holder ends everybody looks, spread by so much for each
- * who waits. */
+/* When the lease of the holder ends everybody tries again, spread by so much
+ * for each who waits. */
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
@@ -30,7 +30,7 @@
 int hf__rd_attach(void *self, struct hf__remote *remote)
 {
     struct redis *r = self;
-    struct rd_link *link;
+    struct rd_lock *lock;
 
     if (remote->name_len > HF_NAME_MAX)
         return HF_EINVAL;
@@ -41,11 +41,11 @@ int hf__rd_attach(void *self, struct hf__remote *remote)
         return r->core->why(r->client, HF_EINVAL,
                             "a name may not begin or end as our own keys do "
                             "(holdfast:, redisson_lock_ ..., {...}:timeout)");
-    link = r->core->alloc(r->client, hf__rd_link_size(r));
-    if (!link)
+    lock = r->core->alloc(r->client, hf__rd_lock_size(r));
+    if (!lock)
         return HF_ENOMEM;
-    link->remote = remote;
-    remote->impl = link;
+    lock->remote = remote;
+    remote->impl = lock;
     return 0;
 }
 
@@ -65,23 +65,23 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 /* ---- sending ---------------------------------------------------------- */
 
 /* The previous holder may have handed the lock over to us (lua/README.md): its
- * message is the answer to the request that last told us to wait. */
+ * message is the answer to the attempt that was last answered "wait". */
 static bool handed_over(struct redis *r, struct hf__req *req)
 {
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
     hf__time now;
 
-    if (!link->token || link->asked_id != req->hold_id ||
+    if (!lock->token || lock->attempt_id != req->hold_id ||
         req->remote->kind == HF_LATCH)
         return false;
     now = r->core->now();
-    req->token = link->token;
-    req->sent_at = link->sent_at;
-    link->token = 0;
-    if (req->lease_ms > link->lease_ms ||
-        now - link->sent_at > link->lease_ms * HF__MS / 2 ||
+    req->token = lock->token;
+    req->sent_at = lock->sent_at;
+    lock->token = 0;
+    if (req->lease_ms > lock->lease_ms ||
+        now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* ask: that makes it last longer */
+        return false; /* an attempt makes it last longer */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -97,21 +97,21 @@ static int too_many(struct redis *r, const struct hf__req *req)
 int hf__rd_attempt(void *self, struct hf__req *req)
 {
     struct redis *r = self;
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
     int rc;
 
     if (req->permits > RD_PERMITS_MAX)
         return too_many(r, req);
     if (handed_over(r, req))
         return HF__GRANTED;
-    if (link->asked_id != req->hold_id)
-        link->sent = false;
-    link->asked_id = req->hold_id;
-    link->asking = true;
-    link->rang = false;
+    if (lock->attempt_id != req->hold_id)
+        lock->sent = false;
+    lock->attempt_id = req->hold_id;
+    lock->attempting = true;
+    lock->rang = false;
     rc = hf__rd_submit(r, req, hf__rd_verb_encode);
     if (rc != HF__PENDING)
-        link->asking = false;
+        lock->attempting = false;
     return rc;
 }
 
@@ -127,20 +127,21 @@ int hf__rd_release(void *self, struct hf__req *req)
 int hf__rd_abandon(void *self, struct hf__req *req)
 {
     struct redis *r = self;
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
 
     hf__rd_late_over(r, req->hold_id);
     hf__rd_held_end(r, req->remote, req->hold_id);
-    /* Sent again, it may be about an earlier hold id than the ask now is. */
-    if (link->asked_id != req->hold_id)
+    /* Sent again, it may be about an earlier hold id than the attempt now is.
+     */
+    if (lock->attempt_id != req->hold_id)
         return req->remote->kind == HF_LATCH
                    ? HF__DONE
                    : hf__rd_submit(r, req, hf__rd_verb_encode);
     if (req->remote->ask)
         hf__rd_forget(r, req->remote->ask);
-    link->asking = false;
+    lock->attempting = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
-    if (!link->sent || req->remote->kind == HF_LATCH)
+    if (!lock->sent || req->remote->kind == HF_LATCH)
         return HF__DONE; /* the server has never heard of it */
     return hf__rd_submit(r, req, hf__rd_verb_encode);
 }
@@ -168,35 +169,35 @@ static bool read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* ms until the safety look: see redis.h. Those between at random, from now on:
- * so they never come together, even if they came together, and of those who
+/* ms until the safety poll: see scripts.h. Those between at random, from now
+ * on: so they never come together, even if they came together, and of those who
  * have just come some come soon. */
-static int64_t safety_look(struct redis *r, const struct place *p)
+static int64_t safety_poll(struct redis *r, const struct place *p)
 {
     int64_t most =
-        clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
+        clamp(p->waiting * RD_POLL_EACH_MS, RD_POLL_MS, RD_POLL_MAX_MS);
 
-    if (p->near || most == RD_LOOK_MS)
-        return RD_LOOK_MS - hf__chance(&r->chance, RD_LOOK_MS / RD_LOOK_JITTER);
+    if (p->near || most == RD_POLL_MS)
+        return RD_POLL_MS - hf__chance(&r->chance, RD_POLL_MS / RD_POLL_JITTER);
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Where we are not told (a foreign holder in the string dialect publishes
+/* Where no message comes (a foreign holder in the string dialect publishes
  * nothing; a server that forbids our channels; no second connection), every
  * 100 ms at first, then ever less often up to 1 s. */
-static int64_t poll_look(struct redis *r, struct rd_link *link)
+static int64_t blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
     enum { LAST = sizeof(poll_ms) / sizeof(*poll_ms) - 1 };
-    uint32_t poll = poll_ms[link->polls];
+    uint32_t poll = poll_ms[lock->polls];
 
-    if (link->polls < LAST)
-        link->polls++;
+    if (lock->polls < LAST)
+        lock->polls++;
     return poll / 2 + hf__chance(&r->chance, poll);
 }
 
-/* When to ask again although nobody rang. */
-static hf__time look_at(struct redis *r, struct rd_link *link,
+/* When to try again although nobody rang. */
+static hf__time poll_at(struct redis *r, struct rd_lock *lock,
                         const struct place *p, hf__time now)
 {
     int64_t spread = p->near == 1 ? RD_EXPIRY_MIN_MS
@@ -204,9 +205,9 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
                                           RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end = p->ttl_ms + RD_EXPIRY_SLACK_MS +
                   hf__chance(&r->chance, (uint32_t)spread);
-    bool is_told = r->chans.live && !r->chans.refused &&
-                   !(p->foreign && r->string_dialect);
-    int64_t ms = is_told ? safety_look(r, p) : poll_look(r, link);
+    bool is_notified = r->chans.live && !r->chans.refused &&
+                       !(p->foreign && r->string_dialect);
+    int64_t ms = is_notified ? safety_poll(r, p) : blind_poll(r, lock);
 
     if (p->ttl_ms >= 0 && end < ms)
         ms = end;
@@ -220,17 +221,17 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* The question was on its way when others of ours began to listen: they were
- * told to look then, and it was not among them yet. Or when so many messages
- * came before their answers that one was forgotten: it may have been for us. */
-static bool missed_something(const struct redis *r, const struct rd_link *link)
+/* The attempt was on its way when others of ours began to listen: they were
+ * rung then, and it was not among them yet. Or when so many messages came
+ * before their answers that one was forgotten: it may have been for us. */
+static bool missed_something(const struct redis *r, const struct rd_lock *lock)
 {
-    return (r->chans.live && r->chans.live_at > link->sent_at) ||
-           (link->chan->joined && link->chan->confirmed_at > link->sent_at) ||
-           r->chans.early_lost_at >= link->sent_at;
+    return (r->chans.live && r->chans.live_at > lock->sent_at) ||
+           (lock->chan->joined && lock->chan->confirmed_at > lock->sent_at) ||
+           r->chans.early_lost_at >= lock->sent_at;
 }
 
-/* By it a message says which look it is about. */
+/* By it a message says which attempt it is about. */
 static uint32_t seen_of(const struct rd_node *reply)
 {
     int64_t server_us = 0;
@@ -251,7 +252,7 @@ static uint64_t round_of(const struct rd_node *reply)
 static int queued(struct redis *r, struct hf__req *req,
                   const struct rd_node *reply, hf__time now)
 {
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
     struct place place;
     bool rang;
 
@@ -261,20 +262,20 @@ static int queued(struct redis *r, struct hf__req *req,
         hf__rd_finish(r, req, HF_ENOMEM);
         return 0;
     }
-    link->sent_at = req->sent_at;
-    link->seen_ms = seen_of(reply);
+    lock->sent_at = req->sent_at;
+    lock->seen_ms = seen_of(reply);
     if (req->remote->kind == HF_LATCH)
-        link->round = round_of(reply);
+        lock->round = round_of(reply);
     else
-        hf__rd_was_called(r, link, req->hold_id);
-    if (link->token && req->remote->kind != HF_LATCH) {
-        req->token = link->token;
+        hf__rd_was_called(r, lock, req->hold_id);
+    if (lock->token && req->remote->kind != HF_LATCH) {
+        req->token = lock->token;
         hf__rd_grant(r, req, now);
         return 0;
     }
-    rang = link->rang || missed_something(r, link);
-    link->rang = false;
-    req->look_at = look_at(r, link, &place, now);
+    rang = lock->rang || missed_something(r, lock);
+    lock->rang = false;
+    req->look_at = poll_at(r, lock, &place, now);
     hf__rd_finish(r, req, HF__QUEUED);
     if (rang)
         r->core->bell(r->client, req->remote);

@@ -13,19 +13,19 @@
 
 #include "lock.h"
 
-/* How often the helper thread looks at the connection while it is being made.
+/* How often the helper thread checks the connection while it is being made.
  */
-#define RD_MADE_LOOK_MS 20
+#define RD_CONNECT_POLL_MS 20
 
-/* What is kept of each line if the program listens. */
+/* What is kept of each line of the core if the program listens. */
 struct rd_held {
-    struct rd_link link;         /* must be first: remote->impl is cast */
+    struct rd_lock lock;         /* must be first: remote->impl is cast */
     struct rd_held *next, *prev; /* redis.held, if it holds something */
     uint64_t hold_id, token;     /* 0: it holds nothing */
 };
 
 /* Of what remote->impl points to. */
-size_t hf__rd_link_size(const struct redis *);
+size_t hf__rd_lock_size(const struct redis *);
 /* The attempt is granted. */
 void hf__rd_held(struct redis *, const struct hf__req *, hf__time now);
 /* It is let go; 0: whatever is held. */
@@ -38,7 +38,7 @@ void hf__rd_wished(struct redis *, const char *number);
 /* Somebody took it away. */
 void hf__rd_broken(struct redis *, const char *numbers);
 /* What is said can be believed from now on. */
-void hf__rd_held_look(struct redis *);
+void hf__rd_held_check(struct redis *);
 /* The grant with that token was taken away before it was known here. */
 bool hf__rd_was_broken(const struct redis *, const struct hf__req *);
 

@@ -197,7 +197,7 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
         return hello_reply(p, sent, reply, now);
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
-                         : HF_EPROTO; /* nobody has asked */
+                         : HF_EPROTO; /* no command waits */
     if (rc && is_last) /* back in front: the failure is about it */
         hf__sent_untake(&p->sents);
     return rc == HF_EPROTO ? not_understood(p) : rc;

@@ -2,7 +2,7 @@
  * Questions about a name, and breaking a lock. A list is a walk over the whole
  * keyspace, about a hundred keys at a time, so that each step keeps the server
  * from others for less than a millisecond; its cursor is kept in query->count,
- * and op_timeout is the time of one step. The others ask as if it was a mutex,
+ * and op_timeout is the time of one step. The others try it as a mutex,
  * and again if the answer is that it is of another kind: which, is kept there.
  */
 #include "query.h"
@@ -352,7 +352,7 @@ static int inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : add_waiters(r, q, waiters, 7);
 }
 
-/* PENDING: it is asked for again, as what it is. */
+/* PENDING: it is sent again, as what it is. */
 static int again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
@@ -445,9 +445,9 @@ static int put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* PENDING: they are told now. */
-static int tell(struct redis *r, struct hf__query *q,
-                const struct rd_node *reply)
+/* PENDING: they are notified now. */
+static int notify_holders(struct redis *r, struct hf__query *q,
+                          const struct rd_node *reply)
 {
     int found = put_holders(NULL, q, reply);
     struct net_out *o;
@@ -468,7 +468,8 @@ static int tell(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* The answer of INSPECT, then that they were told; or that it was too late. */
+/* The answer of INSPECT, then that they were notified; or that it was too late.
+ */
 static int asked(struct redis *r, struct hf__query *q,
                  const struct rd_node *reply)
 {
@@ -490,7 +491,7 @@ static int asked(struct redis *r, struct hf__query *q,
         return unknown(r);
     if (q->count ? !holders->first : !what)
         return r->core->why(r->client, HF_ENOTOWNER, "it is not held");
-    return tell(r, q, reply);
+    return notify_holders(r, q, reply);
 }
 
 /* ---- list -------------------------------------------------------------- */

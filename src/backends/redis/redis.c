@@ -39,8 +39,8 @@ static void free_all(struct redis *r)
 {
     hf__rd_pipe_fini(&r->cmd);
     hf__rd_pipe_fini(&r->sub);
-    hf__rd_pipe_fini(&r->ear);
-    hf__rd_ear_fini(r);
+    hf__rd_pipe_fini(&r->changes);
+    hf__rd_changes_fini(r);
     hf__rd_late_fini(r);
     hf__rd_doubt_fini(r);
     hf__rd_sub_fini(r);
@@ -165,11 +165,11 @@ static int start(struct redis *r, const struct hf__config *config)
                     config->open_timeout_ms, r->op_timeout_ms);
     hf__rd_pipe_aim(&r->sub, &r->peer, &r->login, &r->tags,
                     config->connect_timeout_ms, r->op_timeout_ms);
-    hf__rd_pipe_aim(&r->ear, &r->peer, &r->login, &r->tags,
+    hf__rd_pipe_aim(&r->changes, &r->peer, &r->login, &r->tags,
                     config->connect_timeout_ms, r->op_timeout_ms);
     r->cmd.link.silence_ms = 2 * r->op_timeout_ms;
     r->cmd.link.lost = "redis: lost the connection";
-    r->ear.link.lost = "redis: lost the connection for changes";
+    r->changes.link.lost = "redis: lost the connection for changes";
     if (!rc)
         hf__link_start(&r->cmd.link, r->core->now());
     return rc;
@@ -191,7 +191,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
                      sizeof(struct rd_flight));
     hf__rd_pipe_init(&r->sub, core, client, &hf__rd_sub, r,
                      sizeof(struct rd_sent));
-    hf__rd_pipe_init(&r->ear, core, client, &hf__rd_ear, r,
+    hf__rd_pipe_init(&r->changes, core, client, &hf__rd_changes, r,
                      sizeof(struct rd_sent));
     r->doubts.decided = hf__rd_decided;
     rc = parse(r, config);
@@ -225,7 +225,7 @@ static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 
     if (!hf__link_ready(&r->cmd.link, tag, events, now) &&
         !hf__link_ready(&r->sub.link, tag, events, now))
-        hf__link_ready(&r->ear.link, tag, events, now);
+        hf__link_ready(&r->changes.link, tag, events, now);
 }
 
 static void redis_advance(void *self, hf__time now)
@@ -234,7 +234,7 @@ static void redis_advance(void *self, hf__time now)
 
     hf__link_advance(&r->cmd.link, now);
     hf__rd_sub_move(r, now);
-    hf__rd_ear_move(r, now);
+    hf__rd_changes_move(r, now);
     hf__rd_late_move(r, now);
     hf__rd_pump(r);
 }
@@ -245,7 +245,7 @@ static hf__time redis_next_timeout(void *self)
     hf__time at =
         hf__min_time(hf__link_timeout(&r->cmd.link), hf__rd_sub_timeout(r));
 
-    at = hf__min_time(at, hf__rd_ear_timeout(r));
+    at = hf__min_time(at, hf__rd_changes_timeout(r));
     return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }
 

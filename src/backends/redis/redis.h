@@ -4,8 +4,8 @@
  *
  *   cmd   every request, in order of submission; answers come in that order
  *   sub   opened when somebody first has to wait, or holds something and
- *         listens; only ever told things
- *   ear   while the program watches names: told of their changes
+ *         listens; carries messages only
+ *   changes   while the program watches names: their changes
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the helper thread before that.
@@ -44,7 +44,7 @@ struct redis {
     size_t wake_len;
     uint64_t chance;          /* state of the jitter */
     bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
-    struct rd_pipe cmd, sub, ear;
+    struct rd_pipe cmd, sub, changes;
     uint32_t tags; /* of their descriptors */
     bool put_off;  /* the core keeps requests that are not sent yet */
     struct rd_late *late;
@@ -62,7 +62,7 @@ struct redis {
     uint64_t wished;      /* a hold that was asked for and is not there */
     uint64_t broken_id, broken_token; /* the last that was broken, as `sub` has
                                          said; 0: none */
-    struct rd_ears ears;
+    struct rd_watchers watchers;
 };
 
 #endif

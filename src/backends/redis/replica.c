@@ -5,11 +5,11 @@
  * many replicas have all writes up to the last command of its own connection,
  * as soon as they are enough or replica_timeout is over. So a script that says
  * "granted" or "renewed" leaves its request in doubt, and the next answer to a
- * WAIT settles all requests that are in doubt then: answers come in the order
- * of sending, so that WAIT was sent after their scripts.
+ * WAIT decides on all requests that are in doubt then: answers come in the
+ * order of sending, so that WAIT was sent after their scripts.
  *
- * - WAIT goes out in one packet with the first question of an acquire, with the
- *   one that follows a message, and with renewals. The safety looks of waiters
+ * - WAIT goes out in one packet with the first attempt of an acquire, with the
+ *   one that follows a message, and with renewals. The safety polls of waiters
  *   rarely find the lock free: their WAIT follows a grant.
  * - WAIT blocks its connection. So one at most is under way, and the next one
  *   is for all that was sent meanwhile: a command waits for one
@@ -18,7 +18,7 @@
  *   does with every refusal that may have left something. That is the
  *   roll-back. A renewal that is refused is tried again until the deadline.
  * - A lock is not handed over to such a client: the write would be another
- *   connection's. It is told to try instead (hand_ms is 0).
+ *   connection's. It is rung instead, and tries (hand_ms is 0).
  * - WAIT behind NOSCRIPT is answered as well. Nothing is in doubt then: the
  *   script is sent again, and another WAIT behind it.
  * - If the connection is lost, what is in doubt is EUNKNOWN: the core asks
@@ -133,7 +133,7 @@ void hf__rd_doubt_forget(struct redis *r, const struct hf__req *req)
             r->doubts.all[i].req = NULL;
 }
 
-static void settle(struct redis *r, int code, hf__time now)
+static void decide_all(struct redis *r, int code, hf__time now)
 {
     size_t len = r->doubts.len;
 
@@ -145,7 +145,7 @@ static void settle(struct redis *r, int code, hf__time now)
 void hf__rd_doubt_lost(struct redis *r, hf__time now)
 {
     r->doubts.waiting = r->doubts.wanted = false;
-    settle(r, HF_EUNKNOWN, now);
+    decide_all(r, HF_EUNKNOWN, now);
 }
 
 void hf__rd_doubt_fini(struct redis *r)
@@ -186,7 +186,7 @@ static int waited(struct rd_pipe *p, struct rd_sent *sent,
                             "replica_timeout=",
                             (long long)have, d->need, d->ms);
     d->waiting = false;
-    settle(r, code, now);
+    decide_all(r, code, now);
     return 0;
 }
 

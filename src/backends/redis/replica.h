@@ -23,12 +23,12 @@ struct rd_doubts {
 };
 
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
-/* Room for what is about to be sent, if replicas are asked for; now: WAIT goes
+/* Room for what is about to be sent, if replicas= is set; now: WAIT goes
  * with it. 0, HF_ENOMEM. */
 int hf__rd_doubt_room(struct redis *, bool now);
 
 /* It was answered, and is not to be reported before replicas have it. False:
- * none are asked for. */
+ * there is no replicas=. */
 bool hf__rd_doubt(struct redis *, const struct rd_flight *);
 void hf__rd_doubt_forget(struct redis *, const struct hf__req *);
 /* The connection is lost. */

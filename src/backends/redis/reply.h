@@ -20,7 +20,7 @@
 
 #include <hiredis/read.h>
 
-/* Nothing we ask has a longer answer. */
+/* Nothing we send has a longer answer. */
 #define RD_REPLY_MAX (8u << 20)
 /* Small elements weigh more here than on the wire: 4 bytes become a node. */
 #define RD_ARENA_MAX (4u * RD_REPLY_MAX)
@@ -46,7 +46,7 @@ bool hf__rd_is(const struct rd_node *, const char *text); /* any text */
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* The words that tell what went wrong: those of a script are inside others. */
+/* The words that say what went wrong: those of a script are inside others. */
 const char *hf__rd_error_text(const char *text);
 /* How much of it is worth showing: without the digest of the script. */
 int hf__rd_error_len(const char *text);
@@ -63,7 +63,7 @@ bool hf__rd_did_nothing(const char *text);
 
 /* ---- INFO --------------------------------------------------------------- */
 
-/* The value of a line "key:value" of INFO; "" if there is none. */
+/* The value of a text line "key:value" of INFO; "" if there is none. */
 struct rd_value {
     char text[64];
 };

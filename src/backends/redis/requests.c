@@ -83,7 +83,7 @@ void hf__rd_pump(struct redis *r)
 
 static void attempt_over(struct redis *r, const struct hf__req *req, int result)
 {
-    ((struct rd_link *)req->remote->impl)->asking = false;
+    ((struct rd_lock *)req->remote->impl)->attempting = false;
     if (result != HF__BUSY && result != HF_EMISMATCH &&
         (!req->untouched || result == HF_EUNKNOWN))
         return;

@@ -1,7 +1,7 @@
 /*
  * How a request comes from the core and how its result goes there. While the
  * command connection is down, or has enough to write, the core keeps what comes
- * (HF__LATER), and is told by go_on() when there is room. Each request that is
+ * (HF__LATER), and learns by go_on() when there is room. Each request that is
  * under way is finished exactly once, here.
  */
 #ifndef HF_REDIS_REQUESTS_H

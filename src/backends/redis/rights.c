@@ -1,4 +1,4 @@
-/* Which rights the user lacks: what is asked of lua/rights.lua, and what it
+/* Which rights the user lacks: what lua/rights.lua is sent, and what it
  * answers. */
 #include "rights.h"
 
@@ -21,7 +21,7 @@ static enum rd_rules_of rules_of(const struct redis *r)
     return r->string_dialect ? RD_RULES_STRING : RD_RULES_REDISSON;
 }
 
-/* ---- what is asked --------------------------------------------------------
+/* ---- the request ---------------------------------------------------------
  */
 
 static const enum rd_key keys[] = {

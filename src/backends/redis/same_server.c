@@ -7,7 +7,7 @@
  * connections: a number that was published by the command connection has come
  * back by the other one, and the server of the commands has counted our channel
  * among those that are listened to there. A replica would pass the number on,
- * and its master would not count us. Until then we look by ourselves, and "it
+ * and its master would not count us. Until then waiters poll, and "it
  * is yours" means "try" (subscribe.c).
  *
  * The scripts see to the rest: they say "it is yours" only where they count a
@@ -27,7 +27,7 @@
 #include <stdlib.h>
 
 /* If a proof fails, reconnect at once. After the second failure keep the
- * connection, whose messages are still a reason to look, and reconnect after
+ * connection, whose messages are still a reason to try, and reconnect after
  * this pause, which is doubled each time, up to 8 minutes: behind a proxy that
  * counts listeners at another node no connection will do. */
 #define APART_MS 30000
@@ -35,7 +35,7 @@
 /* After this, a proof that the server has refused for now is begun again. */
 #define AGAIN_MS 1000
 /* A number that is not heard for so long is not coming. Nobody is in a hurry:
- * waiters look meanwhile, and a machine may stand still for seconds. */
+ * waiters poll meanwhile, and a machine may stand still for seconds. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
@@ -96,7 +96,7 @@ static void is_one(struct redis *r)
     p->put_off = false;
     r->chans.live = true;
     r->chans.live_at = r->core->now();
-    hf__rd_held_look(r);
+    hf__rd_held_check(r);
     hf__rd_ring_all(r);
 }
 

@@ -12,25 +12,25 @@
 #include "keys.h"
 
 /*
- * Safety looks, in case an event was lost. The first in the queue and the last
- * look after this, and sooner by up to the jitter: so a lock that is free while
+ * Safety polls, in case an event was lost. The first in the queue and the last
+ * poll after this, and sooner by up to the jitter: so a lock that is free while
  * they wait is taken within 2 s. A run of hand-overs takes away the first
  * before those behind know that they are; it does not come to the last, who
- * know it since they came. Those between look at random times, the more of them
- * the less often each, up to the bound. All look when the lease of the holder
+ * know it since they came. Those between poll at random times, the more of them
+ * the less often each, up to the bound. All poll when the lease of the holder
  * ends (lock.c).
  */
-#define RD_LOOK_FIRST 4
-#define RD_LOOK_LAST 4
-#define RD_LOOK_MS 1900
-#define RD_LOOK_JITTER 6 /* a sixth */
-#define RD_LOOK_EACH_MS 300
-#define RD_LOOK_MAX_MS 50000
-/* Who has not looked although he should have, and so long ago, is dead or
- * stopped. Of those behind nobody knows it until they are told to come. */
+#define RD_POLL_FIRST 4
+#define RD_POLL_LAST 4
+#define RD_POLL_MS 1900
+#define RD_POLL_JITTER 6 /* a sixth */
+#define RD_POLL_EACH_MS 300
+#define RD_POLL_MAX_MS 50000
+/* Who has not polled although he should have, and so long ago, is dead or
+ * stopped. Of those behind nobody knows it until they are rung. */
 #define RD_LATE_MS 1100
-#define RD_ALIVE_MS 3000 /* RD_LOOK_MS + RD_LATE_MS */
-/* The queues outlive the last look by this. */
+#define RD_ALIVE_MS 3000 /* RD_POLL_MS + RD_LATE_MS */
+/* The queues outlive the last poll by this. */
 #define RD_KEEP_MS 60000
 
 enum rd_script {
@@ -76,10 +76,10 @@ enum rd_script {
 /* First number of the answer of a TAKE. */
 enum rd_take {
     RD_GRANTED = 2, /* now, token */
-    RD_QUEUED = 3,  /* now, ms until a look is worth it or -1, foreign, how
+    RD_QUEUED = 3,  /* now, ms until a poll is worth it or -1, foreign, how
                        many wait, whether we are among the first */
     RD_BUSY = 4,    /* now */
-    RD_STALE = 5,   /* now: the question came too late to be meant */
+    RD_STALE = 5,   /* now: the attempt came too late to be meant */
     RD_MISMATCH = 6,
 };
 

@@ -11,7 +11,7 @@
 #include "pipe.h"
 
 struct redis;
-struct rd_link;
+struct rd_lock;
 
 /* A subscription outlives its last waiter by this: who waits once will wait
  * again, and each SUBSCRIBE costs the server as much as an acquire. */
@@ -26,9 +26,9 @@ extern const struct rd_owner hf__rd_sub; /* of r->sub */
 /* The remote waits (again). HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
-/* Was this one called already? Then it says so: token, if the message is
- * about the look that was answered last, and rang. */
-void hf__rd_was_called(struct redis *, struct rd_link *, uint64_t hold_id);
+/* Was this one called already? Then it says so: token, if the message is about
+ * the attempt that was answered last, and rang. */
+void hf__rd_was_called(struct redis *, struct rd_lock *, uint64_t hold_id);
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 
 void hf__rd_sub_move(struct redis *, hf__time now);

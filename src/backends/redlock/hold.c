@@ -29,7 +29,7 @@ void hf__rl_hold_drop(struct redlock *rl, struct rl_hold *h)
 
     if (!h || --h->refs)
         return;
-    hf__rl_poll_end(&h->ask);
+    hf__rl_poll_end(&h->poll);
     while ((p = h->keeps)) {
         h->keeps = p->more;
         hf__rl_poll_end(p);

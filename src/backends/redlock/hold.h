@@ -15,7 +15,7 @@
 
 struct redlock;
 struct rl_hold;
-struct rl_line;
+struct rl_lock;
 
 enum rl_op {
     RL_GRANT = 'g',
@@ -26,8 +26,8 @@ enum rl_op {
 };
 
 enum rl_vote {
-    RL_UNASKED,
-    RL_ASKED,
+    RL_UNSENT,
+    RL_SENT,
     RL_YES,
     RL_NO,
     RL_ERROR,  /* it has answered an error */
@@ -35,12 +35,12 @@ enum rl_vote {
     RL_FAILED, /* none will come */
 };
 
-/* A question to all servers, and their votes. Used again when it is decided. */
+/* A request to all servers, and their votes. Used again when it is decided. */
 struct rl_poll {
     struct rl_poll *next, **at; /* of those that are not decided */
     struct rl_poll *more;       /* of the same hold */
     struct rl_hold *hold;
-    struct hf__req *req; /* to be told; NULL: it is decided */
+    struct hf__req *req; /* that waits for it; NULL: it is decided */
     size_t item;         /* of a batch */
     hf__time until;
     uint32_t round; /* of the hold: answers to an earlier one do not count */
@@ -48,12 +48,12 @@ struct rl_poll {
     uint8_t vote[HF__HOSTS];
 };
 
-/* An attempt, and what becomes of it. Lives as long as its line has it, or a
+/* An attempt, and what becomes of it. Lives as long as its lock has it, or a
  * command of it is under way or owed. */
 struct rl_hold {
     unsigned refs;
-    struct rl_hold *next; /* of the line, an older one */
-    struct rl_line *line; /* NULL: the line does not have it any more */
+    struct rl_hold *next; /* of the lock, an older one */
+    struct rl_lock *lock; /* NULL: the lock does not have it any more */
     uint64_t hold_id;
     uint64_t token; /* 0: there is none yet */
     uint32_t lease_ms;
@@ -61,13 +61,13 @@ struct rl_hold {
     uint32_t good;         /* and the last one of a renewal that succeeded */
     hf__time sent_at;      /* the first byte */
     hf__time gone_at;      /* its keys are gone by then */
-    struct rl_poll ask;    /* all but the renewals */
+    struct rl_poll poll;   /* all but the renewals */
     struct rl_poll *keeps; /* these */
     bool held;             /* the token is used: it is never undone */
-    bool carefully;        /* one server was asked first, and not the rest */
-    uint16_t touched;      /* servers that may have its key */
-    uint16_t owes;         /* servers that have not heard of its end, */
-    bool is_debtor;        /* and it is in their list: */
+    bool carefully;   /* it was sent to one server first, and not the rest */
+    uint16_t touched; /* servers that may have its key */
+    uint16_t owes;    /* servers that have not heard of its end, */
+    bool is_debtor;   /* and it is in their list: */
     struct rl_hold *next_debtor;
     uint16_t unsure;         /* the answer to a drop was lost there */
     uint16_t late;           /* found the request so: it was sent again */

@@ -194,7 +194,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
 /* ---- how many there are ----------------------------------------------------
  */
 
-/* How many can be asked, and why not the others. */
+/* How many can be used, and why not the others. */
 static void count_up(const struct redlock *rl, char *to, size_t size)
 {
     hf__time now = rl->core->now();
@@ -239,7 +239,7 @@ static int redlock_opened(void *self)
             code = l->open_code;
     }
     if (up + failed < rl->len && !is_over)
-        return HF__PENDING; /* so that all can vote, or are told of */
+        return HF__PENDING; /* so that all can vote, or are reported */
     if (up >= rl->majority) {
         rl->is_open = true;
         return HF__DONE;
@@ -265,8 +265,8 @@ static void redlock_ready(void *self, uint32_t tag, uint32_t events,
             return;
 }
 
-/* Tells the core what it tells people. */
-static void tell(struct redlock *rl, hf__time now)
+/* Reports to the core what it shows to people. */
+static void report_state(struct redlock *rl, hf__time now)
 {
     bool is_down = !hf__rl_has_majority(rl, now);
     char text[200];
@@ -297,7 +297,8 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    tell(rl, rl->core->now()); /* as new as that of the slots, or newer */
+    report_state(rl,
+                 rl->core->now()); /* as new as that of the slots, or newer */
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;
         rl->core->go_on(rl->client);

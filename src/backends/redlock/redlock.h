@@ -3,7 +3,8 @@
  * which has the string of the `string` dialect. The mutex alone, unfair.
  *
  * An attempt (struct rl_hold) is known by a value that nobody had before, and
- * asks all servers at once. What is sent to a server, by letter (lua/vote.lua):
+ * is sent to all servers at once. What is sent to a server, by letter
+ * (lua/vote.lua):
  *
  *   g  grant   sets the key unless it is there, and answers a number, `base`,
  *              that is above every token that anybody may have got there
@@ -28,7 +29,7 @@
  *
  * A lease counts from the first byte of the attempt, or of the renewal. A
  * server that may have lost its memory (it was started less than max_lease ago,
- * or another one answers at its address) is out: nothing is asked of it until
+ * or another one answers at its address) is out: nothing is sent to it until
  * all leases of that time are over.
  *
  * Everything runs with the client's mutex held, but for open().
@@ -58,7 +59,7 @@ struct redlock {
     struct rl_checkup *checkups; /* that are not over */
     uint32_t tags;
     bool put_off;         /* the core keeps requests that are not sent yet */
-    bool is_down;         /* and was told so */
+    bool is_down;         /* and the core knows */
     bool is_unheard;      /* no majority has voted since one did not */
     bool is_open;         /* hf_open has its client */
     bool is_up;           /* a majority is connected */

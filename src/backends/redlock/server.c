@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 
 #define PAY_AGAIN_MS 250
-#define PAY_LOOK_MS 10
-#define UPTIME_SLACK_MS 1000 /* it is told in whole seconds */
+#define PAY_POLL_MS 10
+#define UPTIME_SLACK_MS 1000 /* it is given in whole seconds */
 
 size_t hf__rl_index(const struct rl_server *s)
 {
@@ -26,7 +26,8 @@ size_t hf__rl_index(const struct rl_server *s)
 
 /* ---- can it be relied on? ----------------------------------------------- */
 
-/* It has been asked, and has said nothing for as long as we wait for one. */
+/* Something was sent to it, and it has said nothing for as long as we wait for
+ * one. */
 static bool is_silent(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -91,8 +92,8 @@ static void read_line(const char *info, const char *key, char *to, size_t size)
     to[len] = '\0';
 }
 
-static int told_info(struct rd_pipe *p, struct rd_sent *sent,
-                     const struct rd_node *reply, hf__time now)
+static int info_reply(struct rd_pipe *p, struct rd_sent *sent,
+                      const struct rd_node *reply, hf__time now)
 {
     struct rl_server *s = p->owner;
     char uptime[24];
@@ -117,8 +118,8 @@ static bool read_clock(struct rl_server *s, int64_t us, hf__time sent_at)
     return true;
 }
 
-static int told_time(struct rd_pipe *p, struct rd_sent *sent,
-                     const struct rd_node *reply, hf__time now)
+static int time_reply(struct rd_pipe *p, struct rd_sent *sent,
+                      const struct rd_node *reply, hf__time now)
 {
     int64_t s, us;
 
@@ -136,12 +137,12 @@ static int hello(struct rd_pipe *p, hf__time now)
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, told_info, 1, 64))
+    if (!hf__rd_pipe_send(p, info_reply, 1, 64))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 2);
     hf__rd_put_text(o, "INFO");
     hf__rd_put_text(o, "server");
-    if (!hf__rd_pipe_send(p, told_time, 1, 64))
+    if (!hf__rd_pipe_send(p, time_reply, 1, 64))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 1);
     hf__rd_put_text(o, "TIME");
@@ -149,7 +150,7 @@ static int hello(struct rd_pipe *p, hf__time now)
 }
 
 /* Another process than the one that we knew has nothing of what that one had,
- * since now for all we know; of the first one its uptime tells. */
+ * since now for all we know; of the first one its uptime says. */
 static hf__time out_until(const struct rl_server *s, bool is_new, hf__time now)
 {
     int64_t ms = s->rl->max_lease_ms;
@@ -175,7 +176,7 @@ static void pay(struct rl_server *s, bool lost_all, hf__time now)
         if (h->gone_at <= now) /* their leases have ended all its keys */
             h->owes = 0;
         if (h->owes & bit &&
-            (lost_all || hf__rl_send(s, &h->ask, hf__rl_end_of(h))))
+            (lost_all || hf__rl_send(s, &h->poll, hf__rl_end_of(h))))
             h->owes &= (uint16_t)~bit;
         if (h->owes & bit)
             s->pay_at = now + PAY_AGAIN_MS * HF__MS;
@@ -207,14 +208,14 @@ static void up(struct rd_pipe *p, hf__time now)
 }
 
 /* Nobody may be there to hear that it is connected again, and then up() pays:
- * so look. */
+ * so poll. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
 
     if (s->pay_at == HF__NEVER || l->state == NET_UP)
         return s->pay_at;
-    return l->state == NET_PAUSING ? HF__NEVER : now + PAY_LOOK_MS * HF__MS;
+    return l->state == NET_PAUSING ? HF__NEVER : now + PAY_POLL_MS * HF__MS;
 }
 
 void hf__rl_pay_again(struct rl_server *s, hf__time now)
@@ -285,7 +286,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
         hf__rd_put_num(o, valid_until(s, now));
     s->by_text = false;
     if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
-        poll->vote[i] = RL_ASKED; /* a debt whose poll still waits */
+        poll->vote[i] = RL_SENT; /* a debt whose poll still waits */
     return true;
 }
 
@@ -307,7 +308,7 @@ static void owe(struct rl_server *s, struct rl_hold *h)
 
 void hf__rl_end_at(struct rl_server *s, struct rl_hold *h)
 {
-    if (!hf__rl_send(s, &h->ask, hf__rl_end_of(h)))
+    if (!hf__rl_send(s, &h->poll, hf__rl_end_of(h)))
         owe(s, h);
 }
 
@@ -324,7 +325,7 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
     const struct rl_poll *p = f->poll;
 
     return p->req && p->op == f->op && p->round == f->round &&
-           p->vote[hf__rl_index(s)] == RL_ASKED;
+           p->vote[hf__rl_index(s)] == RL_SENT;
 }
 
 /* What is answered with an error, or not any more. */

@@ -64,7 +64,7 @@ void hf__rl_server_fini(struct rl_server *);
 void hf__rl_leave(struct rl_server *, hf__time until);
 
 size_t hf__rl_index(const struct rl_server *);
-/* It may be asked: it is connected, not out, and answers. */
+/* It may be used: it is connected, not out, and answers. */
 bool hf__rl_is_usable(const struct rl_server *, hf__time now);
 
 /* Why it may not: for people, without its address. */

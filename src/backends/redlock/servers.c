@@ -1,4 +1,4 @@
-/* All servers together: how many can be asked, and why not the others. */
+/* All servers together: how many can be used, and why not the others. */
 #include "servers.h"
 
 #include "hold.h"
@@ -58,9 +58,9 @@ static bool find_fault(const struct rl_server *s, const struct rl_poll *p,
     enum rl_vote vote = p ? p->vote[hf__rl_index(s)] : RL_FAILED;
     bool is_usable = hf__rl_is_usable(s, now);
 
-    if (p ? vote == RL_YES || vote == RL_NO || vote == RL_ASKED : is_usable)
+    if (p ? vote == RL_YES || vote == RL_NO || vote == RL_SENT : is_usable)
         return false;
-    if (vote == RL_UNASKED && is_usable)
+    if (vote == RL_UNSENT && is_usable)
         return false;
     if (vote == RL_ERROR)
         snprintf(why, size, "%s", s->error);
@@ -75,24 +75,25 @@ void hf__rl_describe(const struct redlock *rl, const struct rl_poll *p,
                      hf__time now, char *to, size_t size)
 {
     char why[HF__HOSTS][100];
-    bool told[HF__HOSTS] = {false};
+    bool reported[HF__HOSTS] = {false};
     size_t len = 0;
 
     to[0] = '\0';
     for (size_t i = 0; i < rl->len; i++)
-        told[i] = !find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
+        reported[i] =
+            !find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
     for (size_t i = 0; i < rl->len; i++) {
         const char *between = len ? "; " : "";
 
-        if (told[i])
+        if (reported[i])
             continue;
         for (size_t j = i; j < rl->len; j++) {
-            if (told[j] || strcmp(why[i], why[j]) != 0)
+            if (reported[j] || strcmp(why[i], why[j]) != 0)
                 continue;
             append(to, size, &len, "%s%s", between,
                    rl->server[j].pipe.link.where);
             between = ", ";
-            told[j] = true;
+            reported[j] = true;
         }
         append(to, size, &len, ": %s", why[i]);
     }

@@ -1,5 +1,5 @@
 /*
- * All servers of a client together: how many can be asked, and what is wrong
+ * All servers of a client together: how many can be used, and what is wrong
  * with the others.
  */
 #ifndef HF_RL_SERVERS_H
@@ -7,7 +7,7 @@
 
 #include "hold.h"
 
-/* A bit for each server that can be asked. */
+/* A bit for each server that can be used. */
 unsigned hf__rl_usable(const struct redlock *, hf__time now);
 
 /* How many are connected. */

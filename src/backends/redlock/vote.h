@@ -11,14 +11,14 @@
 
 #define RL_PAUSE_MIN_MS 1
 #define RL_PAUSE_MAX_MS 250
-#define RL_ALL_MS 400 /* held for longer: now and then all are asked */
+#define RL_ALL_MS 400 /* held for longer: now and then all get the attempt */
 
-/* What we keep of each line (remote->impl). */
-struct rl_line {
+/* What is kept of each line of the core (remote->impl). */
+struct rl_lock {
     struct rl_hold *holds;   /* the newest, and those that are being released */
     bool careful;            /* the last try has failed: one server first */
     uint16_t lacks;          /* servers without the key of the holder */
-    uint8_t looks;           /* how often it was asked for */
+    uint8_t polls;           /* how many attempts there were */
     uint64_t unheard;        /* the hold id that no majority has answered, 0; */
     hf__time unheard_at;     /* since when */
     hf__time seen_at;        /* since when the same one holds it, */

@@ -43,7 +43,7 @@ struct scene {
     struct hf__core core;
     int server, messages; /* the server's ends */
     struct hf__remote remote;
-    struct hf__req ask;
+    struct hf__req attempt;
 };
 
 static void connect_messages(struct scene *s)
@@ -103,7 +103,7 @@ static void answer_queued(struct scene *s)
         at[i].next = i + 1 < N ? &at[i + 1] : NULL;
     }
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
-    assert_int_equal(s->ask.result, HF__QUEUED);
+    assert_int_equal(s->attempt.result, HF__QUEUED);
 }
 
 static struct scene *begin(void)
@@ -126,13 +126,13 @@ static struct scene *begin(void)
     s->remote = (struct hf__remote){
         .name = "n", .name_len = 1, .kind = HF_MUTEX, .label = ""};
     assert_int_equal(hf__rd_attach(s->r, &s->remote), 0);
-    s->ask = (struct hf__req){.remote = &s->remote,
-                              .op = HF__ATTEMPT,
-                              .hold_id = 1,
-                              .lease_ms = 30000,
-                              .may_queue = true};
-    s->remote.ask = &s->ask;
-    assert_int_equal(hf__rd_attempt(s->r, &s->ask), HF__PENDING);
+    s->attempt = (struct hf__req){.remote = &s->remote,
+                                  .op = HF__ATTEMPT,
+                                  .hold_id = 1,
+                                  .lease_ms = 30000,
+                                  .may_queue = true};
+    s->remote.ask = &s->attempt;
+    assert_int_equal(hf__rd_attempt(s->r, &s->attempt), HF__PENDING);
     answer_queued(s);
     bells = lines = 0;
     return s;
@@ -140,7 +140,7 @@ static struct scene *begin(void)
 
 static void end(struct scene *s)
 {
-    hf__rd_forget(s->r, &s->ask);
+    hf__rd_forget(s->r, &s->attempt);
     hf__rd_detach(s->r, &s->remote);
     if (s->messages >= 0)
         close(s->messages);
@@ -158,7 +158,7 @@ static bool is_believed(struct scene *s)
     snprintf(text, sizeof(text), "u1 %d %lld n", TOKEN, LOOK);
     told(s, "message", text);
     assert_int_equal(bells, 1); /* a reason to look, in any case */
-    rc = hf__rd_attempt(s->r, &s->ask);
+    rc = hf__rd_attempt(s->r, &s->attempt);
     assert_true(rc == HF__GRANTED || rc == HF__PENDING);
     return rc == HF__GRANTED;
 }

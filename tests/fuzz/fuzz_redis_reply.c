@@ -72,7 +72,7 @@ static struct redis *make_redis(void)
     memset(r->uuid, '0', HF__UUID_LEN);
     r->wake_len =
         (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     hf__net_set_path(&r->peer, "/nonexistent");
     hf__rd_pipe_init(&r->cmd, &fake, NULL, &hf__rd_cmd, r,
                      sizeof(struct rd_flight));

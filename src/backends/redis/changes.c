@@ -93,7 +93,7 @@ static void answer(struct redis *r, struct rd_watcher *e, int result)
 static void restart(struct redis *r, hf__time at)
 {
     hf__rd_pipe_stop(&r->changes);
-    r->watchers.hears = false;
+    r->watchers.state = RD_CHANGES_OFF;
     r->watchers.again = at;
     if (r->watchers.first)
         r->core->due(r->client, at);
@@ -132,7 +132,7 @@ static int setting_read(struct rd_pipe *p, struct rd_sent *sent,
                             "changes are not told; " RD_EVENTS_SETTING
                             " is \"%.40s\", set it to KA or K" RD_EVENTS_NEEDED,
                             value->text);
-    r->watchers.hears = true;
+    r->watchers.state = RD_CHANGES_CONFIRMING;
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
         subscribe(r, e->on);
     hf__net_flush(&p->link.stream);
@@ -143,8 +143,7 @@ static void up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
 
-    r->watchers.hears = false;
-    r->watchers.anew = true;
+    r->watchers.state = RD_CHANGES_CHECKING;
     r->watchers.due = 0;
     if (!hf__rd_pipe_send(p, setting_read, 1, 128)) {
         no_memory(p);
@@ -165,7 +164,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     struct rd_watcher *e, *next;
 
     (void)was_up;
-    r->watchers.hears = false;
+    r->watchers.state = RD_CHANGES_OFF;
     if (!refused && p->link.timer <= now)
         return; /* it is tried again at once */
     for (e = r->watchers.first; e; e = next) {
@@ -238,7 +237,7 @@ int hf__rd_listen(struct redis *r, struct hf__query *q)
     e->on->impl = e;
     e->query = q;
     hf__list_add(r->watchers.first, e);
-    if (r->watchers.hears) {
+    if (r->watchers.state >= RD_CHANGES_CONFIRMING) {
         subscribe(r, e->on);
         hf__net_flush(&r->changes.link.stream);
     } else if (r->changes.link.state <= NET_PAUSING) {
@@ -261,7 +260,8 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
 
 /* ---- messages ---------------------------------------------------------- */
 
-/* When all are confirmed, each of them hears. */
+/* When all are confirmed each watcher gets a result, or one change: it may have
+ * missed something. */
 static void confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)
@@ -269,9 +269,9 @@ static void confirmed(struct redis *r)
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
         if (e->query)
             answer(r, e, HF__DONE);
-        else if (r->watchers.anew)
+        else if (r->watchers.state == RD_CHANGES_CONFIRMING)
             r->core->changed(r->client, e->on, NULL, 0);
-    r->watchers.anew = false;
+    r->watchers.state = RD_CHANGES_ON;
 }
 
 static bool is_of(const struct hf__listener *on, const char *key, size_t len)

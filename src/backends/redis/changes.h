@@ -15,12 +15,33 @@
 struct redis;
 struct rd_watcher;
 
+/*
+ * How far r->changes has come.
+ *
+ *   state        link      `due`          who is subscribed
+ *   OFF          not UP    of no meaning  nobody
+ *   CHECKING     UP        0              nobody: the setting is requested
+ *   CONFIRMING   UP        any            all, and not all are confirmed
+ *   ON           UP        any            all; due counts those of later
+ * watchers
+ *
+ * OFF -> CHECKING when the connection is up, -> CONFIRMING when the setting is
+ * right, -> ON with the last confirmation: then each watcher hears that it may
+ * have missed something. Any loss or refusal leads to OFF.
+ */
+enum rd_changes_state {
+    RD_CHANGES_OFF,
+    RD_CHANGES_CHECKING,
+    RD_CHANGES_CONFIRMING,
+    RD_CHANGES_ON,
+};
+
 struct rd_watchers {
     struct rd_watcher *first;
-    bool hears;     /* the settings are right: all were subscribed to */
-    bool anew;      /* all were asked for, and not all are confirmed */
-    size_t due;     /* confirmations that are to come */
-    hf__time again; /* OFF, and somebody listens: it is started then */
+    enum rd_changes_state state;
+    size_t due; /* confirmations that are to come */
+    hf__time
+        again; /* the link is OFF, and somebody watches: it is started then */
 };
 
 /* The owner of r->changes. */

@@ -42,14 +42,28 @@ struct rd_early {
     uint32_t seen_ms; /* the attempt that got it */
 };
 
+/*
+ * What the messages of r->sub are worth.
+ *
+ *   state       r->sub      r->cmd   pair.state      messages
+ *   NONE        any         any      NONE            none, or not all
+ *   CONFIRMED   UP          any      any             a reason to try
+ *   LIVE        UP          UP       NONE            trusted
+ *
+ * NONE becomes CONFIRMED when our own channel is subscribed, and CONFIRMED LIVE
+ * by a proof. The loss of r->cmd leads from LIVE to CONFIRMED, that of r->sub
+ * to NONE. (A server that confirms our channel a second time makes a proof
+ * begin while it is LIVE.) `refused` is apart from this: waiters poll then.
+ */
+enum rd_sub_state { RD_SUB_NONE, RD_SUB_CONFIRMED, RD_SUB_LIVE };
+
 struct rd_chans {
     struct hf__table table; /* by name, kind and fairness */
     size_t waiting;
     struct rd_chan *oldest, *newest; /* of those that linger */
-    bool confirmed;                  /* our own channel is subscribed */
+    enum rd_sub_state state;
     struct rd_pair pair;
-    bool live;        /* and what is said there is said at cmd's server */
-    hf__time live_at; /* since when */
+    hf__time live_at; /* LIVE since when */
     /* A subscription of this connection was refused: waiters poll. If that may
      * pass, a new connection is made at `again`; 0: it lasts. */
     bool refused;

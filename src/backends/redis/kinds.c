@@ -4,6 +4,7 @@
  */
 #include "kinds.h"
 
+#include "channels.h"
 #include "clock.h"
 #include "flights.h"
 #include "keys.h"
@@ -78,7 +79,7 @@ static void put_want(const struct redis *r, struct net_out *o,
     const struct hf__remote *m = req->remote;
 
     hf__rd_put(o, m->fair ? "1" : "0", 1);
-    hf__rd_put(o, r->chans.live ? "1" : "0", 1);
+    hf__rd_put(o, r->chans.state == RD_SUB_LIVE ? "1" : "0", 1);
     if (m->kind == HF_SEMAPHORE) {
         hf__rd_put_num(o, req->permits ? req->permits : 1);
         hf__rd_put_num(o, m->permits);
@@ -112,7 +113,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
     hf__rd_put_num(o, hand_ms(r, req));
     if (is_fair) {
         hf__rd_put_key(o, RD_CHANNEL, m->name, m->name_len);
-        hf__rd_put(o, r->chans.live ? "1" : "0", 1);
+        hf__rd_put(o, r->chans.state == RD_SUB_LIVE ? "1" : "0", 1);
     }
     return 0;
 }

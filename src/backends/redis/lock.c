@@ -5,6 +5,7 @@
 #include "lock.h"
 
 #include "backends/common/chance.h"
+#include "channels.h"
 #include "clock.h"
 #include "flights.h"
 #include "keys.h"
@@ -205,7 +206,7 @@ static hf__time poll_at(struct redis *r, struct rd_lock *lock,
                                           RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end = p->ttl_ms + RD_EXPIRY_SLACK_MS +
                   hf__chance(&r->chance, (uint32_t)spread);
-    bool is_notified = r->chans.live && !r->chans.refused &&
+    bool is_notified = r->chans.state == RD_SUB_LIVE && !r->chans.refused &&
                        !(p->foreign && r->string_dialect);
     int64_t ms = is_notified ? safety_poll(r, p) : blind_poll(r, lock);
 
@@ -226,7 +227,8 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
  * before their answers that one was forgotten: it may have been for us. */
 static bool missed_something(const struct redis *r, const struct rd_lock *lock)
 {
-    return (r->chans.live && r->chans.live_at > lock->sent_at) ||
+    return (r->chans.state == RD_SUB_LIVE &&
+            r->chans.live_at > lock->sent_at) ||
            (lock->chan->joined && lock->chan->confirmed_at > lock->sent_at) ||
            r->chans.early_lost_at >= lock->sent_at;
 }

@@ -10,6 +10,7 @@
 #include "notify.h"
 
 #include "base/list.h"
+#include "channels.h"
 #include "lock.h"
 #include "redis.h"
 
@@ -52,7 +53,7 @@ void hf__rd_held(struct redis *r, const struct hf__req *req, hf__time now)
     hf__link_start(&r->sub.link, now);
     if (r->wished == req->hold_id)
         r->core->wanted(r->client, req->remote, req->token);
-    if (r->chans.live && hf__rd_was_broken(r, req))
+    if (r->chans.state == RD_SUB_LIVE && hf__rd_was_broken(r, req))
         broken(r, req->remote->impl);
 }
 
@@ -120,6 +121,6 @@ void hf__rd_held_check(struct redis *r)
 {
     struct rd_held *h = r->broken_id ? find(r, r->broken_id) : NULL;
 
-    if (h && r->chans.live && h->token == r->broken_token)
+    if (h && r->chans.state == RD_SUB_LIVE && h->token == r->broken_token)
         broken(r, h);
 }

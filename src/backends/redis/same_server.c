@@ -42,9 +42,10 @@ void hf__rd_pair_end(struct redis *r)
 {
     struct rd_pair *p = &r->chans.pair;
 
-    p->until = p->again = 0;
+    p->state = RD_PROOF_NONE;
     p->put_off = false;
-    r->chans.live = false;
+    if (r->chans.state == RD_SUB_LIVE)
+        r->chans.state = RD_SUB_CONFIRMED;
     /* Nor does a message of this pair complete an answer of the next one. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
@@ -61,9 +62,9 @@ static void apart(struct redis *r, hf__time now)
                       hf__link_why(&r->sub.link, HF_EBACKEND, "%s", text), now);
         return;
     }
-    p->until = 0;
+    p->state = RD_PROOF_PAUSING;
     p->put_off = false;
-    p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
+    p->at = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
     if (p->apart == 1)
         hf__rd_deaf(r, r->sub.link.where, text);
     if (p->apart < APART_MOST)
@@ -77,24 +78,34 @@ static void refused(struct redis *r, const char *text, hf__time now)
     struct rd_pair *p = &r->chans.pair;
     bool passes = hf__rd_may_pass(text);
 
-    p->until = 0;
+    p->state = passes ? RD_PROOF_PAUSING : RD_PROOF_NONE;
     if (!passes || !p->put_off)
         hf__rd_deaf(r, "publish", text);
     p->put_off = passes;
-    if (passes)
-        p->again = now + AGAIN_MS * HF__MS;
+    p->at = now + AGAIN_MS * HF__MS;
 }
 
-static void is_one(struct redis *r)
+bool hf__rd_pair_is_under_way(const struct redis *r)
+{
+    const struct rd_pair *p = &r->chans.pair;
+
+    return p->state == RD_PROOF_SENT || p->state == RD_PROOF_HEARD ||
+           p->state == RD_PROOF_COUNTED;
+}
+
+/* One half of the proof is there: it is complete if the other one is, too. */
+static void half(struct redis *r, enum rd_proof this, enum rd_proof other)
 {
     struct rd_pair *p = &r->chans.pair;
 
-    if (!p->heard || !p->counted)
+    if (p->state != other) {
+        p->state = this;
         return;
-    p->until = 0;
+    }
+    p->state = RD_PROOF_NONE;
     p->apart = 0;
     p->put_off = false;
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     r->chans.live_at = r->core->now();
     hf__rd_held_check(r);
     hf__rd_ring_all(r);
@@ -107,13 +118,13 @@ static int proved(struct rd_pipe *cmd, struct rd_sent *sent,
     struct rd_pair *p = &r->chans.pair;
     int64_t counted = 0;
 
-    if (!p->until || ((struct rd_flight *)sent)->hold_id != p->number)
+    if (!hf__rd_pair_is_under_way(r) ||
+        ((struct rd_flight *)sent)->hold_id != p->number)
         return 0; /* of an earlier pair */
     if (reply->type == REDIS_REPLY_ERROR) {
         refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
-        p->counted = true;
-        is_one(r);
+        half(r, RD_PROOF_COUNTED, RD_PROOF_HEARD);
     } else {
         apart(r, now);
     }
@@ -128,7 +139,7 @@ void hf__rd_pair_begin(struct redis *r)
     char text[1 + 21] = "p";
     struct rd_flight *f;
 
-    if (!r->chans.confirmed || r->cmd.link.state != NET_UP ||
+    if (r->chans.state == RD_SUB_NONE || r->cmd.link.state != NET_UP ||
         r->cmd.link.stream.broken)
         return;
     f = hf__rd_pipe_send(&r->cmd, proved, 1, script->len + r->wake_len + 128);
@@ -137,9 +148,8 @@ void hf__rd_pair_begin(struct redis *r)
         return;
     }
     f->hold_id = ++p->number;
-    p->heard = p->counted = false;
-    p->until = f->sent.net.at + PROOF_MS * HF__MS;
-    p->again = 0;
+    p->state = RD_PROOF_SENT;
+    p->at = f->sent.net.at + PROOF_MS * HF__MS;
     hf__rd_put_count(o, '*', 5);
     hf__rd_put_text(o, "EVAL"); /* nobody would send it again */
     hf__rd_put(o, script->text, script->len);
@@ -152,18 +162,16 @@ void hf__rd_pair_heard(struct redis *r, const char *number)
 {
     struct rd_pair *p = &r->chans.pair;
 
-    if (!p->until || strtoull(number, NULL, 10) != p->number)
+    if (!hf__rd_pair_is_under_way(r) || strtoull(number, NULL, 10) != p->number)
         return; /* of an earlier pair */
-    p->heard = true;
-    is_one(r);
+    half(r, RD_PROOF_HEARD, RD_PROOF_COUNTED);
 }
 
 hf__time hf__rd_pair_timeout(const struct redis *r)
 {
     const struct rd_pair *p = &r->chans.pair;
-    hf__time at = p->until ? p->until : p->again;
 
-    return at ? at : HF__NEVER;
+    return p->state == RD_PROOF_NONE ? HF__NEVER : p->at;
 }
 
 bool hf__rd_pair_move(struct redis *r, hf__time now)
@@ -172,7 +180,7 @@ bool hf__rd_pair_move(struct redis *r, hf__time now)
 
     if (now < hf__rd_pair_timeout(r))
         return false;
-    if (p->until) {
+    if (hf__rd_pair_is_under_way(r)) {
         apart(r, now);
         return false;
     }

@@ -11,13 +11,34 @@
 
 struct redis;
 
-/* A proof that both connections end at one server (same_server.c). */
+/*
+ * A proof that both connections end at one server (same_server.c).
+ *
+ *   state      `at`                     how it is left
+ *   NONE       -                        a proof is sent; both connections
+ * needed SENT       the proof fails then     heard, counted, refused, failed
+ *   HEARD      the same                 counted: proved, NONE; refused, failed
+ *   COUNTED    the same                 heard: proved, NONE; failed
+ *   PAUSING    the next step is due     put_off: another proof is sent; else a
+ *                                       new connection is made
+ *
+ * Each goes to NONE when either connection is lost. A proof that is refused, or
+ * fails, leads to PAUSING, or to NONE if it is refused for good. What was
+ * proved is in rd_chans.state.
+ */
+enum rd_proof {
+    RD_PROOF_NONE,
+    RD_PROOF_SENT,
+    RD_PROOF_HEARD,   /* the number has come back as a message, */
+    RD_PROOF_COUNTED, /* the server of the commands counts our channel */
+    RD_PROOF_PAUSING,
+};
+
 struct rd_pair {
     uint64_t number; /* of the last one */
-    hf__time until;  /* it has to be over then; 0: none is under way */
-    hf__time again;  /* the next one is due then; 0: none is */
-    bool heard, counted;
-    bool put_off;  /* the last one was refused for now */
+    hf__time at;
+    enum rd_proof state;
+    bool put_off;  /* the last one was refused for now, in any state */
     uint8_t apart; /* how many have failed in a row, up to a bound */
 };
 
@@ -25,6 +46,8 @@ struct rd_pair {
 void hf__rd_pair_begin(struct redis *);
 /* One of both has gone. */
 void hf__rd_pair_end(struct redis *);
+/* SENT, HEARD or COUNTED. */
+bool hf__rd_pair_is_under_way(const struct redis *);
 void hf__rd_pair_heard(struct redis *, const char *number);
 /* True: a new connection for messages is to be made. */
 bool hf__rd_pair_move(struct redis *, hf__time now);

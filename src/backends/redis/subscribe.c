@@ -250,7 +250,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     (void)was_up;
     (void)now;
     hf__rd_pair_end(r);
-    r->chans.confirmed = false;
+    r->chans.state = RD_SUB_NONE;
     r->chans.again = 0;
     r->broken_id = 0;
     while (r->chans.oldest)
@@ -299,7 +299,8 @@ static bool is_made_for_holders(const struct redis *r)
     case NET_GREETING:
         return true;
     case NET_UP:
-        return (!c->confirmed && !c->refused) || c->pair.until;
+        return (c->state == RD_SUB_NONE && !c->refused) ||
+               hf__rd_pair_is_under_way(r);
     default:
         return false;
     }
@@ -468,7 +469,7 @@ static void called(struct redis *r, const char *text, const char *end)
     call.seen_ms = (uint32_t)strtoull(at, &at, 10);
     if (!call.hold_id || *at++ != ' ' || at >= end)
         return;
-    if (!r->chans.live || r->doubts.need)
+    if (r->chans.state != RD_SUB_LIVE || r->doubts.need)
         call.token = 0;
     c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
     lock = c ? c->locks : NULL;
@@ -562,7 +563,8 @@ static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     if (!hf__rd_is(what, "subscribe"))
         return HF_EPROTO;
     if (hf__rd_is(channel, r->wake)) {
-        r->chans.confirmed = true;
+        if (r->chans.state == RD_SUB_NONE)
+            r->chans.state = RD_SUB_CONFIRMED;
         if (!r->chans.refused)
             r->chans.put_off = 0;
         hf__rd_pair_begin(r);

@@ -182,7 +182,7 @@ static struct redis *make(void)
                      sizeof(struct rd_sent));
     r->sub.link.state = NET_PAUSING; /* nothing is sent */
     r->chance = 1;
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     return r;
 }
 
@@ -220,7 +220,7 @@ static void test_early_message_of_an_earlier_pair(void **state)
     attempt(r, &line, 1);
     call(r, 1, LOOK);
     hf__rd_pair_end(r);
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
     end(r, &line, 1);
@@ -432,7 +432,7 @@ static void test_deaf_one_looks_often(void **state)
     struct line line;
 
     (void)state;
-    r->chans.live = false;
+    r->chans.state = RD_SUB_CONFIRMED;
     first_look(r, &line);
     for (int i = 0; i < 20; i++) {
         assert_in_range(line.attempt.look_at - clock_ns, 1, 1500 * HF__MS);

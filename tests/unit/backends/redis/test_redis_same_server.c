@@ -171,9 +171,9 @@ static void test_believed_when_heard_and_counted(void **state)
     told(s, "subscribe", "1");
     assert_int_equal(bells, 0);
     counted(s, 1);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     told(s, "message", "p1");
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(bells, 1); /* it has asked before it was heard */
     assert_true(is_believed(s));
     end(s);
@@ -186,7 +186,7 @@ static void test_the_answer_may_come_last(void **state)
     (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     counted(s, 1);
     assert_true(is_believed(s));
     end(s);
@@ -212,7 +212,7 @@ static void test_not_counted_is_apart(void **state)
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 0);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* made anew */
     assert_int_equal(lines, 1);
     end(s);
@@ -254,7 +254,7 @@ static void test_apart_again_stays(void **state)
     assert_true(s->r->sub.link.timer <= clock_ns + 1000 * HF__MS);
     prove_anew(s, 0);
     assert_int_equal(s->r->sub.link.state, NET_UP);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(lines, 2);
     bells = 0;
     assert_false(is_believed(s)); /* but it is a reason to look */
@@ -276,7 +276,7 @@ static void test_apart_again_stays(void **state)
     hf__rd_pair_move(s->r, clock_ns);
     prove_anew(s, 1);
     told(s, "message", "p13");
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     end(s);
 }
 
@@ -291,7 +291,7 @@ static void test_refused_for_now_is_proved_again(void **state)
     for (int i = 0; i < 3; i++) {
         answer(s->r, REDIS_REPLY_ERROR,
                i % 2 ? "LOADING the dataset" : "BUSY a script");
-        assert_false(s->r->chans.live);
+        assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
         assert_int_equal(s->r->sub.link.state, NET_UP);
         assert_int_equal(lines, 1);
         assert_int_equal(bells, 1);
@@ -305,7 +305,7 @@ static void test_refused_for_now_is_proved_again(void **state)
     }
     told(s, "message", "p4");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
     end(s);
@@ -326,7 +326,7 @@ static void test_proof_again_ends_with_its_connection(void **state)
     assert_int_equal(s->r->cmd.sents.len, 1);
     told(s, "message", "p2");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     end(s);
 }
 
@@ -342,7 +342,7 @@ static void test_proof_after_a_refused_one(void **state)
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     told(s, "message", "p2");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
     end(s);
 }
@@ -357,17 +357,17 @@ static void test_new_command_connection_is_proved_anew(void **state)
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     assert_int_equal(s->r->cmd.sents.len, 1);
     counted(s, 1);
     told(s, "message", "p1");
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(is_believed(s));
     told(s, "message", "p2");
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     end(s);
 }
 
@@ -385,9 +385,9 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
     told(s, "subscribe", "1");
     told(s, "message", "p2");
     counted(s, 1);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     counted(s, 0);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
     end(s);
 }
@@ -400,7 +400,7 @@ static void test_refused_proof_is_none(void **state)
     (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_UP);
     assert_int_equal(lines, 1);
     assert_int_equal(bells, 1);
@@ -438,7 +438,7 @@ static struct scene *begin_live(void)
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     bells = lines = 0;
     return s;
 }
@@ -482,7 +482,7 @@ static void test_subscription_refused_for_now_is_made_anew(void **state)
         told(s, "subscribe", "1");
         told(s, "message", "p2");
         counted(s, 1);
-        assert_true(s->r->chans.live);
+        assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
         assert_false(s->r->chans.refused);
         assert_int_equal(lines, 1);
         end(s);

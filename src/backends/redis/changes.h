@@ -22,8 +22,7 @@ struct rd_watcher;
  *   OFF          not UP    of no meaning  nobody
  *   CHECKING     UP        0              nobody: the setting is requested
  *   CONFIRMING   UP        any            all, and not all are confirmed
- *   ON           UP        any            all; due counts those of later
- * watchers
+ *   ON           UP        any            all; `due` of later watchers
  *
  * OFF -> CHECKING when the connection is up, -> CONFIRMING when the setting is
  * right, -> ON with the last confirmation: then each watcher hears that it may

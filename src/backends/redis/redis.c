@@ -16,7 +16,6 @@
 #include "redis.h"
 
 #include "backends/common/about.h"
-#include "backends/redlock/redlock.h"
 #include "changes.h"
 #include "cmd.h"
 #include "flights.h"
@@ -249,7 +248,7 @@ static hf__time redis_next_timeout(void *self)
     return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }
 
-static const struct hf__backend backend = {
+const struct hf__backend hf__rd_backend = {
     .abi = HF__ABI,
     .name = "redis",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
@@ -279,10 +278,3 @@ static const struct hf__backend backend = {
     .query = hf__rd_query,
     .unlisten = hf__rd_unlisten,
 };
-
-const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
-{
-    if (abi != HF__ABI)
-        return NULL;
-    return strcmp(scheme, "redlock") == 0 ? &hf__rl_backend : &backend;
-}

@@ -2,10 +2,10 @@
  * The Redis backend, inside: the state of a client. One server, up to three
  * pipes (pipe.h):
  *
- *   cmd   every request, in order of submission; answers come in that order
- *   sub   opened when somebody first has to wait, or holds something and
- *         listens; carries messages only
- *   changes   while the program watches names: their changes
+ *   cmd      every request, in order of submission; answers come in that order
+ *   sub      opened when somebody first has to wait, or holds something and
+ *            listens; carries messages only
+ *   changes  while the program watches names: their changes
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the helper thread before that.
@@ -64,5 +64,7 @@ struct redis {
                                          said; 0: none */
     struct rd_watchers watchers;
 };
+
+extern const struct hf__backend hf__rd_backend;
 
 #endif

@@ -14,13 +14,12 @@ struct redis;
 /*
  * A proof that both connections end at one server (same_server.c).
  *
- *   state      `at`                     how it is left
- *   NONE       -                        a proof is sent; both connections
- * needed SENT       the proof fails then     heard, counted, refused, failed
- *   HEARD      the same                 counted: proved, NONE; refused, failed
- *   COUNTED    the same                 heard: proved, NONE; failed
- *   PAUSING    the next step is due     put_off: another proof is sent; else a
- *                                       new connection is made
+ *   state     at                    how it is left
+ *   NONE      -                     when both connections are there: SENT
+ *   SENT      the proof fails then  heard: HEARD; counted: COUNTED
+ *   HEARD     the same              counted: proved, NONE
+ *   COUNTED   the same              heard: proved, NONE
+ *   PAUSING   the pause is over     put_off: SENT; else a new connection
  *
  * Each goes to NONE when either connection is lost. A proof that is refused, or
  * fails, leads to PAUSING, or to NONE if it is refused for good. What was

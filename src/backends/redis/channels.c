@@ -102,7 +102,7 @@ void hf__rd_ring_all(struct redis *r)
         hf__rd_ring(r, c);
 }
 
-void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
+void hf__rd_no_messages(struct redis *r, const char *verb, const char *text)
 {
     r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
     hf__rd_ring_all(r);

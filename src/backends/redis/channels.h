@@ -95,6 +95,6 @@ void hf__rd_ring_all(struct redis *);
 
 /* No messages are to be had from the server: logs why, and all waiters try
  * again. */
-void hf__rd_deaf(struct redis *, const char *verb, const char *text);
+void hf__rd_no_messages(struct redis *, const char *verb, const char *text);
 
 #endif

@@ -24,8 +24,8 @@ int hf__rd_login(const struct hf__core *, hf_client *,
                  struct rd_login *);
 void hf__rd_login_fini(const struct hf__core *, hf_client *, struct rd_login *);
 /* Where a pipe leads, and how long it may take; its link lacks `lost`. */
-void hf__rd_pipe_aim(struct rd_pipe *, struct net_endpoint *,
-                     const struct rd_login *, uint32_t *tags,
-                     uint32_t connect_ms, uint32_t op_ms);
+void hf__rd_login_aim(struct rd_pipe *, struct net_endpoint *,
+                      const struct rd_login *, uint32_t *tags,
+                      uint32_t connect_ms, uint32_t op_ms);
 
 #endif

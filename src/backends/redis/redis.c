@@ -160,12 +160,12 @@ static int start(struct redis *r, const struct hf__config *config)
 {
     int rc = r->peer.hosts ? hf__net_find(&r->peer) : 0;
 
-    hf__rd_pipe_aim(&r->cmd, &r->peer, &r->login, &r->tags,
-                    config->open_timeout_ms, r->op_timeout_ms);
-    hf__rd_pipe_aim(&r->sub, &r->peer, &r->login, &r->tags,
-                    config->connect_timeout_ms, r->op_timeout_ms);
-    hf__rd_pipe_aim(&r->changes, &r->peer, &r->login, &r->tags,
-                    config->connect_timeout_ms, r->op_timeout_ms);
+    hf__rd_login_aim(&r->cmd, &r->peer, &r->login, &r->tags,
+                     config->open_timeout_ms, r->op_timeout_ms);
+    hf__rd_login_aim(&r->sub, &r->peer, &r->login, &r->tags,
+                     config->connect_timeout_ms, r->op_timeout_ms);
+    hf__rd_login_aim(&r->changes, &r->peer, &r->login, &r->tags,
+                     config->connect_timeout_ms, r->op_timeout_ms);
     r->cmd.link.silence_ms = 2 * r->op_timeout_ms;
     r->cmd.link.lost = "redis: lost the connection";
     r->changes.link.lost = "redis: lost the connection for changes";

@@ -66,7 +66,7 @@ static void apart(struct redis *r, hf__time now)
     p->put_off = false;
     p->at = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
     if (p->apart == 1)
-        hf__rd_deaf(r, r->sub.link.where, text);
+        hf__rd_no_messages(r, r->sub.link.where, text);
     if (p->apart < APART_MOST)
         p->apart++;
 }
@@ -80,7 +80,7 @@ static void refused(struct redis *r, const char *text, hf__time now)
 
     p->state = passes ? RD_PROOF_PAUSING : RD_PROOF_NONE;
     if (!passes || !p->put_off)
-        hf__rd_deaf(r, "publish", text);
+        hf__rd_no_messages(r, "publish", text);
     p->put_off = passes;
     p->at = now + AGAIN_MS * HF__MS;
 }

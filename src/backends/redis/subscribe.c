@@ -537,7 +537,7 @@ static void refused(struct redis *r, const char *text, hf__time now)
             c->put_off++;
     }
     if (is_news)
-        hf__rd_deaf(r, "subscribe", text);
+        hf__rd_no_messages(r, "subscribe", text);
 }
 
 static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)

@@ -114,8 +114,8 @@ static int start(struct redlock *rl, const struct hf__config *config)
         struct rl_server *s = &rl->server[i];
         int last;
 
-        hf__rd_pipe_aim(&s->pipe, &s->peer, &rl->login, &rl->tags,
-                        config->open_timeout_ms, rl->op_timeout_ms);
+        hf__rd_login_aim(&s->pipe, &s->peer, &rl->login, &rl->tags,
+                         config->open_timeout_ms, rl->op_timeout_ms);
         s->pipe.link.lost = "redlock: lost the connection";
         last = hf__net_find(&s->peer);
         if (last)

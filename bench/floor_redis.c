@@ -5,7 +5,7 @@
  *
  * Over TLS (rediss://) hiredis formats and parses, and OpenSSL does the rest.
  */
-#include "backends/redis/redis.h"
+#include "backends/redis/scripts.h"
 #include "ratios.h"
 
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * program of tests/interop/redlock, HOLDFAST_NODE_REDLOCK its node/peer.js.
  */
 #include "../tests/lib/redlock_servers.h"
-#include "backends/redis/redis.h"
+#include "backends/redis/scripts.h"
 #include "peers.h"
 #include "ratios.h"
 

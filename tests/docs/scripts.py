@@ -3,12 +3,14 @@ scripts that the build puts together."""
 
 import hashlib
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 import cases
 from redis_server import RedisServer
+from snippet import snippets
 
 lua = pathlib.Path(sys.argv[1]) / 'src/backends/redis/lua'
 built = pathlib.Path(sys.argv[2]) / 'src/backends/redis/lua'
@@ -29,6 +31,23 @@ def every_piece_is_in_use():
     for piece in lua.glob('pieces/*.lua'):
         assert (' ' + piece.name in texts or '=' + piece.name in texts or
                 piece.name == 'expressions.lua'), piece.name
+
+
+def what_is_shown_is_what_is_built():
+    readme = lua / 'README.md'
+    shown = snippets(readme, 'lua')
+    assert shown
+    built_texts = {s.name: (built / s.name).read_text('utf-8')
+                   for s in lua.glob('*.lua')}
+    for text in shown:
+        assert text.rstrip('\n') in built_texts.values(), text
+    rows = re.findall(r'^\| `(KEYS|ARGV)\[(\d+)\]` \| `\1\.(\w+)` \|',
+                      readme.read_text('utf-8'), re.M)
+    for array, word in (('KEYS', 'keys'), ('ARGV', 'args')):
+        head = re.search(r'^--@%s (.*)$' % word,
+                         (lua / 'take.lua').read_text('utf-8'), re.M)[1]
+        assert [(str(i), name) for i, name in enumerate(head.split(), 1)] == [
+            row[1:] for row in rows if row[0] == array], rows
 
 
 def by_hand(script, keys, args):
@@ -95,7 +114,8 @@ def what_is_wrong_ends_the_build():
 
 try:
     status = cases.run([the_server_knows_each_by_the_digest_of_its_file,
-                        every_piece_is_in_use, they_run_by_hand,
+                        every_piece_is_in_use,
+                        what_is_shown_is_what_is_built, they_run_by_hand,
                         names_become_what_they_stand_for,
                         what_is_wrong_ends_the_build])
 finally:

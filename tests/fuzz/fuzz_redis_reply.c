@@ -9,7 +9,17 @@
  *
  *     fuzz_redis_reply [TIMES [SEED]]
  */
+#include "backends/redis/cmd.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/late_replies.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/query.h"
 #include "backends/redis/redis.h"
+#include "backends/redis/renew.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/requests.h"
+#include "backends/redis/subscribe.h"
 #include "fuzz_core.h"
 
 #include <sys/epoll.h>
@@ -29,7 +39,7 @@ struct scene {
     struct redis *r;
     int cmd, sub; /* the server's ends */
     struct hf__remote remote[NAMES];
-    struct hf__req ask[NAMES], let_go[NAMES];
+    struct hf__req attempt[NAMES], let_go[NAMES];
     struct hf__batch batch;
     struct hf__renewal items[BATCH];
     struct hf__query query[3];
@@ -62,7 +72,7 @@ static struct redis *make_redis(void)
     memset(r->uuid, '0', HF__UUID_LEN);
     r->wake_len =
         (size_t)snprintf(r->wake, sizeof(r->wake), "holdfast:wake:%s", r->uuid);
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     hf__net_set_path(&r->peer, "/nonexistent");
     hf__rd_pipe_init(&r->cmd, &fake, NULL, &hf__rd_cmd, r,
                      sizeof(struct rd_flight));
@@ -92,20 +102,20 @@ static int fill(struct scene *s)
                                 .fair = i == 1,
                                 .label = ""};
         must(!hf__rd_attach(s->r, &s->remote[i]), "attach");
-        s->ask[i] = (struct hf__req){.remote = &s->remote[i],
-                                     .hold_id = (uint64_t)i + 1,
-                                     .lease_ms = 30000,
-                                     .op = HF__ATTEMPT,
-                                     .may_queue = true,
-                                     .flying = true};
-        s->remote[i].ask = &s->ask[i];
-        sent += send_req(&s->ask[i], hf__rd_attempt(s->r, &s->ask[i]));
+        s->attempt[i] = (struct hf__req){.remote = &s->remote[i],
+                                         .hold_id = (uint64_t)i + 1,
+                                         .lease_ms = 30000,
+                                         .op = HF__ATTEMPT,
+                                         .may_queue = true,
+                                         .flying = true};
+        s->remote[i].ask = &s->attempt[i];
+        sent += send_req(&s->attempt[i], hf__rd_attempt(s->r, &s->attempt[i]));
     }
     s->let_go[2] = (struct hf__req){.remote = &s->remote[2],
                                     .hold_id = 3,
                                     .op = HF__ABANDON,
                                     .flying = true};
-    s->ask[2].flying = false;
+    s->attempt[2].flying = false;
     sent += send_req(&s->let_go[2], hf__rd_abandon(s->r, &s->let_go[2])) - 1;
     for (int i = 0; i < BATCH; i++)
         s->items[i] = (struct hf__renewal){

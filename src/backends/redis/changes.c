@@ -1,28 +1,34 @@
 /*
- * Changes of names, as the server tells of them: keyspace notifications. They
+ * Changes of names, as the server publishes them: keyspace notifications. They
  * are about keys, whoever changes them, so Redisson's holders are heard as
  * well. Of a name its own key is listened to and the lists of waiters; of a
  * prefix all keys that begin so, which are names. A renewal is no change.
  *
- * They have a connection of their own (redis.ear), which is there while anybody
- * listens. It begins with a look at notify-keyspace-events, for which it is too
- * late after the first SUBSCRIBE: so the setting is that of the very server
- * that will tell. If it is wrong, or a subscription is refused, the connection
- * is given up. Whoever has asked for it is told why; those who have listened
- * before try again later.
+ * They have a connection of their own (redis.changes), which is there while
+ * anybody listens. It begins with a request for notify-keyspace-events, for
+ * which it is too late after the first SUBSCRIBE: so the setting is that of the
+ * very server that will publish. If it is wrong, or a subscription is refused,
+ * the connection is given up. The caller that has just begun to listen gets the
+ * reason; those who have listened before try again later.
  */
-#include "redis.h"
+#include "changes.h"
 
 #include "base/list.h"
+#include "keys.h"
+#include "pipe.h"
+#include "redis.h"
+#include "reply.h"
+#include "requests.h"
+#include "subscribe.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-struct rd_ear {
-    struct rd_ear *next, *prev;
+struct rd_watcher {
+    struct rd_watcher *next, *prev;
     struct hf__listener *on;
-    struct hf__query *asked; /* LISTEN is not answered yet; else NULL */
+    struct hf__query *query; /* LISTEN is not answered yet; else NULL */
 };
 
 static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
@@ -38,13 +44,13 @@ static void no_memory(struct rd_pipe *p)
 static struct net_out *begin(struct redis *r, const char *verb, size_t args)
 {
     struct net_out *o =
-        hf__rd_pipe_room(&r->ear, 64 + args * (2 * RD_KEY_MAX + 64));
+        hf__rd_pipe_room(&r->changes, 64 + args * (2 * RD_KEY_MAX + 64));
 
     if (!o) {
-        no_memory(&r->ear);
+        no_memory(&r->changes);
         return NULL;
     }
-    hf__link_await(&r->ear.link, r->core->now());
+    hf__link_await(&r->changes.link, r->core->now());
     hf__rd_put_count(o, '*', 1 + args);
     hf__rd_put_text(o, verb);
     return o;
@@ -64,18 +70,18 @@ static void subscribe(struct redis *r, const struct hf__listener *on)
         else
             len = hf__rd_key(text, keys[i], on->name, on->name_len);
         hf__rd_put_two(o, head, (size_t)head_len, text, len);
-        r->ears.due++;
+        r->watchers.due++;
     }
 }
 
-static void answer(struct redis *r, struct rd_ear *e, int result)
+static void answer(struct redis *r, struct rd_watcher *e, int result)
 {
-    struct hf__query *q = e->asked;
+    struct hf__query *q = e->query;
 
-    e->asked = NULL;
+    e->query = NULL;
     if (result) {
         e->on->impl = NULL;
-        hf__list_remove(r->ears.first, e);
+        hf__list_remove(r->watchers.first, e);
         r->core->free(r->client, e);
     }
     hf__rd_finish(r, &q->req, result);
@@ -86,14 +92,14 @@ static void answer(struct redis *r, struct rd_ear *e, int result)
 /* Anew, if anybody listens; by advance(), which may report. */
 static void restart(struct redis *r, hf__time at)
 {
-    hf__rd_pipe_stop(&r->ear);
-    r->ears.hears = false;
-    r->ears.again = at;
-    if (r->ears.first)
+    hf__rd_pipe_stop(&r->changes);
+    r->watchers.state = RD_CHANGES_OFF;
+    r->watchers.again = at;
+    if (r->watchers.first)
         r->core->due(r->client, at);
 }
 
-bool hf__rd_tells_changes(const char *setting)
+bool hf__rd_publishes_changes(const char *setting)
 {
     const char *c = RD_EVENTS_NEEDED;
 
@@ -102,8 +108,8 @@ bool hf__rd_tells_changes(const char *setting)
     return !*c && strchr(setting, 'K');
 }
 
-static int looked(struct rd_pipe *p, struct rd_sent *sent,
-                  const struct rd_node *reply, hf__time now)
+static int setting_read(struct rd_pipe *p, struct rd_sent *sent,
+                        const struct rd_node *reply, hf__time now)
 {
     struct redis *r = p->owner;
     const struct rd_node *value = hf__rd_at(reply, 1);
@@ -121,13 +127,13 @@ static int looked(struct rd_pipe *p, struct rd_sent *sent,
     }
     if (!value || !value->text)
         return HF_EPROTO;
-    if (!hf__rd_tells_changes(value->text))
+    if (!hf__rd_publishes_changes(value->text))
         return hf__link_why(&p->link, HF_ENOTSUP,
                             "changes are not told; " RD_EVENTS_SETTING
                             " is \"%.40s\", set it to KA or K" RD_EVENTS_NEEDED,
                             value->text);
-    r->ears.hears = true;
-    for (struct rd_ear *e = r->ears.first; e; e = e->next)
+    r->watchers.state = RD_CHANGES_CONFIRMING;
+    for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
         subscribe(r, e->on);
     hf__net_flush(&p->link.stream);
     return 0;
@@ -137,10 +143,9 @@ static void up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
 
-    r->ears.hears = false;
-    r->ears.anew = true;
-    r->ears.due = 0;
-    if (!hf__rd_pipe_send(p, looked, 1, 128)) {
+    r->watchers.state = RD_CHANGES_CHECKING;
+    r->watchers.due = 0;
+    if (!hf__rd_pipe_send(p, setting_read, 1, 128)) {
         no_memory(p);
         return;
     }
@@ -156,20 +161,20 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
 {
     struct redis *r = p->owner;
     bool refused = code != HF_EBACKEND && code != HF_ENOMEM, any = false;
-    struct rd_ear *e, *next;
+    struct rd_watcher *e, *next;
 
     (void)was_up;
-    r->ears.hears = false;
+    r->watchers.state = RD_CHANGES_OFF;
     if (!refused && p->link.timer <= now)
         return; /* it is tried again at once */
-    for (e = r->ears.first; e; e = next) {
+    for (e = r->watchers.first; e; e = next) {
         next = e->next;
-        if (!e->asked)
+        if (!e->query)
             continue;
         any = true;
         answer(r, e, r->core->why(r->client, code, "%s", p->link.text));
     }
-    if (!r->ears.first || refused)
+    if (!r->watchers.first || refused)
         restart(r, any ? now : now + RD_SUB_PING_MS * HF__MS);
 }
 
@@ -180,37 +185,37 @@ static hf__time next_ping(const struct net_link *l)
                : HF__NEVER;
 }
 
-hf__time hf__rd_ear_timeout(const struct redis *r)
+hf__time hf__rd_changes_timeout(const struct redis *r)
 {
-    const struct net_link *l = &r->ear.link;
+    const struct net_link *l = &r->changes.link;
 
-    return l->state == NET_OFF && r->ears.first
-               ? r->ears.again
+    return l->state == NET_OFF && r->watchers.first
+               ? r->watchers.again
                : hf__min_time(hf__link_timeout(l), next_ping(l));
 }
 
-void hf__rd_ear_move(struct redis *r, hf__time now)
+void hf__rd_changes_move(struct redis *r, hf__time now)
 {
-    struct net_link *l = &r->ear.link, *cmd = &r->cmd.link;
+    struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
         restart(r, now); /* there may be another server now */
-    if (l->state == NET_OFF && r->ears.first && now >= r->ears.again)
+    if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
-    if (l->state == NET_UP && r->ears.due)
+    if (l->state == NET_UP && r->watchers.due)
         hf__link_await(l, now); /* data() has counted answers to commands */
     if (now >= next_ping(l))
         begin(r, "PING", 0);
     hf__net_flush(&l->stream);
 }
 
-void hf__rd_ear_fini(struct redis *r)
+void hf__rd_changes_fini(struct redis *r)
 {
-    struct rd_ear *e;
+    struct rd_watcher *e;
 
-    while ((e = r->ears.first)) {
-        r->ears.first = e->next;
+    while ((e = r->watchers.first)) {
+        r->watchers.first = e->next;
         r->core->free(r->client, e);
     }
 }
@@ -219,7 +224,7 @@ void hf__rd_ear_fini(struct redis *r)
 
 int hf__rd_listen(struct redis *r, struct hf__query *q)
 {
-    struct rd_ear *e;
+    struct rd_watcher *e;
 
     if (!hf__link_wanted(&r->cmd.link)) {
         r->put_off = true;
@@ -230,12 +235,12 @@ int hf__rd_listen(struct redis *r, struct hf__query *q)
         return HF_ENOMEM;
     e->on = q->listener;
     e->on->impl = e;
-    e->asked = q;
-    hf__list_add(r->ears.first, e);
-    if (r->ears.hears) {
+    e->query = q;
+    hf__list_add(r->watchers.first, e);
+    if (r->watchers.state >= RD_CHANGES_CONFIRMING) {
         subscribe(r, e->on);
-        hf__net_flush(&r->ear.link.stream);
-    } else if (r->ear.link.state <= NET_PAUSING) {
+        hf__net_flush(&r->changes.link.stream);
+    } else if (r->changes.link.state <= NET_PAUSING) {
         restart(r, 0);
     }
     return HF__PENDING;
@@ -244,28 +249,29 @@ int hf__rd_listen(struct redis *r, struct hf__query *q)
 void hf__rd_unlisten(void *self, struct hf__listener *on)
 {
     struct redis *r = self;
-    struct rd_ear *e = on->impl;
+    struct rd_watcher *e = on->impl;
 
     if (!e)
         return;
-    hf__list_remove(r->ears.first, e);
+    hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    restart(r, 0); /* or it would be told for ever of what nobody wants */
+    restart(r, 0); /* or the server would publish for ever what nobody wants */
 }
 
-/* ---- what we are told --------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------- */
 
-/* When all are confirmed, each of them hears. */
+/* When all are confirmed each watcher gets a result, or one change: it may have
+ * missed something. */
 static void confirmed(struct redis *r)
 {
-    if (!r->ears.due || --r->ears.due)
+    if (!r->watchers.due || --r->watchers.due)
         return;
-    for (struct rd_ear *e = r->ears.first; e; e = e->next)
-        if (e->asked)
+    for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
+        if (e->query)
             answer(r, e, HF__DONE);
-        else if (r->ears.anew)
+        else if (r->watchers.state == RD_CHANGES_CONFIRMING)
             r->core->changed(r->client, e->on, NULL, 0);
-    r->ears.anew = false;
+    r->watchers.state = RD_CHANGES_ON;
 }
 
 static bool is_of(const struct hf__listener *on, const char *key, size_t len)
@@ -294,13 +300,13 @@ static int heard(struct redis *r, const struct rd_node *channel)
     if (!key++ || !event || !event->text)
         return HF_EPROTO;
     len = channel->len - (size_t)(key - channel->text);
-    for (struct rd_ear *e = r->ears.first; e; e = e->next)
+    for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
         if (strcmp(event->text, "expire") != 0 && is_of(e->on, key, len))
             r->core->changed(r->client, e->on, key, len);
     return 0;
 }
 
-static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
+static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
 {
     const struct rd_node *what = hf__rd_at(reply, 0);
 
@@ -317,4 +323,4 @@ static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     return 0;
 }
 
-const struct rd_owner hf__rd_ear = {.up = up, .push = told, .down = down};
+const struct rd_owner hf__rd_changes = {.up = up, .push = pushed, .down = down};

@@ -3,9 +3,12 @@
  * name, kind and (of a mutex) fairness; and the list of those that linger, the
  * oldest first.
  */
-#include "redis.h"
+#include "channels.h"
 
+#include "backends/common/table.h"
 #include "base/list.h"
+#include "lock.h"
+#include "redis.h"
 
 static uint16_t number_of(enum hf_kind kind, bool fair)
 {
@@ -43,31 +46,64 @@ void hf__rd_chan_unlinger(struct redis *r, struct rd_chan *c)
     hf__queue_remove(r->chans.oldest, r->chans.newest, c);
 }
 
-void hf__rd_chan_link(struct rd_chan *c, struct rd_link *link)
+void hf__rd_chan_add_lock(struct rd_chan *c, struct rd_lock *lock)
 {
-    link->chan = c;
-    link->next = c->links;
-    c->links = link;
+    lock->chan = c;
+    lock->next = c->locks;
+    c->locks = lock;
 }
 
-void hf__rd_chan_unlink(struct rd_link *link)
+void hf__rd_chan_remove_lock(struct rd_lock *lock)
 {
-    struct rd_link **at;
+    struct rd_lock **at;
 
-    if (!link->chan)
+    if (!lock->chan)
         return;
-    for (at = &link->chan->links; *at != link; at = &(*at)->next)
+    for (at = &lock->chan->locks; *at != lock; at = &(*at)->next)
         ;
-    *at = link->next;
-    link->next = NULL;
-    link->chan = NULL;
+    *at = lock->next;
+    lock->next = NULL;
+    lock->chan = NULL;
 }
 
 /* It lingers, and nobody is subscribed by it any more. */
 void hf__rd_chan_forget(struct redis *r, struct rd_chan *c)
 {
     hf__rd_chan_unlinger(r, c);
-    while (c->links)
-        hf__rd_chan_unlink(c->links);
+    while (c->locks)
+        hf__rd_chan_remove_lock(c->locks);
     hf__table_remove(&r->chans.table, c);
+}
+
+/* ---- bells -------------------------------------------------------------- */
+
+struct rd_chan *hf__rd_chan_next(const struct redis *r, const struct rd_chan *c)
+{
+    return hf__table_next(&r->chans.table, c);
+}
+
+void hf__rd_ring_one(struct redis *r, struct rd_lock *lock)
+{
+    if (lock->attempting)
+        lock->rang = true; /* the answer may be older than this */
+    else if (lock->waits)
+        r->core->bell(r->client, lock->remote);
+}
+
+void hf__rd_ring(struct redis *r, struct rd_chan *c)
+{
+    for (struct rd_lock *lock = c->locks; lock; lock = lock->next)
+        hf__rd_ring_one(r, lock);
+}
+
+void hf__rd_ring_all(struct redis *r)
+{
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
+        hf__rd_ring(r, c);
+}
+
+void hf__rd_no_messages(struct redis *r, const char *verb, const char *text)
+{
+    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
+    hf__rd_ring_all(r);
 }

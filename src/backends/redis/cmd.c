@@ -1,13 +1,24 @@
 /*
- * Requests on the command connection: in the out buffer, on the wire, or at the
- * server, in order (flights). When the connection breaks, those of which a byte
- * was written are EUNKNOWN; the others go back to the core. While it is down,
- * or has enough to write, the core keeps what comes (HF__LATER).
- *
- * hf__rd_submit() never reports anything itself: a request that cannot be
- * written is found out by advance().
+ * The command connection: what its answers and its errors are, and what becomes
+ * of the commands under way when it comes and goes. When it breaks, those of
+ * which a byte was written are EUNKNOWN; the others go back to the core.
  */
+#include "cmd.h"
+
+#include "flights.h"
+#include "kinds.h"
+#include "late_replies.h"
+#include "lock.h"
+#include "pipe.h"
+#include "query.h"
 #include "redis.h"
+#include "renew.h"
+#include "replica.h"
+#include "reply.h"
+#include "requests.h"
+#include "rules.h"
+#include "same_server.h"
+#include "scripts.h"
 
 #include <string.h>
 
@@ -15,165 +26,10 @@
  * name leads nowhere else. */
 #define REPLICA_MS 2000
 
-static void attempt_over(struct redis *r, const struct hf__req *req, int result)
-{
-    ((struct rd_link *)req->remote->impl)->asking = false;
-    if (result != HF__BUSY && result != HF_EMISMATCH &&
-        (!req->untouched || result == HF_EUNKNOWN))
-        return;
-    /* The core might not abandon it, so end the wait here. */
-    hf__rd_wait_end(r, req->remote, r->core->now());
-    hf__rd_late_over(r, req->hold_id);
-}
-
-void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
-{
-    if (req->op == HF__ATTEMPT)
-        attempt_over(r, req, result);
-    else if (req->op == HF__RENEW && --r->renewing == 0)
-        hf__rd_renew_hurry(r);
-    req->result = (int16_t)result;
-    r->core->done(r->client, req);
-}
-
-/* ---- flights ---------------------------------------------------------- */
-
-struct rd_flight *hf__rd_newest(const struct redis *r)
-{
-    return hf__sent_at(&r->cmd.sents, r->cmd.sents.len - 1);
-}
-
-void hf__rd_forget(struct redis *r, struct hf__req *req)
-{
-    for (size_t i = r->cmd.sents.len; i-- > 0;) {
-        struct rd_flight *f = hf__sent_at(&r->cmd.sents, i);
-
-        if (f->req == req) {
-            f->req = NULL;
-            return;
-        }
-    }
-    hf__rd_doubt_forget(r, req);
-}
-
-void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
-{
-    for (size_t i = 0; i < r->cmd.sents.len; i++) {
-        struct rd_flight *f = hf__sent_at(&r->cmd.sents, i);
-
-        if (f->remote == remote)
-            f->remote = NULL;
-    }
-}
-
-/* ---- sending ---------------------------------------------------------- */
-
-static rd_reply_fn answered;
-
-struct net_out *hf__rd_command(struct redis *r, struct hf__req *req,
-                               size_t words, size_t more)
-{
-    struct net_out *o = &r->cmd.link.stream.out;
-    struct rd_flight *f = hf__rd_pipe_send(&r->cmd, answered, 1, more + 32);
-
-    if (!f)
-        return NULL;
-    req->sent_at = f->sent.net.at;
-    f->req = req;
-    f->remote = req->op == HF__ATTEMPT ? req->remote : NULL;
-    f->hold_id = req->hold_id;
-    f->ahead = r->server_ahead;
-    f->op = req->op;
-    f->by_text = true;
-    hf__rd_put_count(o, '*', words);
-    return o;
-}
-
-struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
-                            enum rd_script s, size_t keys, size_t args,
-                            size_t more)
-{
-    const struct rd_text *script = &hf__rd_script[s];
-    bool by_text = r->by_text[s];
-    struct net_out *o = hf__rd_command(
-        r, req, 3 + keys + args, more + 128 + (by_text ? script->len : 40));
-    struct rd_flight *f;
-
-    if (!o)
-        return NULL;
-    f = hf__rd_newest(r);
-    f->script = (uint8_t)s;
-    f->by_text = by_text;
-    if (by_text) {
-        hf__rd_put(o, "EVAL", 4);
-        hf__rd_put(o, script->text, script->len);
-    } else {
-        hf__rd_put(o, "EVALSHA", 7);
-        hf__rd_put(o, script->digest, 40);
-    }
-    hf__rd_put_num(o, (int64_t)keys);
-    r->by_text[s] = false;
-    return o;
-}
-
-static int encode(struct redis *r, struct hf__req *req)
-{
-    switch (req->op) {
-    case HF__RENEW:
-        return hf__rd_renew_encode(r, (struct hf__batch *)req);
-    case HF__ATTEMPT:
-    case HF__RELEASE:
-    case HF__ABANDON:
-        return hf__rd_verb_encode(r, req);
-    default:
-        return hf__rd_query_encode(r, (struct hf__query *)req);
-    }
-}
-
-static bool has_room(const struct redis *r)
-{
-    const struct net_link *l = &r->cmd.link;
-
-    return l->state == NET_UP && !l->stream.broken &&
-           l->stream.out.len - l->stream.out.from < RD_OUT_HIGH;
-}
-
-int hf__rd_submit(struct redis *r, struct hf__req *req)
-{
-    int rc;
-
-    /* There will be room in ready() or advance() alone. */
-    if (!hf__link_wanted(&r->cmd.link) || !has_room(r)) {
-        r->put_off = true;
-        return HF__LATER;
-    }
-    rc = encode(r, req);
-    if (rc)
-        return rc;
-    if (!req->parked) { /* else hf__rd_pump() writes all of them */
-        hf__rd_doubt_send(r);
-        hf__net_flush(&r->cmd.link.stream);
-    }
-    return HF__PENDING;
-}
-
-void hf__rd_pump(struct redis *r)
-{
-    hf__rd_doubt_send(r);
-    hf__net_flush(&r->cmd.link.stream);
-    if (!r->put_off || !has_room(r))
-        return;
-    r->put_off = false;
-    if (r->renew_until) {
-        r->renew_until = 0;
-        hf__rd_renew_hurry(r);
-    }
-    r->core->go_on(r->client);
-}
-
 /* ---- answers ---------------------------------------------------------- */
 
-void hf__rd_failed(struct redis *r, const struct rd_flight *f, int code)
+/* No answer will come for it, or it is this code. */
+static void failed(struct redis *r, const struct rd_flight *f, int code)
 {
     if (!f->req)
         return;
@@ -181,6 +37,18 @@ void hf__rd_failed(struct redis *r, const struct rd_flight *f, int code)
         hf__rd_renew_failed(r, f, code);
     else
         hf__rd_finish(r, f->req, code);
+}
+
+static int encode(struct redis *r, struct hf__req *req)
+{
+    switch (req->op) {
+    case HF__ATTEMPT:
+    case HF__RELEASE:
+    case HF__ABANDON:
+        return hf__rd_verb_encode(r, req);
+    default:
+        return hf__rd_query_encode(r, (struct hf__query *)req);
+    }
 }
 
 /* The server has no such script: the same again, with its text. */
@@ -196,7 +64,7 @@ static void send_again(struct redis *r, const struct rd_flight *f)
     else
         rc = encode(r, f->req);
     if (rc)
-        hf__rd_failed(r, f, rc);
+        failed(r, f, rc);
 }
 
 /* What may be at the name, by the type of its key, if that is known. */
@@ -276,13 +144,13 @@ static int refused(struct redis *r, struct rd_flight *sent,
     }
     if (!hf__rd_is_replica(reply->text) ||
         !leave_replica(r, reply->text, now)) {
-        hf__rd_failed(r, &f, error_of(r, reply, f.op));
+        failed(r, &f, error_of(r, reply, f.op));
         return 0;
     }
     /* Other requests are sent again on the next connection, as if the server
      * had not answered. A renewal is answered, so that the holder hears why. */
     if (f.op == HF__RENEW) {
-        hf__rd_failed(r, &f, error_of(r, reply, f.op));
+        failed(r, &f, error_of(r, reply, f.op));
         sent->req = NULL;
     }
     return is_replica(&r->cmd, reply->text);
@@ -318,8 +186,8 @@ static void expect_unknown(struct redis *r)
         r->by_text[scripts[i]] = true;
 }
 
-static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
-                      const struct rd_node *reply, hf__time now)
+static int clock_reply(struct rd_pipe *p, struct rd_sent *sent,
+                       const struct rd_node *reply, hf__time now)
 {
     const struct rd_node *info = hf__rd_at(reply, 2);
     struct redis *r = p->owner;
@@ -338,15 +206,15 @@ static int clock_told(struct rd_pipe *p, struct rd_sent *sent,
                : 0;
 }
 
-/* Also tells whether scripts may be run, and that nothing is being loaded. A
- * server that is older than 6.0 has no redis.setresp, and no rights that
- * forbid INFO; of a later one nothing else is asked. */
-static int ask_clock(struct rd_pipe *p, hf__time now)
+/* Also finds out whether scripts may be run, and that nothing is being loaded.
+ * A server that is older than 6.0 has no redis.setresp, and no rights that
+ * forbid INFO; of a later one nothing else is requested. */
+static int request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, clock_told, 1, 192))
+    if (!hf__rd_pipe_send(p, clock_reply, 1, 192))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 3);
     hf__rd_put_text(o, "EVAL");
@@ -399,7 +267,7 @@ static void unsend(struct redis *r)
             continue;
         }
         if (f->op == HF__ATTEMPT)
-            ((struct rd_link *)f->req->remote->impl)->asking = false;
+            ((struct rd_lock *)f->req->remote->impl)->attempting = false;
         r->put_off = true;
         r->core->unsent(r->client, f->req);
     }
@@ -414,7 +282,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
-    hf__rd_renew_hurry(r); /* one that waits may not be meant any more */
+    hf__rd_hurry(r); /* one that waits may not be meant any more */
     r->core->trouble(r->client, l->text);
     if (p->sents.len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
@@ -422,7 +290,7 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     while ((f = hf__sent_lost(&p->sents, p->link.stream.written))) {
         if (f->op == HF__ATTEMPT)
             hf__rd_late_add(r, f, now);
-        hf__rd_failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
+        failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }
     unsend(r);
@@ -432,5 +300,19 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
         r->core->refuse(r->client, code);
 }
 
-const struct rd_owner hf__rd_cmd = {
-    .hello = ask_clock, .advise = advise, .up = up, .down = down};
+const struct rd_owner hf__rd_cmd = {.hello = request_clock,
+                                    .advise = advise,
+                                    .up = up,
+                                    .answer = answered,
+                                    .down = down};
+
+void hf__rd_decided(struct redis *r, const struct rd_flight *f, int code,
+                    hf__time now)
+{
+    if (code)
+        failed(r, f, code);
+    else if (f->req && f->op == HF__RENEW)
+        hf__rd_renew_landed(r, (struct hf__batch *)f->req);
+    else if (f->req)
+        hf__rd_grant(r, f->req, now);
+}

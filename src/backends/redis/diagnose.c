@@ -1,30 +1,37 @@
 /*
  * What the server says of itself: INFO, the rights of the user, and CONFIG for
- * what these leave open. query->count is which one was asked last, ->token what
+ * what these leave open. query->count is which step was sent last, ->token what
  * was learned so far (enum fact), ->request how many replicas there are. A
  * command that is refused is a finding. CONFIG may not be called by a script.
  */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
+#include "changes.h"
+#include "flights.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "rights.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum ask {
-    ASK_INFO,
-    ASK_RIGHTS,
-    ASK_FSYNC,
-    ASK_SAVE,
-    ASK_SAFE,
-    ASK_EVENTS,
-    ASKS
+enum step {
+    STEP_INFO,
+    STEP_RIGHTS,
+    STEP_FSYNC,
+    STEP_SAVE,
+    STEP_SAFE,
+    STEP_EVENTS,
+    STEPS
 };
 
-static const char *const settings[ASKS] = {
-    [ASK_FSYNC] = "appendfsync",
-    [ASK_SAVE] = "save",
-    [ASK_SAFE] = "min-replicas-to-write",
-    [ASK_EVENTS] = RD_EVENTS_SETTING,
+static const char *const settings[STEPS] = {
+    [STEP_FSYNC] = "appendfsync",
+    [STEP_SAVE] = "save",
+    [STEP_SAFE] = "min-replicas-to-write",
+    [STEP_EVENTS] = RD_EVENTS_SETTING,
 };
 
 enum fact {
@@ -47,12 +54,12 @@ int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
     size_t len = word[2] ? 3 : 1;
     struct net_out *o;
 
-    if (q->count == ASK_RIGHTS)
+    if (q->count == STEP_RIGHTS)
         return hf__rd_rights_encode(r, q);
     o = hf__rd_command(r, &q->req, len, 128);
     if (!o)
         return HF_ENOMEM;
-    if (q->count == ASK_INFO)
+    if (q->count == STEP_INFO)
         word[0] = "INFO";
     for (size_t i = 0; i < len; i++)
         hf__rd_put_text(o, word[i]);
@@ -233,7 +240,7 @@ static void find_replicas(struct redis *r, struct hf__query *q,
 /* Locks do not need it. */
 static void find_events(struct redis *r, struct hf__query *q, const char *value)
 {
-    if (hf__rd_tells_changes(value))
+    if (hf__rd_publishes_changes(value))
         FIND(OK, "watching",
              "the server tells of changes: names can be "
              "watched");
@@ -248,12 +255,12 @@ static void find_events(struct redis *r, struct hf__query *q, const char *value)
 static void find_setting(struct redis *r, struct hf__query *q,
                          const struct rd_node *reply)
 {
-    static void (*const find[ASKS])(struct redis *, struct hf__query *,
-                                    const char *) = {
-        [ASK_FSYNC] = find_fsync,
-        [ASK_SAVE] = find_save,
-        [ASK_SAFE] = find_replicas,
-        [ASK_EVENTS] = find_events,
+    static void (*const find[STEPS])(struct redis *, struct hf__query *,
+                                     const char *) = {
+        [STEP_FSYNC] = find_fsync,
+        [STEP_SAVE] = find_save,
+        [STEP_SAFE] = find_replicas,
+        [STEP_EVENTS] = find_events,
     };
     const struct rd_node *value = hf__rd_at(reply, 1);
 
@@ -262,14 +269,14 @@ static void find_setting(struct redis *r, struct hf__query *q,
         return;
     }
     q->token |= NO_CONFIG;
-    if (q->count == ASK_FSYNC)
+    if (q->count == STEP_FSYNC)
         not_known(r, q, "persistence", "appendonly is on, but appendfsync is",
                   "+config|get", reply);
-    else if (q->count == ASK_SAVE)
+    else if (q->count == STEP_SAVE)
         not_known(r, q, "persistence",
                   "appendonly is off, and whether there are snapshots is",
                   "+config|get", reply);
-    else if (q->count == ASK_SAFE)
+    else if (q->count == STEP_SAFE)
         find_replicas(r, q, "");
 }
 
@@ -298,17 +305,17 @@ static void find_promise(struct redis *r, struct hf__query *q)
                         "server is down");
 }
 
-static bool is_asked(const struct redis *r, const struct hf__query *q,
-                     enum ask ask)
+static bool is_due(const struct redis *r, const struct hf__query *q,
+                   enum step step)
 {
-    switch (ask) {
-    case ASK_FSYNC:
+    switch (step) {
+    case STEP_FSYNC:
         return q->token & HAS_FILE;
-    case ASK_SAVE:
+    case STEP_SAVE:
         return !(q->token & (HAS_FILE | NO_INFO));
-    case ASK_SAFE:
+    case STEP_SAFE:
         return has_replicas(r, q);
-    case ASK_EVENTS:
+    case STEP_EVENTS:
         return !(q->token & NO_CONFIG);
     default:
         return true;
@@ -320,9 +327,9 @@ int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
 {
     int rc = 0;
 
-    if (q->count == ASK_INFO)
+    if (q->count == STEP_INFO)
         find_info(r, q, reply);
-    else if (q->count != ASK_RIGHTS)
+    else if (q->count != STEP_RIGHTS)
         find_setting(r, q, reply);
     else if (reply->type == REDIS_REPLY_ERROR)
         FIND(ERROR, "rights", "no script can be run: %.120s", reply->text);
@@ -332,9 +339,9 @@ int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
         return rc;
     do
         q->count++;
-    while (q->count < ASKS && !is_asked(r, q, (enum ask)q->count));
-    if (q->count < ASKS)
-        return hf__rd_query_again(r, q);
+    while (q->count < STEPS && !is_due(r, q, (enum step)q->count));
+    if (q->count < STEPS)
+        return RD_AGAIN;
     find_promise(r, q);
     return 0;
 }

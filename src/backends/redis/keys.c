@@ -6,7 +6,9 @@
  * keys of ours, the two stay apart. The price: a fair lock or a semaphore named
  * "{m}" is not Redisson's. S(n,x) is {n}:x, or n:x in that case.
  */
-#include "redis.h"
+#include "keys.h"
+
+#include "pipe.h"
 
 #include <string.h>
 
@@ -94,26 +96,6 @@ void hf__rd_put_key(struct net_out *o, enum rd_key key, const char *name,
     hf__rd_put(o, text, hf__rd_key(text, key, name, len));
 }
 
-struct net_out *hf__rd_begin(struct redis *r, struct hf__req *req,
-                             enum rd_script s, const char *name, size_t len,
-                             size_t args, size_t more)
-{
-    const struct rd_text *script = &hf__rd_script[s];
-    struct net_out *o =
-        hf__rd_call(r, req, s, script->keys_len, args,
-                    script->keys_len * (RD_KEY_MAX + 16) + more);
-
-    for (size_t i = 0; o && i < script->keys_len; i++) {
-        enum rd_key key = script->keys[i];
-
-        if (key == RD_KEY_TOKEN && r->string_dialect)
-            key = RD_KEY_TOKEN_S;
-        if (key != RD_KEY_DID)
-            hf__rd_put_key(o, key, name, len);
-    }
-    return o;
-}
-
 enum rd_key hf__rd_channel(enum hf_kind kind)
 {
     return kind == HF_RWLOCK      ? RD_CHANNEL_RW
@@ -154,4 +136,15 @@ bool hf__rd_reserved(const char *name, size_t len)
             memcmp(name, ours[i], strlen(ours[i])) == 0)
             return true;
     return is_kept_beside(name, len);
+}
+
+char *hf__rd_glob(char *to, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (strchr("*?[]\\^-", text[i]) && text[i])
+            *to++ = '\\';
+        *to++ = text[i];
+    }
+    *to++ = '*';
+    return to;
 }

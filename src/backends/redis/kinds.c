@@ -2,7 +2,18 @@
  * The commands of mutexes, read-write locks and semaphores, in both dialects.
  * Their texts are in lua/, and have the same arguments in front.
  */
+#include "kinds.h"
+
+#include "channels.h"
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "latch.h"
+#include "lock.h"
+#include "pipe.h"
 #include "redis.h"
+#include "replica.h"
+#include "scripts.h"
 
 #include <string.h>
 
@@ -16,7 +27,7 @@ static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-/* The lease with which it may be handed to us; 0: we have to ask. */
+/* The lease with which it may be handed to us; 0: an attempt is needed. */
 static int64_t hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
@@ -24,31 +35,24 @@ static int64_t hand_ms(const struct redis *r, const struct hf__req *req)
                : req->lease_ms;
 }
 
-void hf__rd_put_owner(const struct redis *r, struct net_out *o, uint64_t id)
-{
-    char owner[RD_OWNER_MAX];
-
-    hf__rd_put(o, owner, hf__rd_owner(r, id, owner));
-}
-
 /* What every TAKE has from ARGV[1] to ARGV[6]. */
 static void put_terms(const struct redis *r, struct net_out *o,
                       const struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
-    struct rd_link *link = m->impl;
+    struct rd_lock *lock = m->impl;
 
     hf__rd_put_owner(r, o, req->hold_id);
     hf__rd_put_num(o, req->lease_ms);
     hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
     hf__rd_put_num(o, token_ttl(r, req->lease_ms));
     hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
-    hf__rd_put(o, !req->may_queue ? "0" : link->sent ? "2" : "1", 1);
-    if (!link->sent || req->lease_ms < link->lease_ms)
-        link->lease_ms = req->lease_ms < RD_LEASE_MOST
+    hf__rd_put(o, !req->may_queue ? "0" : lock->sent ? "2" : "1", 1);
+    if (!lock->sent || req->lease_ms < lock->lease_ms)
+        lock->lease_ms = req->lease_ms < RD_LEASE_MOST
                              ? req->lease_ms & RD_LEASE_MOST
                              : RD_LEASE_MOST;
-    link->sent = true;
+    lock->sent = true;
 }
 
 /* Of ATTEMPT, RELEASE or ABANDON. */
@@ -75,7 +79,7 @@ static void put_want(const struct redis *r, struct net_out *o,
     const struct hf__remote *m = req->remote;
 
     hf__rd_put(o, m->fair ? "1" : "0", 1);
-    hf__rd_put(o, r->chans.live ? "1" : "0", 1);
+    hf__rd_put(o, r->chans.state == RD_SUB_LIVE ? "1" : "0", 1);
     if (m->kind == HF_SEMAPHORE) {
         hf__rd_put_num(o, req->permits ? req->permits : 1);
         hf__rd_put_num(o, m->permits);
@@ -88,13 +92,13 @@ static void put_want(const struct redis *r, struct net_out *o,
 static int encode_take(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
-    struct rd_link *link = m->impl;
+    struct rd_lock *lock = m->impl;
     bool is_mutex = m->kind == HF_MUTEX, is_fair = is_mutex && m->fair;
     struct net_out *o;
 
-    if (hf__rd_doubt_room(r, !link->waits || link->told))
+    if (hf__rd_doubt_room(r, !lock->waits || lock->notified))
         return HF_ENOMEM;
-    link->told = false;
+    lock->notified = false;
     o = hf__rd_begin(r, req, hf__rd_script_of(r, m, HF__ATTEMPT), m->name,
                      m->name_len,
                      is_fair    ? 9
@@ -109,7 +113,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
     hf__rd_put_num(o, hand_ms(r, req));
     if (is_fair) {
         hf__rd_put_key(o, RD_CHANNEL, m->name, m->name_len);
-        hf__rd_put(o, r->chans.live ? "1" : "0", 1);
+        hf__rd_put(o, r->chans.state == RD_SUB_LIVE ? "1" : "0", 1);
     }
     return 0;
 }

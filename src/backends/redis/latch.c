@@ -1,13 +1,22 @@
-/* What is asked of a latch: whether it is 0, by a line; all else by its name.
+/* The commands of a latch: whether it is 0, for its lock; all else by its name.
  */
+#include "latch.h"
+
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "lock.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "scripts.h"
 
 #include <string.h>
 
 int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
-    struct rd_link *link = m->impl;
+    struct rd_lock *lock = m->impl;
     struct net_out *o =
         hf__rd_begin(r, req, RD_WAIT_LATCH, m->name, m->name_len, 5, 160);
 
@@ -17,8 +26,8 @@ int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
     hf__rd_put(o, "", 0);
     hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
     hf__rd_put(o, req->may_queue ? "1" : "0", 1);
-    hf__rd_put_num(o, link->waits ? (int64_t)link->round : 0);
-    link->sent = true;
+    hf__rd_put_num(o, lock->waits ? (int64_t)lock->round : 0);
+    lock->sent = true;
     return 0;
 }
 
@@ -63,7 +72,7 @@ int hf__rd_count_reply(struct redis *r, struct hf__query *q,
         !hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
         return HF_EPROTO;
     if (what == RD_STALE)
-        return hf__rd_query_again(r, q);
+        return RD_AGAIN;
     if (what == RD_MISMATCH)
         return r->core->why(r->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

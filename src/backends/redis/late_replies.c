@@ -11,6 +11,10 @@
  * much what we take for its clock may be ahead, and the question be refused
  * later. Then it is let go at both ends of that time.
  */
+#include "late_replies.h"
+
+#include "flights.h"
+#include "kinds.h"
 #include "redis.h"
 
 #include <string.h>

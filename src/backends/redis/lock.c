@@ -2,22 +2,36 @@
  * The verbs, of every kind: from a request to what is sent (kinds.c),
  * and from the answer to an outcome. Batches of renewals are in renew.c.
  */
+#include "lock.h"
+
+#include "backends/common/chance.h"
+#include "channels.h"
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "kinds.h"
+#include "late_replies.h"
+#include "notify.h"
 #include "redis.h"
+#include "replica.h"
+#include "reply.h"
+#include "requests.h"
+#include "scripts.h"
+#include "subscribe.h"
 
 #include <string.h>
 
-size_t hf__rd_owner(const struct redis *r, uint64_t hold_id,
-                    char to[RD_OWNER_MAX])
-{
-    memcpy(to, r->uuid, HF__UUID_LEN);
-    to[HF__UUID_LEN] = ':';
-    return HF__UUID_LEN + 1 + hf__rd_decimal(to + HF__UUID_LEN + 1, hold_id);
-}
+/* When the lease of the holder ends everybody tries again, spread by so much
+ * for each who waits. */
+#define RD_EXPIRY_SLACK_MS 2
+#define RD_EXPIRY_EACH_MS 2
+#define RD_EXPIRY_MIN_MS 8
+#define RD_EXPIRY_MAX_MS 1900
 
 int hf__rd_attach(void *self, struct hf__remote *remote)
 {
     struct redis *r = self;
-    struct rd_link *link;
+    struct rd_lock *lock;
 
     if (remote->name_len > HF_NAME_MAX)
         return HF_EINVAL;
@@ -28,11 +42,11 @@ int hf__rd_attach(void *self, struct hf__remote *remote)
         return r->core->why(r->client, HF_EINVAL,
                             "a name may not begin or end as our own keys do "
                             "(holdfast:, redisson_lock_ ..., {...}:timeout)");
-    link = r->core->alloc(r->client, hf__rd_link_size(r));
-    if (!link)
+    lock = r->core->alloc(r->client, hf__rd_lock_size(r));
+    if (!lock)
         return HF_ENOMEM;
-    link->remote = remote;
-    remote->impl = link;
+    lock->remote = remote;
+    remote->impl = lock;
     return 0;
 }
 
@@ -52,23 +66,23 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 /* ---- sending ---------------------------------------------------------- */
 
 /* The previous holder may have handed the lock over to us (lua/README.md): its
- * message is the answer to the request that last told us to wait. */
+ * message is the answer to the attempt that was last answered "wait". */
 static bool handed_over(struct redis *r, struct hf__req *req)
 {
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
     hf__time now;
 
-    if (!link->token || link->asked_id != req->hold_id ||
+    if (!lock->token || lock->attempt_id != req->hold_id ||
         req->remote->kind == HF_LATCH)
         return false;
     now = r->core->now();
-    req->token = link->token;
-    req->sent_at = link->sent_at;
-    link->token = 0;
-    if (req->lease_ms > link->lease_ms ||
-        now - link->sent_at > link->lease_ms * HF__MS / 2 ||
+    req->token = lock->token;
+    req->sent_at = lock->sent_at;
+    lock->token = 0;
+    if (req->lease_ms > lock->lease_ms ||
+        now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* ask: that makes it last longer */
+        return false; /* an attempt makes it last longer */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -84,21 +98,21 @@ static int too_many(struct redis *r, const struct hf__req *req)
 int hf__rd_attempt(void *self, struct hf__req *req)
 {
     struct redis *r = self;
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
     int rc;
 
     if (req->permits > RD_PERMITS_MAX)
         return too_many(r, req);
     if (handed_over(r, req))
         return HF__GRANTED;
-    if (link->asked_id != req->hold_id)
-        link->sent = false;
-    link->asked_id = req->hold_id;
-    link->asking = true;
-    link->rang = false;
-    rc = hf__rd_submit(r, req);
+    if (lock->attempt_id != req->hold_id)
+        lock->sent = false;
+    lock->attempt_id = req->hold_id;
+    lock->attempting = true;
+    lock->rang = false;
+    rc = hf__rd_submit(r, req, hf__rd_verb_encode);
     if (rc != HF__PENDING)
-        link->asking = false;
+        lock->attempting = false;
     return rc;
 }
 
@@ -108,43 +122,29 @@ int hf__rd_release(void *self, struct hf__req *req)
         return HF__DONE; /* nothing is held */
     hf__rd_late_over(self, req->hold_id);
     hf__rd_held_end(self, req->remote, req->hold_id);
-    return hf__rd_submit(self, req);
+    return hf__rd_submit(self, req, hf__rd_verb_encode);
 }
 
 int hf__rd_abandon(void *self, struct hf__req *req)
 {
     struct redis *r = self;
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
 
     hf__rd_late_over(r, req->hold_id);
     hf__rd_held_end(r, req->remote, req->hold_id);
-    /* Sent again, it may be about an earlier hold id than the ask now is. */
-    if (link->asked_id != req->hold_id)
-        return req->remote->kind == HF_LATCH ? HF__DONE : hf__rd_submit(r, req);
+    /* Sent again, it may be about an earlier hold id than the attempt now is.
+     */
+    if (lock->attempt_id != req->hold_id)
+        return req->remote->kind == HF_LATCH
+                   ? HF__DONE
+                   : hf__rd_submit(r, req, hf__rd_verb_encode);
     if (req->remote->ask)
         hf__rd_forget(r, req->remote->ask);
-    link->asking = false;
+    lock->attempting = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
-    if (!link->sent || req->remote->kind == HF_LATCH)
+    if (!lock->sent || req->remote->kind == HF_LATCH)
         return HF__DONE; /* the server has never heard of it */
-    return hf__rd_submit(r, req);
-}
-
-static int64_t server_clock(const struct redis *r, hf__time at)
-{
-    return r->server_us ? r->server_us + (at - r->server_at) / 1000 : 0;
-}
-
-int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
-{
-    return server_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
-}
-
-int64_t hf__rd_meant_until(const struct redis *r, const struct hf__req *req)
-{
-    if (req->meant_until == HF__NEVER)
-        return 0;
-    return server_clock(r, req->meant_until - r->server_ahead);
+    return hf__rd_submit(r, req, hf__rd_verb_encode);
 }
 
 /* ---- answers ---------------------------------------------------------- */
@@ -170,35 +170,35 @@ static bool read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* ms until the safety look: see redis.h. Those between at random, from now on:
- * so they never come together, even if they came together, and of those who
+/* ms until the safety poll: see scripts.h. Those between at random, from now
+ * on: so they never come together, even if they came together, and of those who
  * have just come some come soon. */
-static int64_t safety_look(struct redis *r, const struct place *p)
+static int64_t safety_poll(struct redis *r, const struct place *p)
 {
     int64_t most =
-        clamp(p->waiting * RD_LOOK_EACH_MS, RD_LOOK_MS, RD_LOOK_MAX_MS);
+        clamp(p->waiting * RD_POLL_EACH_MS, RD_POLL_MS, RD_POLL_MAX_MS);
 
-    if (p->near || most == RD_LOOK_MS)
-        return RD_LOOK_MS - hf__chance(&r->chance, RD_LOOK_MS / RD_LOOK_JITTER);
+    if (p->near || most == RD_POLL_MS)
+        return RD_POLL_MS - hf__chance(&r->chance, RD_POLL_MS / RD_POLL_JITTER);
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Where we are not told (a foreign holder in the string dialect publishes
+/* Where no message comes (a foreign holder in the string dialect publishes
  * nothing; a server that forbids our channels; no second connection), every
  * 100 ms at first, then ever less often up to 1 s. */
-static int64_t poll_look(struct redis *r, struct rd_link *link)
+static int64_t blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
     enum { LAST = sizeof(poll_ms) / sizeof(*poll_ms) - 1 };
-    uint32_t poll = poll_ms[link->polls];
+    uint32_t poll = poll_ms[lock->polls];
 
-    if (link->polls < LAST)
-        link->polls++;
+    if (lock->polls < LAST)
+        lock->polls++;
     return poll / 2 + hf__chance(&r->chance, poll);
 }
 
-/* When to ask again although nobody rang. */
-static hf__time look_at(struct redis *r, struct rd_link *link,
+/* When to try again although nobody rang. */
+static hf__time poll_at(struct redis *r, struct rd_lock *lock,
                         const struct place *p, hf__time now)
 {
     int64_t spread = p->near == 1 ? RD_EXPIRY_MIN_MS
@@ -206,9 +206,9 @@ static hf__time look_at(struct redis *r, struct rd_link *link,
                                           RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end = p->ttl_ms + RD_EXPIRY_SLACK_MS +
                   hf__chance(&r->chance, (uint32_t)spread);
-    bool is_told = r->chans.live && !r->chans.refused &&
-                   !(p->foreign && r->string_dialect);
-    int64_t ms = is_told ? safety_look(r, p) : poll_look(r, link);
+    bool is_notified = r->chans.state == RD_SUB_LIVE && !r->chans.refused &&
+                       !(p->foreign && r->string_dialect);
+    int64_t ms = is_notified ? safety_poll(r, p) : blind_poll(r, lock);
 
     if (p->ttl_ms >= 0 && end < ms)
         ms = end;
@@ -222,17 +222,18 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* The question was on its way when others of ours began to listen: they were
- * told to look then, and it was not among them yet. Or when so many messages
- * came before their answers that one was forgotten: it may have been for us. */
-static bool missed_something(const struct redis *r, const struct rd_link *link)
+/* The attempt was on its way when others of ours began to listen: they were
+ * rung then, and it was not among them yet. Or when so many messages came
+ * before their answers that one was forgotten: it may have been for us. */
+static bool missed_something(const struct redis *r, const struct rd_lock *lock)
 {
-    return (r->chans.live && r->chans.live_at > link->sent_at) ||
-           (link->chan->joined && link->chan->confirmed_at > link->sent_at) ||
-           r->chans.early_lost_at >= link->sent_at;
+    return (r->chans.state == RD_SUB_LIVE &&
+            r->chans.live_at > lock->sent_at) ||
+           (lock->chan->joined && lock->chan->confirmed_at > lock->sent_at) ||
+           r->chans.early_lost_at >= lock->sent_at;
 }
 
-/* By it a message says which look it is about. */
+/* By it a message says which attempt it is about. */
 static uint32_t seen_of(const struct rd_node *reply)
 {
     int64_t server_us = 0;
@@ -253,7 +254,7 @@ static uint64_t round_of(const struct rd_node *reply)
 static int queued(struct redis *r, struct hf__req *req,
                   const struct rd_node *reply, hf__time now)
 {
-    struct rd_link *link = req->remote->impl;
+    struct rd_lock *lock = req->remote->impl;
     struct place place;
     bool rang;
 
@@ -263,20 +264,20 @@ static int queued(struct redis *r, struct hf__req *req,
         hf__rd_finish(r, req, HF_ENOMEM);
         return 0;
     }
-    link->sent_at = req->sent_at;
-    link->seen_ms = seen_of(reply);
+    lock->sent_at = req->sent_at;
+    lock->seen_ms = seen_of(reply);
     if (req->remote->kind == HF_LATCH)
-        link->round = round_of(reply);
+        lock->round = round_of(reply);
     else
-        hf__rd_was_called(r, link, req->hold_id);
-    if (link->token && req->remote->kind != HF_LATCH) {
-        req->token = link->token;
+        hf__rd_was_called(r, lock, req->hold_id);
+    if (lock->token && req->remote->kind != HF_LATCH) {
+        req->token = lock->token;
         hf__rd_grant(r, req, now);
         return 0;
     }
-    rang = link->rang || missed_something(r, link);
-    link->rang = false;
-    req->look_at = look_at(r, link, &place, now);
+    rang = lock->rang || missed_something(r, lock);
+    lock->rang = false;
+    req->look_at = poll_at(r, lock, &place, now);
     hf__rd_finish(r, req, HF__QUEUED);
     if (rang)
         r->core->bell(r->client, req->remote);
@@ -330,21 +331,6 @@ static int taken(struct redis *r, const struct rd_flight *f, int64_t what,
     default:
         return HF_EPROTO;
     }
-}
-
-bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
-{
-    int64_t server_us;
-
-    if (!hf__rd_int(node, &server_us) || server_us <= 0 ||
-        server_us > INT64_MAX / 2)
-        return false;
-    /* By the time of sending: rather too late a time than too early, so that
-     * a question that is meant is never refused. */
-    r->server_us = server_us;
-    r->server_at = sent_at;
-    r->server_ahead = r->core->now() - sent_at;
-    return true;
 }
 
 static int take_reply(struct redis *r, const struct rd_flight *f,

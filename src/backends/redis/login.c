@@ -1,8 +1,9 @@
 /* How the servers of a client are entered: what its URL says of user, password,
  * database and TLS, for every connection that it makes. */
-#include "pipe.h"
+#include "login.h"
 
 #include "net/tls.h"
+#include "pipe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,9 @@ void hf__rd_login_fini(const struct hf__core *core, hf_client *client,
  * for more, and our text says so, where that of hf_open() would not. Pauses are
  * short beside op_timeout, so that a server that is back before that finds us
  * there. */
-void hf__rd_pipe_aim(struct rd_pipe *p, struct net_endpoint *peer,
-                     const struct rd_login *login, uint32_t *tags,
-                     uint32_t connect_ms, uint32_t op_ms)
+void hf__rd_login_aim(struct rd_pipe *p, struct net_endpoint *peer,
+                      const struct rd_login *login, uint32_t *tags,
+                      uint32_t connect_ms, uint32_t op_ms)
 {
     struct net_link *l = &p->link;
 

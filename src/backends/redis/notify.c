@@ -1,15 +1,18 @@
 /*
  * Holders that listen. Their clients are subscribed to their own channel
  * (subscribe.c) while they hold something, and not only while they wait. A
- * client that asks for a lock looks who holds it (query.c), and lua/ask.lua
+ * client that asks for a lock finds out who holds it (query.c), and lua/ask.lua
  * publishes "w<hold id>" on the channel of each holder. If nobody is subscribed
  * to it, the message is kept for a minute, and published again as soon as both
  * connections are there: lua/prove.lua. In the same way "b<hold id> <token>"
  * says that a hold was broken, which is not kept: the next renewal finds out.
  */
-#include "redis.h"
+#include "notify.h"
 
 #include "base/list.h"
+#include "channels.h"
+#include "lock.h"
+#include "redis.h"
 
 #include <stdlib.h>
 
@@ -29,14 +32,14 @@ static void end(struct redis *r, struct rd_held *h)
     h->hold_id = 0;
 }
 
-size_t hf__rd_link_size(const struct redis *r)
+size_t hf__rd_lock_size(const struct redis *r)
 {
-    return r->listens ? sizeof(struct rd_held) : sizeof(struct rd_link);
+    return r->listens ? sizeof(struct rd_held) : sizeof(struct rd_lock);
 }
 
 static void broken(struct redis *r, struct rd_held *h)
 {
-    r->core->lost(r->client, h->link.remote, h->hold_id, NULL);
+    r->core->lost(r->client, h->lock.remote, h->hold_id, NULL);
     end(r, h);
 }
 
@@ -46,11 +49,11 @@ void hf__rd_held(struct redis *r, const struct hf__req *req, hf__time now)
         return;
     put(r, req->remote->impl, req->hold_id, req->token);
     if (r->sub.link.state == NET_OFF)
-        r->core->due(r->client, now + RD_MADE_LOOK_MS * HF__MS);
+        r->core->due(r->client, now + RD_CONNECT_POLL_MS * HF__MS);
     hf__link_start(&r->sub.link, now);
     if (r->wished == req->hold_id)
         r->core->wanted(r->client, req->remote, req->token);
-    if (r->chans.live && hf__rd_was_broken(r, req))
+    if (r->chans.state == RD_SUB_LIVE && hf__rd_was_broken(r, req))
         broken(r, req->remote->impl);
 }
 
@@ -95,7 +98,7 @@ void hf__rd_wished(struct redis *r, const char *number)
     const struct rd_held *h = find(r, hold_id);
 
     if (h)
-        r->core->wanted(r->client, h->link.remote, h->token);
+        r->core->wanted(r->client, h->lock.remote, h->token);
     else
         r->wished = hold_id;
 }
@@ -111,13 +114,13 @@ void hf__rd_broken(struct redis *r, const char *numbers)
 
     r->broken_id = hold_id;
     r->broken_token = token;
-    hf__rd_held_look(r);
+    hf__rd_held_check(r);
 }
 
-void hf__rd_held_look(struct redis *r)
+void hf__rd_held_check(struct redis *r)
 {
     struct rd_held *h = r->broken_id ? find(r, r->broken_id) : NULL;
 
-    if (h && r->chans.live && h->token == r->broken_token)
+    if (h && r->chans.state == RD_SUB_LIVE && h->token == r->broken_token)
         broken(r, h);
 }

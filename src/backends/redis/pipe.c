@@ -1,5 +1,9 @@
 #include "pipe.h"
 
+#include "backends/common/arena.h"
+#include "reply.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 static int greet(void *, hf__time);
@@ -61,7 +65,7 @@ void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
         sent = hf__sent_add(&p->sents, &p->link);
     if (!sent)
         return NULL;
-    sent->fn = fn;
+    sent->fn = fn ? fn : p->type->answer;
     sent->replies = replies;
     return sent;
 }
@@ -193,7 +197,7 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
         return hello_reply(p, sent, reply, now);
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
-                         : HF_EPROTO; /* nobody has asked */
+                         : HF_EPROTO; /* no command waits */
     if (rc && is_last) /* back in front: the failure is about it */
         hf__sent_untake(&p->sents);
     return rc == HF_EPROTO ? not_understood(p) : rc;
@@ -226,4 +230,85 @@ static void down(void *self, int code, bool was_up, hf__time now)
         clear(p); /* nothing of the owner's */
     p->type->down(p, code, was_up, now);
     clear(p);
+}
+
+/* ---- commands ----------------------------------------------------------
+ *
+ * Written by hand instead of by redisFormatCommandArgv(), which allocates and
+ * fills a string of its own for every command: here a request is formatted
+ * once, where it is sent from, and in the usual case nothing is allocated.
+ */
+
+size_t hf__rd_decimal(char to[21], uint64_t n)
+{
+    char digits[20];
+    size_t len = 0;
+
+    do
+        digits[len++] = (char)('0' + n % 10);
+    while (n /= 10);
+    for (size_t i = 0; i < len; i++)
+        to[i] = digits[len - 1 - i];
+    return len;
+}
+
+static void raw(struct net_out *o, const void *p, size_t len)
+{
+    memcpy(o->data + o->len, p, len);
+    o->len += len;
+}
+
+void hf__rd_put_count(struct net_out *o, char type, size_t n)
+{
+    o->data[o->len++] = type;
+    o->len += hf__rd_decimal(o->data + o->len, n);
+    raw(o, "\r\n", 2);
+}
+
+void hf__rd_put(struct net_out *o, const void *p, size_t len)
+{
+    hf__rd_put_count(o, '$', len);
+    if (len)
+        raw(o, p, len);
+    raw(o, "\r\n", 2);
+}
+
+void hf__rd_put_two(struct net_out *o, const void *a, size_t a_len,
+                    const void *b, size_t b_len)
+{
+    hf__rd_put_count(o, '$', a_len + b_len);
+    raw(o, a, a_len);
+    raw(o, b, b_len);
+    raw(o, "\r\n", 2);
+}
+
+void hf__rd_put_text(struct net_out *o, const char *text)
+{
+    hf__rd_put(o, text, strlen(text));
+}
+
+void hf__rd_put_num(struct net_out *o, int64_t n)
+{
+    char text[22];
+    size_t len = 0;
+
+    if (n < 0)
+        text[len++] = '-';
+    len += hf__rd_decimal(text + len, n < 0 ? -(uint64_t)n : (uint64_t)n);
+    hf__rd_put(o, text, len);
+}
+
+int hf__rd_refuse_old(struct rd_pipe *p, const char *info, int oldest,
+                      hf__time now)
+{
+    struct rd_value v = hf__rd_value(info, "redis_version");
+    long major = strtol(v.text, NULL, 10);
+
+    if (major <= 0 || major >= oldest)
+        return 0;
+    p->link.lasts = true;
+    p->link.refused_at = now;
+    return hf__link_why(&p->link, HF_EBACKEND,
+                        "Redis %.20s is too old: use Redis %d.0 or later",
+                        v.text, oldest);
 }

@@ -2,27 +2,30 @@
  * Questions about a name, and breaking a lock. A list is a walk over the whole
  * keyspace, about a hundred keys at a time, so that each step keeps the server
  * from others for less than a millisecond; its cursor is kept in query->count,
- * and op_timeout is the time of one step. The others ask as if it was a mutex,
+ * and op_timeout is the time of one step. The others try it as a mutex,
  * and again if the answer is that it is of another kind: which, is kept there.
  */
+#include "query.h"
+
+#include "backends/common/about.h"
+#include "changes.h"
+#include "clock.h"
+#include "diagnose.h"
+#include "flights.h"
+#include "keys.h"
+#include "latch.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "requests.h"
+#include "scripts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SCAN_COUNT 100
-
-int hf__rd_query(void *self, struct hf__query *q)
-{
-    if (q->name_len > HF_NAME_MAX)
-        return HF_EINVAL;
-    if (q->req.op == HF__LISTEN)
-        return hf__rd_listen(self, q);
-    if (q->req.op == HF__DOWNGRADE)
-        hf__rd_held_move(self, q);
-    return hf__rd_submit(self, &q->req);
-}
 
 /* ---- sending ----------------------------------------------------------- */
 
@@ -95,17 +98,6 @@ static int encode_break(struct redis *r, struct hf__query *q)
                         mutex_args, 2);
 }
 
-char *hf__rd_glob(char *to, const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (strchr("*?[]\\^-", text[i]) && text[i])
-            *to++ = '\\';
-        *to++ = text[i];
-    }
-    *to++ = '*';
-    return to;
-}
-
 static size_t pattern_of(const struct redis *r, const struct hf__query *q,
                          char to[2 * HF_NAME_MAX + 32])
 {
@@ -157,7 +149,24 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
     }
 }
 
-int hf__rd_query_again(struct redis *r, struct hf__query *q)
+static int encode(struct redis *r, struct hf__req *req)
+{
+    return hf__rd_query_encode(r, (struct hf__query *)req);
+}
+
+int hf__rd_query(void *self, struct hf__query *q)
+{
+    if (q->name_len > HF_NAME_MAX)
+        return HF_EINVAL;
+    if (q->req.op == HF__LISTEN)
+        return hf__rd_listen(self, q);
+    if (q->req.op == HF__DOWNGRADE)
+        hf__rd_held_move(self, q);
+    return hf__rd_submit(self, &q->req, encode);
+}
+
+/* The same once more, for an answer: PENDING, or why not. */
+static int again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
 
@@ -343,13 +352,13 @@ static int inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : add_waiters(r, q, waiters, 7);
 }
 
-/* PENDING: it is asked for again, as what it is. */
+/* PENDING: it is sent again, as what it is. */
 static int again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
         return unknown(r);
     q->count = (uint64_t)kind;
-    return hf__rd_query_again(r, q);
+    return again(r, q);
 }
 
 static int inspected(struct redis *r, struct hf__query *q,
@@ -436,9 +445,9 @@ static int put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* PENDING: they are told now. */
-static int tell(struct redis *r, struct hf__query *q,
-                const struct rd_node *reply)
+/* PENDING: they are notified now. */
+static int notify_holders(struct redis *r, struct hf__query *q,
+                          const struct rd_node *reply)
 {
     int found = put_holders(NULL, q, reply);
     struct net_out *o;
@@ -459,7 +468,8 @@ static int tell(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* The answer of INSPECT, then that they were told; or that it was too late. */
+/* The answer of INSPECT, then that they were notified; or that it was too late.
+ */
 static int asked(struct redis *r, struct hf__query *q,
                  const struct rd_node *reply)
 {
@@ -471,7 +481,7 @@ static int asked(struct redis *r, struct hf__query *q,
         return HF__DONE;
     if (!holders)
         return hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at)
-                   ? hf__rd_query_again(r, q)
+                   ? again(r, q)
                    : HF_EPROTO;
     if (q->count ? !kind->text : !hf__rd_int(kind, &what))
         return HF_EPROTO;
@@ -481,7 +491,7 @@ static int asked(struct redis *r, struct hf__query *q,
         return unknown(r);
     if (q->count ? !holders->first : !what)
         return r->core->why(r->client, HF_ENOTOWNER, "it is not held");
-    return tell(r, q, reply);
+    return notify_holders(r, q, reply);
 }
 
 /* ---- list -------------------------------------------------------------- */
@@ -519,7 +529,7 @@ static int listed(struct redis *r, struct hf__query *q,
     q->count = strtoull(cursor->text, NULL, 10);
     if (q->count && q->req.meant_until > now) /* its caller still waits */
         q->req.meant_until = now + r->op_timeout_ms * HF__MS;
-    return q->count ? hf__rd_query_again(r, q) : 0;
+    return q->count ? again(r, q) : 0;
 }
 
 /* ---- answers ----------------------------------------------------------- */
@@ -532,7 +542,7 @@ static int broken(struct redis *r, struct hf__query *q,
     if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
-        return hf__rd_query_again(r, q);
+        return again(r, q);
     }
     if (reply->type == REDIS_REPLY_STRING) { /* by another */
         q->count = strtoull(reply->text, NULL, 10);
@@ -582,6 +592,8 @@ int hf__rd_query_reply(struct redis *r, struct hf__query *q,
 {
     int rc = answered(r, q, reply);
 
+    if (rc == RD_AGAIN)
+        rc = again(r, q);
     if (rc == HF_EPROTO || rc == HF__PENDING)
         return rc == HF_EPROTO ? rc : 0;
     hf__rd_finish(r, &q->req, rc);

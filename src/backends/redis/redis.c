@@ -13,7 +13,21 @@
  *                    grants and renewals count if n replicas have them
  *                    (replica.c)
  */
-#include "backends/redlock/redlock.h"
+#include "redis.h"
+
+#include "backends/common/about.h"
+#include "changes.h"
+#include "cmd.h"
+#include "flights.h"
+#include "late_replies.h"
+#include "lock.h"
+#include "login.h"
+#include "pipe.h"
+#include "query.h"
+#include "renew.h"
+#include "replica.h"
+#include "requests.h"
+#include "subscribe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +38,8 @@ static void free_all(struct redis *r)
 {
     hf__rd_pipe_fini(&r->cmd);
     hf__rd_pipe_fini(&r->sub);
-    hf__rd_pipe_fini(&r->ear);
-    hf__rd_ear_fini(r);
+    hf__rd_pipe_fini(&r->changes);
+    hf__rd_changes_fini(r);
     hf__rd_late_fini(r);
     hf__rd_doubt_fini(r);
     hf__rd_sub_fini(r);
@@ -146,15 +160,15 @@ static int start(struct redis *r, const struct hf__config *config)
 {
     int rc = r->peer.hosts ? hf__net_find(&r->peer) : 0;
 
-    hf__rd_pipe_aim(&r->cmd, &r->peer, &r->login, &r->tags,
-                    config->open_timeout_ms, r->op_timeout_ms);
-    hf__rd_pipe_aim(&r->sub, &r->peer, &r->login, &r->tags,
-                    config->connect_timeout_ms, r->op_timeout_ms);
-    hf__rd_pipe_aim(&r->ear, &r->peer, &r->login, &r->tags,
-                    config->connect_timeout_ms, r->op_timeout_ms);
+    hf__rd_login_aim(&r->cmd, &r->peer, &r->login, &r->tags,
+                     config->open_timeout_ms, r->op_timeout_ms);
+    hf__rd_login_aim(&r->sub, &r->peer, &r->login, &r->tags,
+                     config->connect_timeout_ms, r->op_timeout_ms);
+    hf__rd_login_aim(&r->changes, &r->peer, &r->login, &r->tags,
+                     config->connect_timeout_ms, r->op_timeout_ms);
     r->cmd.link.silence_ms = 2 * r->op_timeout_ms;
     r->cmd.link.lost = "redis: lost the connection";
-    r->ear.link.lost = "redis: lost the connection for changes";
+    r->changes.link.lost = "redis: lost the connection for changes";
     if (!rc)
         hf__link_start(&r->cmd.link, r->core->now());
     return rc;
@@ -176,8 +190,9 @@ static int redis_open(hf_client *client, const struct hf__core *core,
                      sizeof(struct rd_flight));
     hf__rd_pipe_init(&r->sub, core, client, &hf__rd_sub, r,
                      sizeof(struct rd_sent));
-    hf__rd_pipe_init(&r->ear, core, client, &hf__rd_ear, r,
+    hf__rd_pipe_init(&r->changes, core, client, &hf__rd_changes, r,
                      sizeof(struct rd_sent));
+    r->doubts.decided = hf__rd_decided;
     rc = parse(r, config);
     if (!rc)
         rc = introduce(r, config);
@@ -209,7 +224,7 @@ static void redis_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 
     if (!hf__link_ready(&r->cmd.link, tag, events, now) &&
         !hf__link_ready(&r->sub.link, tag, events, now))
-        hf__link_ready(&r->ear.link, tag, events, now);
+        hf__link_ready(&r->changes.link, tag, events, now);
 }
 
 static void redis_advance(void *self, hf__time now)
@@ -218,7 +233,7 @@ static void redis_advance(void *self, hf__time now)
 
     hf__link_advance(&r->cmd.link, now);
     hf__rd_sub_move(r, now);
-    hf__rd_ear_move(r, now);
+    hf__rd_changes_move(r, now);
     hf__rd_late_move(r, now);
     hf__rd_pump(r);
 }
@@ -229,11 +244,11 @@ static hf__time redis_next_timeout(void *self)
     hf__time at =
         hf__min_time(hf__link_timeout(&r->cmd.link), hf__rd_sub_timeout(r));
 
-    at = hf__min_time(at, hf__rd_ear_timeout(r));
+    at = hf__min_time(at, hf__rd_changes_timeout(r));
     return r->late ? hf__min_time(at, hf__rd_late_timeout(r)) : at;
 }
 
-static const struct hf__backend backend = {
+const struct hf__backend hf__rd_backend = {
     .abi = HF__ABI,
     .name = "redis",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE |
@@ -263,10 +278,3 @@ static const struct hf__backend backend = {
     .query = hf__rd_query,
     .unlisten = hf__rd_unlisten,
 };
-
-const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
-{
-    if (abi != HF__ABI)
-        return NULL;
-    return strcmp(scheme, "redlock") == 0 ? &hf__rl_backend : &backend;
-}

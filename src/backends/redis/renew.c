@@ -3,64 +3,32 @@
  * no script keeps the server for long (a semaphore's has to renew each permit
  * of each hold), and is reported when the last chunk is answered or lost.
  */
+#include "renew.h"
+
+#include "backends/common/about.h"
+#include "clock.h"
+#include "flights.h"
+#include "keys.h"
+#include "late_replies.h"
+#include "lock.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "replica.h"
+#include "reply.h"
+#include "requests.h"
+#include "scripts.h"
 
 #include <string.h>
-
-/* A connection with a longer way than this is no use for so short a lease. */
-#define RENEW_PATIENCE_MIN_MS 200
-
-/* A batch is with us, or is kept by the core and still meant. */
-static bool is_renewing(const struct redis *r)
-{
-    return r->renewing || r->core->now() < r->renew_until;
-}
-
-/* A server that is stopped goes on where it was, and the order of what we sent
- * is worth a lot: give it time before a connection is given up. But no more
- * than leaves time for a renewal to be sent again, and again. */
-void hf__rd_renew_hurry(struct redis *r)
-{
-    uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
-
-    ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
-    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may be before it */
-    ms = ms < most ? ms : most;
-    hf__link_hurry(&r->cmd.link, is_renewing(r) ? ms : 0, r->core->now());
-}
 
 /* `until`: it waits, and is meant until then. */
 static void note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
-    if (is_renewing(r) && lease_ms > r->renew_lease_ms)
+    if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
         return;
     r->renew_lease_ms = lease_ms;
     if (until)
         r->renew_until = until;
-}
-
-int hf__rd_renew(void *self, struct hf__batch *b)
-{
-    struct redis *r = self;
-    uint32_t shortest = UINT32_MAX;
-    int rc;
-
-    b->chunks = 0;
-    for (size_t i = 0; i < b->len; i++) {
-        b->item[i].result = HF_EUNKNOWN;
-        if (b->item[i].lease_ms < shortest)
-            shortest = b->item[i].lease_ms;
-    }
-    b->req.result = HF__DONE;
-    if (!b->len)
-        return HF__DONE;
-    rc = hf__rd_submit(r, &b->req);
-    if (rc != HF__PENDING && rc != HF__LATER)
-        return rc;
-    note_lease(r, shortest, rc == HF__LATER ? b->req.meant_until : 0);
-    r->renewing += rc == HF__PENDING;
-    hf__rd_renew_hurry(r);
-    return rc;
 }
 
 /* Items of one kind go together. */
@@ -150,8 +118,10 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     return 0;
 }
 
-int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
+/* 0, HF_ENOMEM: nothing of it was encoded. */
+static int encode(struct redis *r, struct hf__req *req)
 {
+    struct hf__batch *b = (struct hf__batch *)req;
     uint32_t sent = 0, len;
 
     for (; sent < b->len; sent += len) {
@@ -161,6 +131,30 @@ int hf__rd_renew_encode(struct redis *r, struct hf__batch *b)
         b->chunks++;
     }
     return sent ? 0 : HF_ENOMEM;
+}
+
+int hf__rd_renew(void *self, struct hf__batch *b)
+{
+    struct redis *r = self;
+    uint32_t shortest = UINT32_MAX;
+    int rc;
+
+    b->chunks = 0;
+    for (size_t i = 0; i < b->len; i++) {
+        b->item[i].result = HF_EUNKNOWN;
+        if (b->item[i].lease_ms < shortest)
+            shortest = b->item[i].lease_ms;
+    }
+    b->req.result = HF__DONE;
+    if (!b->len)
+        return HF__DONE;
+    rc = hf__rd_submit(r, &b->req, encode);
+    if (rc != HF__PENDING && rc != HF__LATER)
+        return rc;
+    note_lease(r, shortest, rc == HF__LATER ? b->req.meant_until : 0);
+    r->renewing += rc == HF__PENDING;
+    hf__rd_hurry(r);
+    return rc;
 }
 
 void hf__rd_renew_landed(struct redis *r, struct hf__batch *b)

@@ -5,11 +5,11 @@
  * many replicas have all writes up to the last command of its own connection,
  * as soon as they are enough or replica_timeout is over. So a script that says
  * "granted" or "renewed" leaves its request in doubt, and the next answer to a
- * WAIT settles all requests that are in doubt then: answers come in the order
- * of sending, so that WAIT was sent after their scripts.
+ * WAIT decides on all requests that are in doubt then: answers come in the
+ * order of sending, so that WAIT was sent after their scripts.
  *
- * - WAIT goes out in one packet with the first question of an acquire, with the
- *   one that follows a message, and with renewals. The safety looks of waiters
+ * - WAIT goes out in one packet with the first attempt of an acquire, with the
+ *   one that follows a message, and with renewals. The safety polls of waiters
  *   rarely find the lock free: their WAIT follows a grant.
  * - WAIT blocks its connection. So one at most is under way, and the next one
  *   is for all that was sent meanwhile: a command waits for one
@@ -18,7 +18,7 @@
  *   does with every refusal that may have left something. That is the
  *   roll-back. A renewal that is refused is tried again until the deadline.
  * - A lock is not handed over to such a client: the write would be another
- *   connection's. It is told to try instead (hand_ms is 0).
+ *   connection's. It is rung instead, and tries (hand_ms is 0).
  * - WAIT behind NOSCRIPT is answered as well. Nothing is in doubt then: the
  *   script is sent again, and another WAIT behind it.
  * - If the connection is lost, what is in doubt is EUNKNOWN: the core asks
@@ -27,7 +27,12 @@
  * Not for latches, nor for a release, nor for a downgrade (a renewal follows
  * it at once).
  */
+#include "replica.h"
+
+#include "flights.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,27 +133,19 @@ void hf__rd_doubt_forget(struct redis *r, const struct hf__req *req)
             r->doubts.all[i].req = NULL;
 }
 
-static void settle(struct redis *r, int code, hf__time now)
+static void decide_all(struct redis *r, int code, hf__time now)
 {
     size_t len = r->doubts.len;
 
     r->doubts.len = 0;
-    for (size_t i = 0; i < len; i++) {
-        const struct rd_flight *f = &r->doubts.all[i];
-
-        if (code)
-            hf__rd_failed(r, f, code);
-        else if (f->req && f->op == HF__RENEW)
-            hf__rd_renew_landed(r, (struct hf__batch *)f->req);
-        else if (f->req)
-            hf__rd_grant(r, f->req, now);
-    }
+    for (size_t i = 0; i < len; i++)
+        r->doubts.decided(r, &r->doubts.all[i], code, now);
 }
 
 void hf__rd_doubt_lost(struct redis *r, hf__time now)
 {
     r->doubts.waiting = r->doubts.wanted = false;
-    settle(r, HF_EUNKNOWN, now);
+    decide_all(r, HF_EUNKNOWN, now);
 }
 
 void hf__rd_doubt_fini(struct redis *r)
@@ -189,7 +186,7 @@ static int waited(struct rd_pipe *p, struct rd_sent *sent,
                             "replica_timeout=",
                             (long long)have, d->need, d->ms);
     d->waiting = false;
-    settle(r, code, now);
+    decide_all(r, code, now);
     return 0;
 }
 

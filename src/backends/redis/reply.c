@@ -7,9 +7,13 @@
  *   answer takes is bounded by the bytes that really came, and those by
  *   RD_REPLY_MAX. hiredis bounds the nesting.
  */
-#include "pipe.h"
+#include "reply.h"
+
+#include "backends/common/arena.h"
 
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,4 +141,213 @@ bool hf__rd_is(const struct rd_node *node, const char *text)
 {
     return node && node->text && node->len == strlen(text) &&
            memcmp(node->text, text, node->len) == 0;
+}
+
+/* ---- errors: the first word tells what they mean ---------------------- */
+
+static bool begins(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+
+    return strncmp(text, word, len) == 0 &&
+           (text[len] == ' ' || text[len] == '\0');
+}
+
+/* Redis 6 quotes what went wrong inside a script: "ERR Error running script
+ * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7
+ * puts the same words in front of "script: ..., on @user_script:3.", those
+ * about rights behind "ERR". */
+const char *hf__rd_error_text(const char *text)
+{
+    static const char place[] = "@user_script:";
+    const char *at =
+        begins(text, "ERR Error running script") ? strstr(text, place) : NULL;
+
+    if (!at)
+        return begins(text, "ERR The user executing the script can't") ||
+                       begins(text, "ERR ACL failure in script:")
+                   ? text + 4
+                   : text;
+    while (strncmp(at, place, sizeof(place) - 1) == 0) {
+        at += sizeof(place) - 1;
+        at += strspn(at, " 0123456789:");
+    }
+    return at + (*at == '-');
+}
+
+/* Redis 7: "READONLY You can't write... script: 9f2c..., on @user_script:3." */
+int hf__rd_error_len(const char *text)
+{
+    static const char script[] = " script: ";
+    const char *at = strstr(text, script);
+
+    if (at && strspn(at + strlen(script), "0123456789abcdef") == 40)
+        return (int)(at - text);
+    return (int)strlen(text);
+}
+
+int hf__rd_error_code(const char *text)
+{
+    static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM",
+                                       "The user executing the script can't",
+                                       "ACL failure in script:"};
+
+    text = hf__rd_error_text(text);
+    for (size_t i = 0; i < sizeof(auth) / sizeof(*auth); i++)
+        if (begins(text, auth[i]))
+            return HF_EAUTH;
+    if (begins(text, "WRONGTYPE"))
+        return HF_EMISMATCH;
+    return HF_EBACKEND; /* LOADING READONLY OOM BUSY MISCONF MOVED ERR ... */
+}
+
+bool hf__rd_is_replica(const char *text)
+{
+    text = hf__rd_error_text(text);
+    return begins(text, "READONLY") || begins(text, "MASTERDOWN") ||
+           begins(text, "NOREPLICAS");
+}
+
+/* The server refuses for now: it starts, has too much to do, is out of memory
+ * or disk, or changes its role. */
+static bool refuses_for_now(const char *text)
+{
+    static const char *const words[] = {
+        "LOADING", "BUSY",        "READONLY",   "MASTERDOWN", "OOM",
+        "MISCONF", "CLUSTERDOWN", "NOREPLICAS", "TRYAGAIN"};
+
+    text = hf__rd_error_text(text);
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (begins(text, words[i]))
+            return true;
+    return false;
+}
+
+bool hf__rd_may_pass(const char *text)
+{
+    return refuses_for_now(text) ||
+           strstr(text, "max number of clients") != NULL;
+}
+
+bool hf__rd_is_forbidden(const char *text)
+{
+    return hf__rd_error_code(text) == HF_EAUTH ||
+           begins(text, "ERR unknown command");
+}
+
+/*
+ * Of a script this holds for what refuses writes, too: the server refuses the
+ * first one, and what allows the first allows the others. Rights are looked at
+ * for each command anew, so a script that lacks one may have done a part.
+ */
+bool hf__rd_did_nothing(const char *text)
+{
+    if (begins(text, "NOPERM"))
+        return !strstr(text, "script");
+    return refuses_for_now(text) || begins(text, "NOAUTH") ||
+           begins(text, "MOVED");
+}
+
+/* ---- INFO ---------------------------------------------------------------- */
+
+struct rd_value hf__rd_value(const char *info, const char *key)
+{
+    size_t len = strlen(key), n;
+    struct rd_value v = {""};
+
+    for (const char *line = info; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) != 0 || line[len] != ':')
+            continue;
+        line += len + 1;
+        n = strcspn(line, "\r\n");
+        n = n < sizeof(v.text) ? n : sizeof(v.text) - 1;
+        memcpy(v.text, line, n);
+        break;
+    }
+    return v;
+}
+
+bool hf__rd_says(const char *info, const char *key, const char *value)
+{
+    return strcmp(hf__rd_value(info, key).text, value) == 0;
+}
+
+/* What a server may say is any number: this one can be multiplied. */
+long long hf__rd_number(const char *info, const char *key)
+{
+    long long n = strtoll(hf__rd_value(info, key).text, NULL, 10);
+    const long long most = 1LL << 53;
+
+    return n > most ? most : n < -most ? -most : n;
+}
+
+__attribute__((format(printf, 2, 3))) static struct rd_verdict
+verdict(enum hf_level level, const char *fmt, ...)
+{
+    struct rd_verdict v = {.level = level};
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(v.text, sizeof(v.text), fmt, ap);
+    va_end(ap);
+    return v;
+}
+
+struct rd_verdict hf__rd_judge_version(const char *info)
+{
+    struct rd_value v = hf__rd_value(info, "redis_version");
+    struct rd_value valkey = hf__rd_value(info, "valkey_version");
+    char *minor;
+    long major = strtol(v.text, &minor, 10);
+
+    if (hf__rd_says(info, "cluster_enabled", "1"))
+        return verdict(HF_LEVEL_ERROR,
+                       "the server is part of a Redis Cluster, which refuses "
+                       "the names of other nodes: use a server without "
+                       "cluster-enabled");
+    if (valkey.text[0])
+        return verdict(HF_LEVEL_OK, "Valkey %s", valkey.text);
+    if (major < 6 || (major == 6 && *minor && strtol(minor + 1, NULL, 10) < 2))
+        return verdict(HF_LEVEL_WARNING,
+                       "Redis %s: holdfast is tested with 6.2 and later",
+                       v.text);
+    return verdict(HF_LEVEL_OK, "Redis %s", v.text);
+}
+
+struct rd_verdict hf__rd_judge_memory(const char *info)
+{
+    struct rd_value policy = hf__rd_value(info, "maxmemory_policy");
+    long long most = hf__rd_number(info, "maxmemory");
+    long long used = hf__rd_number(info, "used_memory");
+
+    if (!most)
+        return verdict(HF_LEVEL_OK, "nothing is evicted: maxmemory is not set");
+    if (strcmp(policy.text, "noeviction") != 0)
+        return verdict(HF_LEVEL_ERROR,
+                       "maxmemory-policy is %s: when the memory is full, the "
+                       "server deletes locks that are held. Set "
+                       "maxmemory-policy noeviction",
+                       policy.text);
+    if (used > most - most / 10)
+        return verdict(HF_LEVEL_WARNING,
+                       "%lld of maxmemory %lld bytes are used; when it is "
+                       "full, locks cannot be acquired: raise maxmemory",
+                       used, most);
+    return verdict(HF_LEVEL_OK,
+                   "nothing is evicted: maxmemory-policy is noeviction");
+}
+
+struct rd_verdict hf__rd_judge_clients(const char *info)
+{
+    long long most = hf__rd_number(info, "maxclients");
+    long long used = hf__rd_number(info, "connected_clients");
+
+    if (most && used * 5 > most * 4)
+        return verdict(HF_LEVEL_WARNING,
+                       "%lld of maxclients %lld are connected: a client of "
+                       "holdfast uses up to 3 connections. Raise maxclients",
+                       used, most);
+    return verdict(HF_LEVEL_OK, "%lld of maxclients %lld are connected", used,
+                   most);
 }

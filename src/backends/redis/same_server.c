@@ -7,19 +7,27 @@
  * connections: a number that was published by the command connection has come
  * back by the other one, and the server of the commands has counted our channel
  * among those that are listened to there. A replica would pass the number on,
- * and its master would not count us. Until then we look by ourselves, and "it
+ * and its master would not count us. Until then waiters poll, and "it
  * is yours" means "try" (subscribe.c).
  *
  * The scripts see to the rest: they say "it is yours" only where they count a
  * listener of their own server, and then it is true (lua/README.md).
  */
+#include "same_server.h"
+
+#include "channels.h"
+#include "flights.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "scripts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 /* If a proof fails, reconnect at once. After the second failure keep the
- * connection, whose messages are still a reason to look, and reconnect after
+ * connection, whose messages are still a reason to try, and reconnect after
  * this pause, which is doubled each time, up to 8 minutes: behind a proxy that
  * counts listeners at another node no connection will do. */
 #define APART_MS 30000
@@ -27,16 +35,17 @@
 /* After this, a proof that the server has refused for now is begun again. */
 #define AGAIN_MS 1000
 /* A number that is not heard for so long is not coming. Nobody is in a hurry:
- * waiters look meanwhile, and a machine may stand still for seconds. */
+ * waiters poll meanwhile, and a machine may stand still for seconds. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
 {
     struct rd_pair *p = &r->chans.pair;
 
-    p->until = p->again = 0;
+    p->state = RD_PROOF_NONE;
     p->put_off = false;
-    r->chans.live = false;
+    if (r->chans.state == RD_SUB_LIVE)
+        r->chans.state = RD_SUB_CONFIRMED;
     /* Nor does a message of this pair complete an answer of the next one. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
@@ -53,11 +62,11 @@ static void apart(struct redis *r, hf__time now)
                       hf__link_why(&r->sub.link, HF_EBACKEND, "%s", text), now);
         return;
     }
-    p->until = 0;
+    p->state = RD_PROOF_PAUSING;
     p->put_off = false;
-    p->again = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
+    p->at = now + ((hf__time)APART_MS << (p->apart - 1)) * HF__MS;
     if (p->apart == 1)
-        hf__rd_deaf(r, r->sub.link.where, text);
+        hf__rd_no_messages(r, r->sub.link.where, text);
     if (p->apart < APART_MOST)
         p->apart++;
 }
@@ -69,26 +78,36 @@ static void refused(struct redis *r, const char *text, hf__time now)
     struct rd_pair *p = &r->chans.pair;
     bool passes = hf__rd_may_pass(text);
 
-    p->until = 0;
+    p->state = passes ? RD_PROOF_PAUSING : RD_PROOF_NONE;
     if (!passes || !p->put_off)
-        hf__rd_deaf(r, "publish", text);
+        hf__rd_no_messages(r, "publish", text);
     p->put_off = passes;
-    if (passes)
-        p->again = now + AGAIN_MS * HF__MS;
+    p->at = now + AGAIN_MS * HF__MS;
 }
 
-static void is_one(struct redis *r)
+bool hf__rd_pair_is_under_way(const struct redis *r)
+{
+    const struct rd_pair *p = &r->chans.pair;
+
+    return p->state == RD_PROOF_SENT || p->state == RD_PROOF_HEARD ||
+           p->state == RD_PROOF_COUNTED;
+}
+
+/* One half of the proof is there: it is complete if the other one is, too. */
+static void half(struct redis *r, enum rd_proof this, enum rd_proof other)
 {
     struct rd_pair *p = &r->chans.pair;
 
-    if (!p->heard || !p->counted)
+    if (p->state != other) {
+        p->state = this;
         return;
-    p->until = 0;
+    }
+    p->state = RD_PROOF_NONE;
     p->apart = 0;
     p->put_off = false;
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     r->chans.live_at = r->core->now();
-    hf__rd_held_look(r);
+    hf__rd_held_check(r);
     hf__rd_ring_all(r);
 }
 
@@ -99,13 +118,13 @@ static int proved(struct rd_pipe *cmd, struct rd_sent *sent,
     struct rd_pair *p = &r->chans.pair;
     int64_t counted = 0;
 
-    if (!p->until || ((struct rd_flight *)sent)->hold_id != p->number)
+    if (!hf__rd_pair_is_under_way(r) ||
+        ((struct rd_flight *)sent)->hold_id != p->number)
         return 0; /* of an earlier pair */
     if (reply->type == REDIS_REPLY_ERROR) {
         refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
-        p->counted = true;
-        is_one(r);
+        half(r, RD_PROOF_COUNTED, RD_PROOF_HEARD);
     } else {
         apart(r, now);
     }
@@ -120,7 +139,7 @@ void hf__rd_pair_begin(struct redis *r)
     char text[1 + 21] = "p";
     struct rd_flight *f;
 
-    if (!r->chans.confirmed || r->cmd.link.state != NET_UP ||
+    if (r->chans.state == RD_SUB_NONE || r->cmd.link.state != NET_UP ||
         r->cmd.link.stream.broken)
         return;
     f = hf__rd_pipe_send(&r->cmd, proved, 1, script->len + r->wake_len + 128);
@@ -129,9 +148,8 @@ void hf__rd_pair_begin(struct redis *r)
         return;
     }
     f->hold_id = ++p->number;
-    p->heard = p->counted = false;
-    p->until = f->sent.net.at + PROOF_MS * HF__MS;
-    p->again = 0;
+    p->state = RD_PROOF_SENT;
+    p->at = f->sent.net.at + PROOF_MS * HF__MS;
     hf__rd_put_count(o, '*', 5);
     hf__rd_put_text(o, "EVAL"); /* nobody would send it again */
     hf__rd_put(o, script->text, script->len);
@@ -144,32 +162,31 @@ void hf__rd_pair_heard(struct redis *r, const char *number)
 {
     struct rd_pair *p = &r->chans.pair;
 
-    if (!p->until || strtoull(number, NULL, 10) != p->number)
+    if (!hf__rd_pair_is_under_way(r) || strtoull(number, NULL, 10) != p->number)
         return; /* of an earlier pair */
-    p->heard = true;
-    is_one(r);
+    half(r, RD_PROOF_HEARD, RD_PROOF_COUNTED);
 }
 
 hf__time hf__rd_pair_timeout(const struct redis *r)
 {
     const struct rd_pair *p = &r->chans.pair;
-    hf__time at = p->until ? p->until : p->again;
 
-    return at ? at : HF__NEVER;
+    return p->state == RD_PROOF_NONE ? HF__NEVER : p->at;
 }
 
-void hf__rd_pair_move(struct redis *r, hf__time now)
+bool hf__rd_pair_move(struct redis *r, hf__time now)
 {
     const struct rd_pair *p = &r->chans.pair;
 
     if (now < hf__rd_pair_timeout(r))
-        return;
-    if (p->until) {
+        return false;
+    if (hf__rd_pair_is_under_way(r)) {
         apart(r, now);
-    } else if (p->put_off) {
-        hf__rd_pair_begin(r);
-        hf__net_flush(&r->cmd.link.stream);
-    } else {
-        hf__rd_sub_anew(r, now);
+        return false;
     }
+    if (!p->put_off)
+        return true;
+    hf__rd_pair_begin(r);
+    hf__net_flush(&r->cmd.link.stream);
+    return false;
 }

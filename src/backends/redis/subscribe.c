@@ -1,5 +1,5 @@
 /*
- * Being told. One connection for all who wait, opened when somebody first has
+ * Messages. One connection for all who wait, opened when somebody first has
  * to, or holds something and listens (notify.c), with these subscriptions:
  *
  *   holdfast:wake:{prefix}:<uuid> ours: "it is your turn", from our own kind;
@@ -11,11 +11,24 @@
  *                                 the other kinds; but for the latch with a
  *                                 mark of their own
  *
- * No event may be lost between asking and listening: whoever asked before the
- * subscription was confirmed is rung when it is. After a reconnect that is
+ * No event may be lost between an attempt and listening: whoever tried before
+ * the subscription was confirmed is rung when it is. After a reconnect that is
  * everybody. A chan is kept for a while after its wait (it lingers).
  */
+#include "subscribe.h"
+
+#include "backends/common/about.h"
+#include "backends/common/chance.h"
+#include "backends/common/table.h"
+#include "channels.h"
+#include "flights.h"
+#include "keys.h"
+#include "lock.h"
+#include "notify.h"
+#include "pipe.h"
 #include "redis.h"
+#include "reply.h"
+#include "same_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,31 +38,6 @@
  * doubled each time, up to 32 s. Waiters poll meanwhile. */
 #define PUT_OFF_MS 1000
 #define PUT_OFF_MOST 6
-
-static void ring_one(struct redis *r, struct rd_link *link)
-{
-    if (link->asking)
-        link->rang = true; /* the answer may be older than this */
-    else if (link->waits)
-        r->core->bell(r->client, link->remote);
-}
-
-static void ring(struct redis *r, struct rd_chan *c)
-{
-    for (struct rd_link *link = c->links; link; link = link->next)
-        ring_one(r, link);
-}
-
-static struct rd_chan *next_chan(const struct redis *r, const struct rd_chan *c)
-{
-    return hf__table_next(&r->chans.table, c);
-}
-
-void hf__rd_ring_all(struct redis *r)
-{
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
-        ring(r, c);
-}
 
 /* ---- commands ---------------------------------------------------------- */
 
@@ -101,23 +89,23 @@ static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
 static void join(struct redis *r, struct rd_chan *c, bool foreign)
 {
     if (c->joined && !c->confirmed_at)
-        c->look |= foreign;
+        c->ring_later |= foreign;
     if (c->fair || c->joined || r->string_dialect)
         return;
     pair(r, c, "SUBSCRIBE");
     c->joined = true;
-    c->look = foreign;
+    c->ring_later = foreign;
 }
 
-static void join_own(struct redis *r, struct rd_link *link)
+static void join_own(struct redis *r, struct rd_lock *lock)
 {
-    if (!link->own)
-        own(r, link->chan, link->asked_id, "SUBSCRIBE");
-    link->own = true;
+    if (!lock->own)
+        own(r, lock->chan, lock->attempt_id, "SUBSCRIBE");
+    lock->own = true;
 }
 
 /* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
- * while both wait Redisson is told once too often. */
+ * while both wait Redisson gets one message too many. */
 static bool is_shared(const struct redis *r, const struct rd_chan *c)
 {
     char wrapped[HF_NAME_MAX + 2];
@@ -155,11 +143,11 @@ static void part(struct redis *r, struct rd_chan *c)
 
 /* ---- waiting ----------------------------------------------------------- */
 
-/* The chan of this line; it does not linger any more. */
+/* The chan of this lock; it does not linger any more. */
 static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
 {
-    struct rd_link *link = m->impl;
-    struct rd_chan *c = link->chan;
+    struct rd_lock *lock = m->impl;
+    struct rd_chan *c = lock->chan;
 
     if (!c)
         c = hf__rd_chan_find(r, m->name, m->name_len, m->kind,
@@ -168,21 +156,21 @@ static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
         hf__rd_chan_unlinger(r, c);
     else if (!c)
         c = hf__rd_chan_add(r, m);
-    if (c && !link->chan)
-        hf__rd_chan_link(c, link);
+    if (c && !lock->chan)
+        hf__rd_chan_add_lock(c, lock);
     return c;
 }
 
 int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
 {
-    struct rd_link *link = m->impl;
-    struct rd_chan *c = link->waits ? link->chan : chan_of(r, m);
+    struct rd_lock *lock = m->impl;
+    struct rd_chan *c = lock->waits ? lock->chan : chan_of(r, m);
 
     if (!c)
         return HF_ENOMEM;
-    if (!link->waits) {
-        link->waits = true;
-        link->polls = 0;
+    if (!lock->waits) {
+        lock->waits = true;
+        lock->polls = 0;
         c->waiting++;
         r->chans.waiting++;
     }
@@ -192,28 +180,28 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
         return 0; /* all of it when it is up */
     join(r, c, foreign);
     if (c->fair && foreign)
-        join_own(r, link);
+        join_own(r, lock);
     hf__net_flush(&r->sub.link.stream);
     return 0;
 }
 
 void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
 {
-    struct rd_link *link = m->impl;
-    struct rd_chan *c = link->chan;
+    struct rd_lock *lock = m->impl;
+    struct rd_chan *c = lock->chan;
 
-    if (!link->waits)
+    if (!lock->waits)
         return;
-    if (link->own) {
-        own(r, c, link->asked_id, "UNSUBSCRIBE");
-        link->own = false;
+    if (lock->own) {
+        own(r, c, lock->attempt_id, "UNSUBSCRIBE");
+        lock->own = false;
         hf__net_flush(&r->sub.link.stream);
     }
-    if (link->rang)
-        hf__rd_was_called(r, link, link->asked_id); /* nobody else will */
-    link->waits = false;
-    link->rang = false;
-    link->token = 0;
+    if (lock->rang)
+        hf__rd_was_called(r, lock, lock->attempt_id); /* nobody else will */
+    lock->waits = false;
+    lock->rang = false;
+    lock->token = 0;
     r->chans.waiting--;
     if (--c->waiting == 0)
         hf__rd_chan_linger(r, c, now + RD_LINGER_MS * HF__MS);
@@ -221,11 +209,11 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
 
 void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
 {
-    struct rd_link *link = m->impl;
+    struct rd_lock *lock = m->impl;
 
     hf__rd_wait_end(r, m, r->core->now());
-    if (link->chan)
-        hf__rd_chan_unlink(link);
+    if (lock->chan)
+        hf__rd_chan_remove_lock(lock);
 }
 
 /* ---- the connection ---------------------------------------------------- */
@@ -243,8 +231,8 @@ static void up(struct rd_pipe *p, hf__time now)
     (void)now;
     r->chans.refused = false;
     /* Who else is in the queue, and so whether we need a channel of our own
-     * there, the look that follows will tell. */
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
+     * there, the attempt that follows will show. */
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
             join(r, c, false);
     /* Our own comes last: when it is confirmed all of them are. */
@@ -262,24 +250,25 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     (void)was_up;
     (void)now;
     hf__rd_pair_end(r);
-    r->chans.confirmed = false;
+    r->chans.state = RD_SUB_NONE;
     r->chans.again = 0;
     r->broken_id = 0;
     while (r->chans.oldest)
         hf__rd_chan_forget(r, r->chans.oldest);
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));) {
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));) {
         c->joined = false;
         c->confirmed_at = 0;
-        for (struct rd_link *link = c->links; link; link = link->next)
-            link->own = false;
+        for (struct rd_lock *lock = c->locks; lock; lock = lock->next)
+            lock->own = false;
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
-        hf__rd_ring_all(r); /* nobody will tell them: they look from now on */
+        hf__rd_ring_all(r); /* no message will come: they poll from now on */
     if (!is_needed(r))
         hf__rd_pipe_stop(p);
 }
 
-void hf__rd_sub_anew(struct redis *r, hf__time now)
+/* Makes a new connection, without a word in the log: nothing was lost. */
+static void connect_anew(struct redis *r, hf__time now)
 {
     hf__link_look_up(&r->sub.link, now);
     hf__rd_pipe_stop(&r->sub);
@@ -298,7 +287,7 @@ static hf__time next_ping(const struct redis *r)
 }
 
 /* A thread that waits also drives this connection while it is being made. A
- * thread that holds the lock does not, so the helper thread has to look. */
+ * thread that holds the lock does not, so the helper thread has to poll. */
 static bool is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
@@ -310,7 +299,8 @@ static bool is_made_for_holders(const struct redis *r)
     case NET_GREETING:
         return true;
     case NET_UP:
-        return (!c->confirmed && !c->refused) || c->pair.until;
+        return (c->state == RD_SUB_NONE && !c->refused) ||
+               hf__rd_pair_is_under_way(r);
     default:
         return false;
     }
@@ -321,7 +311,7 @@ hf__time hf__rd_sub_timeout(const struct redis *r)
     hf__time at = hf__min_time(hf__link_timeout(&r->sub.link), next_ping(r));
 
     if (is_made_for_holders(r))
-        at = hf__min_time(at, r->core->now() + RD_MADE_LOOK_MS * HF__MS);
+        at = hf__min_time(at, r->core->now() + RD_CONNECT_POLL_MS * HF__MS);
     at = hf__min_time(at, hf__rd_pair_timeout(r));
     if (r->chans.again)
         at = hf__min_time(at, r->chans.again);
@@ -333,9 +323,10 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
     struct rd_chan *c;
 
     hf__link_advance(&r->sub.link, now);
-    hf__rd_pair_move(r, now);
+    if (hf__rd_pair_move(r, now))
+        connect_anew(r, now);
     if (r->chans.again && now >= r->chans.again)
-        hf__rd_sub_anew(r, now);
+        connect_anew(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         part(r, c);
         hf__rd_chan_forget(r, c);
@@ -349,14 +340,14 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
 void hf__rd_sub_fini(struct redis *r)
 {
-    for (struct rd_chan *c = NULL; (c = next_chan(r, c));)
-        while (c->links)
-            hf__rd_chan_unlink(c->links);
+    for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
+        while (c->locks)
+            hf__rd_chan_remove_lock(c->locks);
     hf__table_fini(&r->chans.table);
     r->chans = (struct rd_chans){0};
 }
 
-/* ---- what we are told -------------------------------------------------- */
+/* ---- messages --------------------------------------------------------- */
 
 /* The name in a channel of Redisson's: without the braces it may have got, and
  * as it is, if it has some of its own. */
@@ -425,9 +416,9 @@ static void each_chan(struct redis *r, const struct rd_node *channel,
 static void confirmed(struct redis *r, struct rd_chan *c)
 {
     c->confirmed_at = r->core->now();
-    if (c->fair || c->look)
-        ring(r, c);
-    c->look = false;
+    if (c->fair || c->ring_later)
+        hf__rd_ring(r, c);
+    c->ring_later = false;
 }
 
 /* The question that a message came before is one of those under way. <=,
@@ -447,17 +438,18 @@ static void came_early(struct redis *r, struct rd_early early)
     e->last = r->cmd.sents.head + r->cmd.sents.len;
 }
 
-static void complete(struct rd_link *link, const struct rd_early *call)
+static void complete(struct rd_lock *lock, const struct rd_early *call)
 {
-    if (call->token && call->seen_ms == link->seen_ms)
-        link->token = call->token;
+    if (call->token && call->seen_ms == lock->seen_ms)
+        lock->token = call->token;
 }
 
 /* "u|f|r|s<hold id> <token> <seen> <name>": it is ours, or with token 0: try.
  * If nobody wants it any more it is being let go already. It is ours by one
- * look, and that one's answer is completed: if a later one was answered, what
- * we were given may be over, and be somebody else's. Then we ask; and as long
- * as another server than that of our commands may have said it (same_server.c).
+ * attempt, and that one's answer is completed: if a later one was answered,
+ * what we were given may be over, and be somebody else's. Then we try again;
+ * and as long as another server than that of our commands may have said it
+ * (same_server.c).
  */
 static void called(struct redis *r, const char *text, const char *end)
 {
@@ -468,7 +460,7 @@ static void called(struct redis *r, const char *text, const char *end)
     char *at;
     struct rd_early call = {0};
     struct rd_chan *c;
-    struct rd_link *link;
+    struct rd_lock *lock;
 
     if (text == end)
         return;
@@ -477,37 +469,37 @@ static void called(struct redis *r, const char *text, const char *end)
     call.seen_ms = (uint32_t)strtoull(at, &at, 10);
     if (!call.hold_id || *at++ != ' ' || at >= end)
         return;
-    if (!r->chans.live || r->doubts.need)
+    if (r->chans.state != RD_SUB_LIVE || r->doubts.need)
         call.token = 0;
     c = hf__rd_chan_find(r, at, (size_t)(end - at), kind, fair);
-    link = c ? c->links : NULL;
-    while (link && (!link->waits || link->asked_id != call.hold_id))
-        link = link->next;
-    if (!link || (link->asking && call.token))
+    lock = c ? c->locks : NULL;
+    while (lock && (!lock->waits || lock->attempt_id != call.hold_id))
+        lock = lock->next;
+    if (!lock || (lock->attempting && call.token))
         came_early(r, call);
     else
-        complete(link, &call);
-    if (link) {
-        link->told = true;
-        ring_one(r, link);
+        complete(lock, &call);
+    if (lock) {
+        lock->notified = true;
+        hf__rd_ring_one(r, lock);
     }
 }
 
-void hf__rd_was_called(struct redis *r, struct rd_link *link, uint64_t hold_id)
+void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
 {
     for (int i = 0; i < RD_EARLY; i++) {
         struct rd_early *e = &r->chans.early[i];
 
         if (e->hold_id != hold_id)
             continue;
-        complete(link, e);
-        link->rang = true;
+        complete(lock, e);
+        lock->rang = true;
         e->hold_id = 0;
     }
 }
 
 /* What ours publish to those of Redisson's alone is a number with a 0 too much
- * in front: our own have been told, each by itself. */
+ * in front: our own have been pushed, each by itself. */
 static bool not_for_us(const struct rd_node *payload)
 {
     return payload->len > 1 && payload->text[0] == '0';
@@ -526,14 +518,8 @@ static void heard(struct redis *r, const struct rd_node *channel,
         else
             called(r, payload->text, payload->text + payload->len);
     } else if (!not_for_us(payload)) {
-        each_chan(r, channel, ring);
+        each_chan(r, channel, hf__rd_ring);
     }
-}
-
-void hf__rd_deaf(struct redis *r, const char *verb, const char *text)
-{
-    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
-    hf__rd_ring_all(r);
 }
 
 /* For good, or for now; the log has one line, however often it is repeated. */
@@ -551,10 +537,10 @@ static void refused(struct redis *r, const char *text, hf__time now)
             c->put_off++;
     }
     if (is_news)
-        hf__rd_deaf(r, "subscribe", text);
+        hf__rd_no_messages(r, "subscribe", text);
 }
 
-static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
+static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
 {
     struct redis *r = p->owner;
     const struct rd_node *what = hf__rd_at(reply, 0);
@@ -577,7 +563,8 @@ static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     if (!hf__rd_is(what, "subscribe"))
         return HF_EPROTO;
     if (hf__rd_is(channel, r->wake)) {
-        r->chans.confirmed = true;
+        if (r->chans.state == RD_SUB_NONE)
+            r->chans.state = RD_SUB_CONFIRMED;
         if (!r->chans.refused)
             r->chans.put_off = 0;
         hf__rd_pair_begin(r);
@@ -588,4 +575,4 @@ static int told(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     return 0;
 }
 
-const struct rd_owner hf__rd_sub = {.up = up, .push = told, .down = down};
+const struct rd_owner hf__rd_sub = {.up = up, .push = pushed, .down = down};

@@ -1,7 +1,15 @@
-/* What the servers say of themselves: INFO of each, asked as soon as it is
+/* What the servers say of themselves: INFO of each, requested as soon as it is
  * connected. When all have answered that do not refuse to be connected, or half
  * of op_timeout is over, the findings are written. */
+#include "diagnose.h"
+
+#include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/rules.h"
+#include "hold.h"
 #include "redlock.h"
+#include "server.h"
+#include "servers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +18,8 @@ struct rl_checkup {
     struct rl_checkup *next, **at; /* of those that are not over */
     struct hf__query *q;           /* NULL: it is over */
     hf__time until;
-    size_t due;     /* answers, and one until it is over */
-    uint16_t asked; /* servers, a bit for each */
+    size_t due;         /* answers, and one until it is over */
+    uint16_t requested; /* servers, a bit for each */
     struct seen {
         bool answered;
         struct rd_verdict version, memory;
@@ -207,7 +215,7 @@ static void find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
-/* It is not asked which of them the user has: "locking" shows it. */
+/* It is not checked which of them the user has: "locking" shows it. */
 static void find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];
@@ -278,7 +286,7 @@ void hf__rl_checkups_fini(struct redlock *rl)
     }
 }
 
-static bool ask(struct rl_server *, struct rl_checkup *);
+static bool request_info(struct rl_server *, struct rl_checkup *);
 
 /* Is being connected, and no attempt has failed so far. */
 static bool is_coming(const struct net_link *l)
@@ -293,10 +301,10 @@ static bool move(struct redlock *rl, struct rl_checkup *c, hf__time now)
     bool coming = false;
 
     for (size_t i = 0; i < rl->len; i++) {
-        if (c->asked & 1u << i)
+        if (c->requested & 1u << i)
             continue;
-        if (ask(&rl->server[i], c)) {
-            c->asked |= (uint16_t)(1u << i);
+        if (request_info(&rl->server[i], c)) {
+            c->requested |= (uint16_t)(1u << i);
             c->due++;
         }
         coming = coming || is_coming(&rl->server[i].pipe.link);
@@ -324,7 +332,8 @@ hf__time hf__rl_checkup_timeout(const struct redlock *rl)
     return at;
 }
 
-static void look(struct seen *s, const char *info, hf__time now, hf__time sent)
+static void read_info(struct seen *s, const char *info, hf__time now,
+                      hf__time sent)
 {
     s->answered = true;
     s->version = hf__rd_judge_version(info);
@@ -336,25 +345,25 @@ static void look(struct seen *s, const char *info, hf__time now, hf__time sent)
                   (sent + (now - sent) / 2) / 1000;
 }
 
-static int told(struct rd_pipe *p, struct rd_sent *sent,
-                const struct rd_node *reply, hf__time now)
+static int info_reply(struct rd_pipe *p, struct rd_sent *sent,
+                      const struct rd_node *reply, hf__time now)
 {
     struct rl_server *s = p->owner;
     struct rl_checkup *c = ((struct rl_flight *)sent)->checkup;
 
     if (reply->type == REDIS_REPLY_STRING)
-        look(&c->seen[hf__rl_index(s)], reply->text, now, sent->net.at);
+        read_info(&c->seen[hf__rl_index(s)], reply->text, now, sent->net.at);
     hf__rl_checkup_drop(s->rl, c);
     return 0;
 }
 
-static bool ask(struct rl_server *s, struct rl_checkup *c)
+static bool request_info(struct rl_server *s, struct rl_checkup *c)
 {
     struct rl_flight *f;
 
     if (s->pipe.link.state != NET_UP || s->pipe.link.stream.broken)
         return false;
-    f = hf__rd_pipe_send(&s->pipe, told, 1, 64);
+    f = hf__rd_pipe_send(&s->pipe, info_reply, 1, 64);
     if (!f)
         return false;
     f->checkup = c;

@@ -10,7 +10,15 @@
  */
 #include "redlock.h"
 
-#include <stdarg.h>
+#include "backends/common/about.h"
+#include "backends/redis/login.h"
+#include "backends/redis/rules.h"
+#include "diagnose.h"
+#include "hold.h"
+#include "server.h"
+#include "servers.h"
+#include "vote.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -106,8 +114,8 @@ static int start(struct redlock *rl, const struct hf__config *config)
         struct rl_server *s = &rl->server[i];
         int last;
 
-        hf__rd_pipe_aim(&s->pipe, &s->peer, &rl->login, &rl->tags,
-                        config->open_timeout_ms, rl->op_timeout_ms);
+        hf__rd_login_aim(&s->pipe, &s->peer, &rl->login, &rl->tags,
+                         config->open_timeout_ms, rl->op_timeout_ms);
         s->pipe.link.lost = "redlock: lost the connection";
         last = hf__net_find(&s->peer);
         if (last)
@@ -155,6 +163,10 @@ static void redlock_close(void *self)
     rl->core->free(rl->client, rl);
 }
 
+static const struct rl_calls calls = {.voted = hf__rl_voted,
+                                      .failed = hf__rl_failed,
+                                      .unchecked = hf__rl_checkup_drop};
+
 static int redlock_open(hf_client *client, const struct hf__core *core,
                         const struct hf__config *config, void **self)
 {
@@ -165,6 +177,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
         return HF_ENOMEM;
     rl->core = core;
     rl->client = client;
+    rl->calls = &calls;
     rc = parse(rl, config);
     if (!rc)
         rc = introduce(rl);
@@ -181,96 +194,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
 /* ---- how many there are ----------------------------------------------------
  */
 
-unsigned hf__rl_usable(const struct redlock *rl, hf__time now)
-{
-    unsigned these = 0;
-
-    for (size_t i = 0; i < rl->len; i++)
-        these |= (unsigned)hf__rl_is_usable(&rl->server[i], now) << i;
-    return these;
-}
-
-bool hf__rl_has_majority(const struct redlock *rl, hf__time now)
-{
-    return (size_t)__builtin_popcount(hf__rl_usable(rl, now)) >= rl->majority;
-}
-
-void hf__rl_flush(struct redlock *rl)
-{
-    for (size_t i = 0; i < rl->len; i++)
-        if (rl->server[i].pipe.link.state == NET_UP)
-            hf__net_flush(&rl->server[i].pipe.link.stream);
-}
-
-static size_t connected(const struct redlock *rl)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < rl->len; i++)
-        n += rl->server[i].pipe.link.state == NET_UP;
-    return n;
-}
-
-__attribute__((format(printf, 4, 5))) static void
-append(char *to, size_t size, size_t *len, const char *format, ...)
-{
-    va_list args;
-    int n;
-
-    va_start(args, format);
-    n = vsnprintf(to + *len, size - *len, format, args);
-    va_end(args);
-    *len += n > 0 ? (size_t)n : 0;
-    *len = *len < size ? *len : size - 1;
-}
-
-static bool find_fault(const struct rl_server *s, const struct rl_poll *p,
-                       hf__time now, char *why, size_t size)
-{
-    enum rl_vote vote = p ? p->vote[hf__rl_index(s)] : RL_FAILED;
-    bool is_usable = hf__rl_is_usable(s, now);
-
-    if (p ? vote == RL_YES || vote == RL_NO || vote == RL_ASKED : is_usable)
-        return false;
-    if (vote == RL_UNASKED && is_usable)
-        return false;
-    if (vote == RL_ERROR)
-        snprintf(why, size, "%s", s->error);
-    else if (vote == RL_SLOW)
-        snprintf(why, size, "no answer within %u ms", s->rl->server_timeout_ms);
-    else
-        hf__rl_trouble(s, now, why, size);
-    return why[0];
-}
-
-void hf__rl_describe(const struct redlock *rl, const struct rl_poll *p,
-                     hf__time now, char *to, size_t size)
-{
-    char why[HF__HOSTS][100];
-    bool told[HF__HOSTS] = {false};
-    size_t len = 0;
-
-    to[0] = '\0';
-    for (size_t i = 0; i < rl->len; i++)
-        told[i] = !find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
-    for (size_t i = 0; i < rl->len; i++) {
-        const char *between = len ? "; " : "";
-
-        if (told[i])
-            continue;
-        for (size_t j = i; j < rl->len; j++) {
-            if (told[j] || strcmp(why[i], why[j]) != 0)
-                continue;
-            append(to, size, &len, "%s%s", between,
-                   rl->server[j].pipe.link.where);
-            between = ", ";
-            told[j] = true;
-        }
-        append(to, size, &len, ": %s", why[i]);
-    }
-}
-
-/* How many can be asked, and why not the others. */
+/* How many can be used, and why not the others. */
 static void count_up(const struct redlock *rl, char *to, size_t size)
 {
     hf__time now = rl->core->now();
@@ -301,7 +225,7 @@ static void advise(const struct redlock *rl, char *to, size_t size)
 static int redlock_opened(void *self)
 {
     struct redlock *rl = self;
-    size_t failed = 0, lasting = 0, up = connected(rl);
+    size_t failed = 0, lasting = 0, up = hf__rl_connected(rl);
     bool is_over = rl->core->now() >= rl->opens_until;
     char text[240], advice[320];
     int code = 0;
@@ -315,7 +239,7 @@ static int redlock_opened(void *self)
             code = l->open_code;
     }
     if (up + failed < rl->len && !is_over)
-        return HF__PENDING; /* so that all can vote, or are told of */
+        return HF__PENDING; /* so that all can vote, or are reported */
     if (up >= rl->majority) {
         rl->is_open = true;
         return HF__DONE;
@@ -341,8 +265,8 @@ static void redlock_ready(void *self, uint32_t tag, uint32_t events,
             return;
 }
 
-/* Tells the core what it tells people. */
-static void tell(struct redlock *rl, hf__time now)
+/* Reports to the core what it shows to people. */
+static void report_state(struct redlock *rl, hf__time now)
 {
     bool is_down = !hf__rl_has_majority(rl, now);
     char text[200];
@@ -354,7 +278,7 @@ static void tell(struct redlock *rl, hf__time now)
         rl->core->trouble(rl->client, NULL);
     }
     rl->is_down = is_down;
-    if (rl->is_up == (connected(rl) >= rl->majority))
+    if (rl->is_up == (hf__rl_connected(rl) >= rl->majority))
         return;
     rl->is_up = !rl->is_up;
     if (rl->is_open)
@@ -373,7 +297,8 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    tell(rl, rl->core->now()); /* as new as that of the slots, or newer */
+    report_state(rl,
+                 rl->core->now()); /* as new as that of the slots, or newer */
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;
         rl->core->go_on(rl->client);

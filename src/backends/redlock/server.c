@@ -1,5 +1,12 @@
 /* One server of several: the hello, whether it can be relied on, commands to it
  * and their answers, and what it is still owed. */
+#include "server.h"
+
+#include "backends/redis/keys.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/scripts.h"
+#include "hold.h"
 #include "redlock.h"
 
 #include <poll.h>
@@ -9,12 +16,18 @@
 #include <sys/socket.h>
 
 #define PAY_AGAIN_MS 250
-#define PAY_LOOK_MS 10
-#define UPTIME_SLACK_MS 1000 /* it is told in whole seconds */
+#define PAY_POLL_MS 10
+#define UPTIME_SLACK_MS 1000 /* it is given in whole seconds */
+
+size_t hf__rl_index(const struct rl_server *s)
+{
+    return (size_t)(s - s->rl->server);
+}
 
 /* ---- can it be relied on? ----------------------------------------------- */
 
-/* It has been asked, and has said nothing for as long as we wait for one. */
+/* Something was sent to it, and it has said nothing for as long as we wait for
+ * one. */
 static bool is_silent(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -79,8 +92,8 @@ static void read_line(const char *info, const char *key, char *to, size_t size)
     to[len] = '\0';
 }
 
-static int told_info(struct rd_pipe *p, struct rd_sent *sent,
-                     const struct rd_node *reply, hf__time now)
+static int info_reply(struct rd_pipe *p, struct rd_sent *sent,
+                      const struct rd_node *reply, hf__time now)
 {
     struct rl_server *s = p->owner;
     char uptime[24];
@@ -105,8 +118,8 @@ static bool read_clock(struct rl_server *s, int64_t us, hf__time sent_at)
     return true;
 }
 
-static int told_time(struct rd_pipe *p, struct rd_sent *sent,
-                     const struct rd_node *reply, hf__time now)
+static int time_reply(struct rd_pipe *p, struct rd_sent *sent,
+                      const struct rd_node *reply, hf__time now)
 {
     int64_t s, us;
 
@@ -124,12 +137,12 @@ static int hello(struct rd_pipe *p, hf__time now)
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, told_info, 1, 64))
+    if (!hf__rd_pipe_send(p, info_reply, 1, 64))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 2);
     hf__rd_put_text(o, "INFO");
     hf__rd_put_text(o, "server");
-    if (!hf__rd_pipe_send(p, told_time, 1, 64))
+    if (!hf__rd_pipe_send(p, time_reply, 1, 64))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 1);
     hf__rd_put_text(o, "TIME");
@@ -137,7 +150,7 @@ static int hello(struct rd_pipe *p, hf__time now)
 }
 
 /* Another process than the one that we knew has nothing of what that one had,
- * since now for all we know; of the first one its uptime tells. */
+ * since now for all we know; of the first one its uptime says. */
 static hf__time out_until(const struct rl_server *s, bool is_new, hf__time now)
 {
     int64_t ms = s->rl->max_lease_ms;
@@ -163,7 +176,7 @@ static void pay(struct rl_server *s, bool lost_all, hf__time now)
         if (h->gone_at <= now) /* their leases have ended all its keys */
             h->owes = 0;
         if (h->owes & bit &&
-            (lost_all || hf__rl_send(s, &h->ask, hf__rl_end_of(h))))
+            (lost_all || hf__rl_send(s, &h->poll, hf__rl_end_of(h))))
             h->owes &= (uint16_t)~bit;
         if (h->owes & bit)
             s->pay_at = now + PAY_AGAIN_MS * HF__MS;
@@ -195,14 +208,14 @@ static void up(struct rd_pipe *p, hf__time now)
 }
 
 /* Nobody may be there to hear that it is connected again, and then up() pays:
- * so look. */
+ * so poll. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
 
     if (s->pay_at == HF__NEVER || l->state == NET_UP)
         return s->pay_at;
-    return l->state == NET_PAUSING ? HF__NEVER : now + PAY_LOOK_MS * HF__MS;
+    return l->state == NET_PAUSING ? HF__NEVER : now + PAY_POLL_MS * HF__MS;
 }
 
 void hf__rl_pay_again(struct rl_server *s, hf__time now)
@@ -273,7 +286,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
         hf__rd_put_num(o, valid_until(s, now));
     s->by_text = false;
     if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
-        poll->vote[i] = RL_ASKED; /* a debt whose poll still waits */
+        poll->vote[i] = RL_SENT; /* a debt whose poll still waits */
     return true;
 }
 
@@ -295,7 +308,7 @@ static void owe(struct rl_server *s, struct rl_hold *h)
 
 void hf__rl_end_at(struct rl_server *s, struct rl_hold *h)
 {
-    if (!hf__rl_send(s, &h->ask, hf__rl_end_of(h)))
+    if (!hf__rl_send(s, &h->poll, hf__rl_end_of(h)))
         owe(s, h);
 }
 
@@ -307,13 +320,21 @@ static bool is_end(enum rl_op op)
     return op == RL_DROP || op == RL_UNDO;
 }
 
+bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
+{
+    const struct rl_poll *p = f->poll;
+
+    return p->req && p->op == f->op && p->round == f->round &&
+           p->vote[hf__rl_index(s)] == RL_SENT;
+}
+
 /* What is answered with an error, or not any more. */
 static void failed(struct rl_server *s, const struct rl_flight *f,
                    enum rl_vote vote, bool lost)
 {
     if (is_end(f->op))
         owe(s, f->hold);
-    hf__rl_failed(s, f, vote, lost);
+    s->rl->calls->failed(s, f, vote, lost);
 }
 
 /* A server that does not know the script has done nothing. */
@@ -366,7 +387,7 @@ static int answered(struct rd_pipe *p, struct rd_sent *sent,
     else if (base < 0 || base > RL_BASE_MAX)
         refused(s, &f, "ERR the number in holdfast:reserve:{...} is wrong");
     else
-        hf__rl_voted(s, &f, what, base, now);
+        s->rl->calls->voted(s, &f, what, base, now);
     hf__rl_hold_drop(s->rl, f.hold);
     return 0;
 }
@@ -376,7 +397,7 @@ static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
     struct rl_flight f = *at; /* what follows may move it */
 
     if (f.checkup) {
-        hf__rl_checkup_drop(s->rl, f.checkup);
+        s->rl->calls->unchecked(s->rl, f.checkup);
         return;
     }
     failed(s, &f, RL_FAILED, written);
@@ -434,7 +455,7 @@ void hf__rl_server_fini(struct rl_server *s)
         struct rl_flight *f = hf__sent_at(&s->pipe.sents, i);
 
         hf__rl_hold_drop(s->rl, f->hold);
-        hf__rl_checkup_drop(s->rl, f->checkup);
+        s->rl->calls->unchecked(s->rl, f->checkup);
     }
     hf__rd_pipe_fini(&s->pipe);
     hf__net_endpoint_fini(&s->peer);

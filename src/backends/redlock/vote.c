@@ -1,24 +1,19 @@
-/* Attempts, renewals and releases: each asks all servers, and their votes
+/* Attempts, renewals and releases: each goes to all servers, and their votes
  * decide. redlock.h has the protocol. */
+#include "vote.h"
+
+#include "backends/common/about.h"
+#include "backends/common/chance.h"
+#include "backends/redis/keys.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/scripts.h"
+#include "hold.h"
 #include "redlock.h"
+#include "server.h"
+#include "servers.h"
 
 #include <stdio.h>
 #include <string.h>
-
-size_t hf__rl_index(const struct rl_server *s)
-{
-    return (size_t)(s - s->rl->server);
-}
-
-enum rl_op hf__rl_end_of(const struct rl_hold *h)
-{
-    return h->held ? RL_DROP : RL_UNDO;
-}
-
-uint32_t hf__rl_ahead_ms(const struct rl_hold *h)
-{
-    return h->lease_ms < RL_AHEAD_MS ? h->lease_ms : RL_AHEAD_MS;
-}
 
 /* ---- holds ----------------------------------------------------------------
  */
@@ -26,90 +21,65 @@ uint32_t hf__rl_ahead_ms(const struct rl_hold *h)
 int hf__rl_attach(void *self, struct hf__remote *remote)
 {
     struct redlock *rl = self;
-    struct rl_line *line;
+    struct rl_lock *lock;
 
     if (hf__rd_reserved(remote->name, remote->name_len))
         return rl->core->why(rl->client, HF_EINVAL,
                              "a name may not begin or end as our own keys do "
                              "(holdfast:, redisson_lock_ ..., {...}:timeout)");
-    line = rl->core->alloc(rl->client, sizeof(*line));
-    if (!line)
+    lock = rl->core->alloc(rl->client, sizeof(*lock));
+    if (!lock)
         return HF_ENOMEM;
-    remote->impl = line;
+    remote->impl = lock;
     return 0;
-}
-
-static void end_poll(struct rl_poll *p)
-{
-    if (!p->req)
-        return;
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
-    p->req = NULL;
-}
-
-void hf__rl_hold_drop(struct redlock *rl, struct rl_hold *h)
-{
-    struct rl_poll *p;
-
-    if (!h || --h->refs)
-        return;
-    end_poll(&h->ask);
-    while ((p = h->keeps)) {
-        h->keeps = p->more;
-        end_poll(p);
-        rl->core->free(rl->client, p);
-    }
-    rl->core->free(rl->client, h);
 }
 
 static struct rl_hold *hold_of(const struct hf__remote *m, uint64_t hold_id)
 {
-    struct rl_hold *h = ((struct rl_line *)m->impl)->holds;
+    struct rl_hold *h = ((struct rl_lock *)m->impl)->holds;
 
     while (h && h->hold_id != hold_id)
         h = h->next;
     return h;
 }
 
-/* Nobody will ask for it any more. */
-static void unlink_hold(struct redlock *rl, struct rl_hold *h)
+/* Nobody will need it any more. */
+static void remove_hold(struct redlock *rl, struct rl_hold *h)
 {
-    struct rl_hold **at = &h->line->holds;
+    struct rl_hold **at = &h->lock->holds;
 
     while (*at != h)
         at = &(*at)->next;
     *at = h->next;
-    h->line = NULL;
+    h->lock = NULL;
     hf__rl_hold_drop(rl, h);
 }
 
-static void link_hold(struct redlock *rl, struct rl_line *line,
-                      struct rl_hold *h, hf__time now)
+static void add_hold(struct redlock *rl, struct rl_lock *lock,
+                     struct rl_hold *h, hf__time now)
 {
-    struct rl_hold *old = line->holds, *next;
+    struct rl_hold *old = lock->holds, *next;
 
-    h->line = line;
+    h->lock = lock;
     h->next = old;
-    line->holds = h;
+    lock->holds = h;
     for (; old; old = next) {
         next = old->next;
-        if (old->gone_at < now && !old->ask.req)
-            unlink_hold(rl, old);
+        if (old->gone_at < now && !old->poll.req)
+            remove_hold(rl, old);
     }
 }
 
 void hf__rl_detach(void *self, struct hf__remote *remote)
 {
     struct redlock *rl = self;
-    struct rl_line *line = remote->impl;
+    struct rl_lock *lock = remote->impl;
 
-    if (!line)
+    if (!lock)
         return;
-    while (line->holds)
-        unlink_hold(rl, line->holds);
-    rl->core->free(rl->client, line);
+    while (lock->holds)
+        remove_hold(rl, lock->holds);
+    rl->core->free(rl->client, lock);
     remote->impl = NULL;
 }
 
@@ -131,7 +101,7 @@ static struct rl_hold *new_hold(struct redlock *rl, const struct hf__req *req,
     h->hold_id = req->hold_id;
     h->lease_ms = req->lease_ms;
     h->sent_at = now;
-    h->ask.hold = h;
+    h->poll.hold = h;
     memcpy(h->value, rl->uuid, HF__UUID_LEN);
     h->value[HF__UUID_LEN] = ':';
     h->value_len =
@@ -146,7 +116,7 @@ static struct rl_hold *new_hold(struct redlock *rl, const struct hf__req *req,
  */
 
 struct count {
-    size_t yes, no, asked, errors;
+    size_t yes, no, sent, errors;
 };
 
 static struct count count(const struct redlock *rl, const struct rl_poll *p)
@@ -156,7 +126,7 @@ static struct count count(const struct redlock *rl, const struct rl_poll *p)
     for (size_t i = 0; i < rl->len; i++) {
         c.yes += p->vote[i] == RL_YES;
         c.no += p->vote[i] == RL_NO;
-        c.asked += p->vote[i] == RL_ASKED;
+        c.sent += p->vote[i] == RL_SENT;
         c.errors += p->vote[i] == RL_ERROR;
     }
     return c;
@@ -165,7 +135,7 @@ static struct count count(const struct redlock *rl, const struct rl_poll *p)
 static void begin_poll(struct redlock *rl, struct rl_poll *p, enum rl_op op,
                        struct hf__req *req, uint32_t ms, hf__time now)
 {
-    end_poll(p);
+    hf__rl_poll_end(p);
     p->op = op;
     p->round = ++p->hold->rounds;
     p->req = req;
@@ -178,12 +148,12 @@ static void begin_poll(struct redlock *rl, struct rl_poll *p, enum rl_op op,
     rl->core->due(rl->client, p->until);
 }
 
-static void ask(struct redlock *rl, struct rl_poll *p, size_t i)
+static void send_to(struct redlock *rl, struct rl_poll *p, size_t i)
 {
     struct rl_hold *h = p->hold;
     bool sent = hf__rl_send(&rl->server[i], p, p->op);
 
-    p->vote[i] = sent ? RL_ASKED : RL_FAILED;
+    p->vote[i] = sent ? RL_SENT : RL_FAILED;
     if (sent && (p->op == RL_GRANT || p->op == RL_KEEP))
         h->touched |= (uint16_t)(1u << i);
 }
@@ -199,7 +169,7 @@ static void report(struct redlock *rl, struct rl_poll *p, int result)
     struct hf__req *req = p->req;
     struct hf__batch *b = (struct hf__batch *)req;
 
-    end_poll(p);
+    hf__rl_poll_end(p);
     if (req->op == HF__RENEW) {
         b->item[p->item].result = (int16_t)result;
         if (--b->chunks)
@@ -210,7 +180,7 @@ static void report(struct redlock *rl, struct rl_poll *p, int result)
     rl->core->done(rl->client, req);
 }
 
-/* No server is asked while too few could answer, and nothing overtakes what the
+/* Nothing is sent while too few could answer, and nothing overtakes what the
  * core keeps. */
 static bool put_off(struct redlock *rl, hf__time now)
 {
@@ -243,11 +213,11 @@ static size_t first_of(const struct redlock *rl, const struct rl_hold *h,
     return first;
 }
 
-static void ask_rest(struct redlock *rl, struct rl_poll *p, hf__time now)
+static void send_rest(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
-        if (p->vote[i] == RL_UNASKED && hf__rl_is_usable(&rl->server[i], now))
-            ask(rl, p, i);
+        if (p->vote[i] == RL_UNSENT && hf__rl_is_usable(&rl->server[i], now))
+            send_to(rl, p, i);
 }
 
 static int too_long(struct redlock *rl, uint32_t lease_ms)
@@ -262,7 +232,7 @@ static int too_long(struct redlock *rl, uint32_t lease_ms)
 int hf__rl_attempt(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;
-    struct rl_line *line = req->remote->impl;
+    struct rl_lock *lock = req->remote->impl;
     hf__time now = rl->core->now();
     struct rl_hold *h;
 
@@ -275,19 +245,20 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     if (!h)
         return HF_ENOMEM;
     h->gone_at = now + ends_in(rl, req->lease_ms);
-    link_hold(rl, line, h, now);
+    add_hold(rl, lock, h, now);
     req->sent_at = now;
-    begin_poll(rl, &h->ask, RL_GRANT, req, rl->server_timeout_ms, now);
+    begin_poll(rl, &h->poll, RL_GRANT, req, rl->server_timeout_ms, now);
     h->carefully =
-        line->careful && req->may_queue && line->unheard != req->hold_id &&
-        (++line->looks % 4 || now - line->seen_at < RL_ALL_MS * HF__MS);
+        lock->careful && req->may_queue && lock->unheard != req->hold_id &&
+        (++lock->polls % 4 || now - lock->seen_at < RL_ALL_MS * HF__MS);
     if (h->carefully)
-        ask(rl, &h->ask,
-            first_of(rl, h, hf__rl_usable(rl, now) & ~(unsigned)line->lacks));
+        send_to(
+            rl, &h->poll,
+            first_of(rl, h, hf__rl_usable(rl, now) & ~(unsigned)lock->lacks));
     else
-        ask_rest(rl, &h->ask, now);
-    if (!count(rl, &h->ask).asked) {
-        h->ask.until = 0; /* judged soon: a slot reports nothing */
+        send_rest(rl, &h->poll, now);
+    if (!count(rl, &h->poll).sent) {
+        h->poll.until = 0; /* judged soon: a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     flush(rl, req);
@@ -297,7 +268,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
 /* It comes to nothing. */
 static void undo(struct redlock *rl, struct rl_hold *h)
 {
-    end_poll(&h->ask);
+    hf__rl_poll_end(&h->poll);
     for (size_t i = 0; i < rl->len; i++)
         if (h->touched & 1u << i)
             hf__rl_end_at(&rl->server[i], h);
@@ -306,21 +277,21 @@ static void undo(struct redlock *rl, struct rl_hold *h)
 /* Is it the holder that we know? Where it has no key others come and go. */
 static void see(struct redlock *rl, struct rl_hold *h, bool taken, hf__time now)
 {
-    struct rl_line *line = h->line;
+    struct rl_lock *lock = h->lock;
     bool is_known = false;
     unsigned yes = 0;
 
     for (size_t i = 0; i < rl->len; i++) {
-        yes |= (unsigned)(h->ask.vote[i] == RL_YES) << i;
-        if (h->ask.vote[i] != RL_NO)
+        yes |= (unsigned)(h->poll.vote[i] == RL_YES) << i;
+        if (h->poll.vote[i] != RL_NO)
             continue;
-        is_known = is_known || line->seen[i] == h->base[i];
-        line->seen[i] = h->base[i];
+        is_known = is_known || lock->seen[i] == h->base[i];
+        lock->seen[i] = h->base[i];
     }
     if (yes)
-        line->lacks = (uint16_t)(taken ? yes : 0);
+        lock->lacks = (uint16_t)(taken ? yes : 0);
     if (!is_known)
-        line->seen_at = now;
+        lock->seen_at = now;
 }
 
 /* An eighth of the time for which it is known to be held, less up to a half of
@@ -364,65 +335,65 @@ static int why_not(struct redlock *rl, const struct rl_poll *p, hf__time now)
 
 /* No majority has answered the attempt. The core repeats an unknown attempt at
  * once, until op_timeout, so the backend reports it after a pause: an eighth of
- * the time for which this question has had no answer. Until then the hold stays
- * in the line, where an abandon finds it, with a poll that asks nothing. */
+ * the time for which this attempt has had no answer. Until then the hold stays
+ * in the lock, where an abandon finds it, with a poll that sends nothing. */
 static void unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
-    struct hf__req *req = h->ask.req;
-    struct rl_line *line = h->line;
+    struct hf__req *req = h->poll.req;
+    struct rl_lock *lock = h->lock;
     char text[200];
 
-    if (line->unheard != req->hold_id)
-        line->unheard_at = h->sent_at;
-    line->unheard = req->hold_id;
-    hf__rl_describe(rl, &h->ask, now, text, sizeof(text));
+    if (lock->unheard != req->hold_id)
+        lock->unheard_at = h->sent_at;
+    lock->unheard = req->hold_id;
+    hf__rl_describe(rl, &h->poll, now, text, sizeof(text));
     rl->is_unheard = rl->is_unheard || text[0];
     if (text[0] && !rl->is_down)
         rl->core->trouble(rl->client, text);
     undo(rl, h);
     h->touched = 0; /* an abandon has nothing to undo */
-    memset(h->ask.vote, RL_UNASKED, sizeof(h->ask.vote));
-    begin_poll(rl, &h->ask, RL_UNDO, req,
-               (uint32_t)(pause(rl, now - line->unheard_at) / HF__MS) + 1, now);
+    memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
+    begin_poll(rl, &h->poll, RL_UNDO, req,
+               (uint32_t)(pause(rl, now - lock->unheard_at) / HF__MS) + 1, now);
     flush(rl, req);
 }
 
 static void end_pause(struct redlock *rl, struct rl_hold *h)
 {
-    struct hf__req *req = h->ask.req;
+    struct hf__req *req = h->poll.req;
 
-    end_poll(&h->ask);
-    unlink_hold(rl, h);
+    hf__rl_poll_end(&h->poll);
+    remove_hold(rl, h);
     req->result = HF_EUNKNOWN;
     rl->core->done(rl->client, req);
 }
 
 /* The attempt has no majority. If a majority has voted, a try ends with BUSY
- * and a waiter goes on waiting. A waiter that has asked one server only (taken)
+ * and a waiter goes on waiting. A waiter that has tried one server only (taken)
  * goes on waiting if that server says no. */
 static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
                     hf__time now)
 {
-    struct count c = count(rl, &h->ask);
-    struct hf__req *req = h->ask.req;
-    struct rl_line *line = h->line;
+    struct count c = count(rl, &h->poll);
+    struct hf__req *req = h->poll.req;
+    struct rl_lock *lock = h->lock;
     int result = HF__QUEUED;
 
-    line->careful = true;
+    lock->careful = true;
     see(rl, h, taken, now);
     if (!taken && !is_heard(rl, c) && !is_hopeless(rl, c)) {
         unheard(rl, h, now);
         return;
     }
-    line->unheard = 0;
+    lock->unheard = 0;
     if (is_hopeless(rl, c))
-        result = why_not(rl, &h->ask, now);
+        result = why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
     else /* 0: votes were split */
-        req->look_at = now + pause(rl, taken ? now - line->seen_at : 0);
+        req->look_at = now + pause(rl, taken ? now - lock->seen_at : 0);
     undo(rl, h);
-    unlink_hold(rl, h);
+    remove_hold(rl, h);
     req->result = (int16_t)result;
     rl->core->done(rl->client, req);
     flush(rl, req);
@@ -439,7 +410,7 @@ static uint64_t token_of(const struct redlock *rl, const struct rl_hold *h,
 
     *highest = 0;
     for (size_t i = 0; i < rl->len; i++) {
-        if (h->ask.vote[i] != RL_YES)
+        if (h->poll.vote[i] != RL_YES)
             continue;
         if ((uint64_t)h->base[i] >= *highest)
             *highest = (uint64_t)h->base[i] + 1;
@@ -456,38 +427,38 @@ static uint64_t token_of(const struct redlock *rl, const struct rl_hold *h,
 static void grant(struct redlock *rl, struct rl_hold *h)
 {
     h->held = true;
-    h->line->careful = false;
-    h->line->lacks = 0;
-    h->ask.req->token = h->token;
-    h->ask.req->sent_at = h->sent_at;
-    report(rl, &h->ask, HF__GRANTED);
+    h->lock->careful = false;
+    h->lock->lacks = 0;
+    h->poll.req->token = h->token;
+    h->poll.req->sent_at = h->sent_at;
+    report(rl, &h->poll, HF__GRANTED);
 }
 
 static void raise_token(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
-    begin_poll(rl, &h->ask, RL_RAISE, h->ask.req, rl->server_timeout_ms, now);
+    begin_poll(rl, &h->poll, RL_RAISE, h->poll.req, rl->server_timeout_ms, now);
     for (size_t i = 0; i < rl->len; i++) {
-        if (h->ask.vote[i] == RL_YES)
-            ask(rl, &h->ask, i);
+        if (h->poll.vote[i] == RL_YES)
+            send_to(rl, &h->poll, i);
         else
-            h->ask.vote[i] = RL_UNASKED;
+            h->poll.vote[i] = RL_UNSENT;
     }
 }
 
 static void judge_grant(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
-    struct count c = count(rl, &h->ask);
+    struct count c = count(rl, &h->poll);
     uint64_t highest;
 
-    if (h->carefully && !c.asked) {
+    if (h->carefully && !c.sent) {
         h->carefully = false;
         if (c.no) {
             refused(rl, h, true, now);
             return;
         }
-        h->ask.until = now + rl->server_timeout_ms * HF__MS;
-        ask_rest(rl, &h->ask, now);
-        c = count(rl, &h->ask);
+        h->poll.until = now + rl->server_timeout_ms * HF__MS;
+        send_rest(rl, &h->poll, now);
+        c = count(rl, &h->poll);
     }
     if (c.yes >= rl->majority) {
         h->token = token_of(rl, h, &highest);
@@ -497,22 +468,22 @@ static void judge_grant(struct redlock *rl, struct rl_hold *h, hf__time now)
         }
         h->token = highest;
         raise_token(rl, h, now);
-    } else if (c.yes + c.asked < rl->majority) {
+    } else if (c.yes + c.sent < rl->majority) {
         bool taken = c.no > rl->len - rl->majority;
 
-        if (taken || !c.asked || is_hopeless(rl, c) ||
-            (h->ask.req->may_queue && is_heard(rl, c)))
+        if (taken || !c.sent || is_hopeless(rl, c) ||
+            (h->poll.req->may_queue && is_heard(rl, c)))
             refused(rl, h, taken, now);
     }
 }
 
 static void judge_raise(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
-    struct count c = count(rl, &h->ask);
+    struct count c = count(rl, &h->poll);
 
     if (c.yes >= rl->majority)
         grant(rl, h);
-    else if (c.yes + c.asked < rl->majority)
+    else if (c.yes + c.sent < rl->majority)
         refused(rl, h, false, now);
 }
 
@@ -529,30 +500,31 @@ static uint32_t patience(const struct redlock *rl, uint32_t lease_ms)
     return ms < most ? ms : most;
 }
 
-/* Asked again, it asks those alone that have not answered. */
+/* Sent again, it goes to those alone that have not answered. */
 static int drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
     hf__time now = rl->core->now();
 
     if (put_off(rl, now))
         return HF__LATER;
-    if (h->ask.op != RL_DROP)
-        memset(h->ask.vote, RL_UNASKED, sizeof(h->ask.vote));
-    begin_poll(rl, &h->ask, RL_DROP, req, patience(rl, h->lease_ms), now);
+    if (h->poll.op != RL_DROP)
+        memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
+    begin_poll(rl, &h->poll, RL_DROP, req, patience(rl, h->lease_ms), now);
     req->sent_at = now;
     for (size_t i = 0; i < rl->len; i++) {
-        if (h->ask.vote[i] == RL_YES || h->ask.vote[i] == RL_NO)
+        if (h->poll.vote[i] == RL_YES || h->poll.vote[i] == RL_NO)
             continue;
-        ask(rl, &h->ask, i);
-        if (h->ask.vote[i] == RL_FAILED && h->touched & 1u << i)
+        send_to(rl, &h->poll, i);
+        if (h->poll.vote[i] == RL_FAILED && h->touched & 1u << i)
             hf__rl_end_at(&rl->server[i], h);
     }
-    if (count(rl, &h->ask).asked) {
+    if (count(rl, &h->poll).sent) {
         flush(rl, req);
         return HF__PENDING;
     }
-    end_poll(&h->ask); /* the others are owed it: there is no more to be done */
-    unlink_hold(rl, h);
+    hf__rl_poll_end(
+        &h->poll); /* the others are owed it: there is no more to be done */
+    remove_hold(rl, h);
     return HF__DONE;
 }
 
@@ -574,7 +546,7 @@ int hf__rl_abandon(void *self, struct hf__req *req)
     if (h->held)
         return drop(rl, h, req);
     undo(rl, h);
-    unlink_hold(rl, h);
+    remove_hold(rl, h);
     flush(rl, req);
     return HF__DONE;
 }
@@ -603,7 +575,7 @@ static int keep(struct redlock *rl, struct hf__batch *b, size_t i, hf__time now)
     struct rl_hold *h = hold_of(item->remote, item->hold_id);
     struct rl_poll *p;
 
-    if (!h || !h->held || h->ask.op == RL_DROP)
+    if (!h || !h->held || h->poll.op == RL_DROP)
         return HF_ENOTOWNER;
     p = keep_of(rl, h);
     if (!p)
@@ -614,10 +586,10 @@ static int keep(struct redlock *rl, struct hf__batch *b, size_t i, hf__time now)
     begin_poll(rl, p, RL_KEEP, &b->req, patience(rl, h->lease_ms), now);
     p->item = i;
     for (size_t s = 0; s < rl->len; s++)
-        ask(rl, p, s);
-    if (count(rl, p).asked)
+        send_to(rl, p, s);
+    if (count(rl, p).sent)
         return HF__PENDING;
-    end_poll(p); /* nothing that is under way keeps the hold */
+    hf__rl_poll_end(p); /* nothing that is under way keeps the hold */
     return why_not(rl, p, now);
 }
 
@@ -667,26 +639,26 @@ static void judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
     } else if (c.no >= rl->majority) {
         forget(rl, p->hold);
         report(rl, p, HF_ENOTOWNER);
-    } else if (!c.asked) {
+    } else if (!c.sent) {
         report(rl, p, why_not(rl, p, now));
     }
 }
 
-/* What is unknown is asked for again at once by the core: not before its time
+/* What is unknown is sent again at once by the core: not before its time
  * is over. */
 static void judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
-    struct count c = count(rl, &h->ask);
-    bool ours = c.yes >= rl->majority || h->ask.req->op == HF__ABANDON;
+    struct count c = count(rl, &h->poll);
+    bool ours = c.yes >= rl->majority || h->poll.req->op == HF__ABANDON;
 
     if (c.yes >= rl->majority || c.no >= rl->majority) {
         h->refs++;
-        if (h->line)
-            unlink_hold(rl, h);
-        report(rl, &h->ask, ours ? HF__DONE : HF_ENOTOWNER);
+        if (h->lock)
+            remove_hold(rl, h);
+        report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
         hf__rl_hold_drop(rl, h);
-    } else if (!c.asked && (is_hopeless(rl, c) || h->ask.until <= now)) {
-        report(rl, &h->ask, why_not(rl, &h->ask, now));
+    } else if (!c.sent && (is_hopeless(rl, c) || h->poll.until <= now)) {
+        report(rl, &h->poll, why_not(rl, &h->poll, now));
     }
 }
 
@@ -718,14 +690,6 @@ static void judge(struct redlock *rl, struct rl_poll *p, hf__time now)
         judge_drop(rl, p->hold, now);
 }
 
-bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
-{
-    const struct rl_poll *p = f->poll;
-
-    return p->req && p->op == f->op && p->round == f->round &&
-           p->vote[hf__rl_index(s)] == RL_ASKED;
-}
-
 void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
                   int64_t base, hf__time now)
 {
@@ -746,7 +710,7 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
         h->late |= (uint16_t)(1u << i); /* its clock is known better now */
-        ask(s->rl, f->poll, i);
+        send_to(s->rl, f->poll, i);
     } else {
         f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;
     }
@@ -775,7 +739,7 @@ void hf__rl_vote_move(struct redlock *rl, hf__time now)
         if (p->until > now)
             continue;
         for (size_t i = 0; i < rl->len; i++)
-            if (p->vote[i] == RL_ASKED)
+            if (p->vote[i] == RL_SENT)
                 p->vote[i] = RL_SLOW;
         judge(rl, p, now);
     }

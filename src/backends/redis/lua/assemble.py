@@ -196,7 +196,7 @@ def main(header, out, depfile, *scripts):
     paths = [pathlib.Path(s) for s in scripts]
     assembly = Assembly(pathlib.Path(header), paths[0].parent / "pieces")
     out = pathlib.Path(out)
-    c = '#include "backends/redis/redis.h"\n\n' \
+    c = '#include "backends/redis/scripts.h"\n\n' \
         "const struct rd_text hf__rd_script[RD_SCRIPTS] = {\n"
     for path in paths:
         text = assembly.script(path)

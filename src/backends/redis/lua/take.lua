@@ -3,7 +3,7 @@
 --@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms
 --@include clock.lua
 --@include crowd_keys.lua
---@include ask.lua command='hlen',KEYS.lock; leave=crowd_delist.lua
+--@include read_key.lua command='hlen',KEYS.lock; leave=crowd_delist.lua
 if has==0 then
   if ARGV.queue=='2' then
     --@include crowd_delist.lua

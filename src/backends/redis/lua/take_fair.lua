@@ -3,7 +3,7 @@
 --@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms channel listening
 --@include clock.lua
 local TOKEN,Q,D,S,CH=KEYS.token,KEYS.queue,KEYS.timeout,KEYS.seen,ARGV.channel
---@include ask.lua command='hlen',KEYS.lock; leave=fair_leave.lua
+--@include read_key.lua command='hlen',KEYS.lock; leave=fair_leave.lua
 local held,passed=has>0
 if not held and ARGV.queue~='2' and redis.call('exists',Q)==0 then
   --@include grant.lua kind="f"; lock=hold_hash.lua

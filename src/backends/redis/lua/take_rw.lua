@@ -5,7 +5,7 @@
 --@include clock.lua
 local TOKEN,L,P,BASE,alone=KEYS.token,KEYS.line,KEYS.party,ARGV.base
 local KEY=BASE..':'..ARGV.owner..':rwlock_timeout:1'
---@include ask.lua command='hmget',KEYS.lock,'mode',ARGV.owner,ARGV.owner..':write';
+--@include read_key.lua command='hmget',KEYS.lock,'mode',ARGV.owner,ARGV.owner..':write';
 --@   leave=line_leave.lua
 local f,mode=has,has[1]
 if not mode and redis.call('exists',KEYS.lock)==1 then

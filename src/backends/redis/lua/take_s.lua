@@ -4,7 +4,7 @@
 --@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms
 --@include clock.lua
 --@include crowd_keys.lua
---@include ask.lua command='get',KEYS.lock; leave=crowd_delist.lua
+--@include read_key.lua command='get',KEYS.lock; leave=crowd_delist.lua
 local f=has
 if f==ARGV.owner then
   --@include again.lua info=KEYS.info

@@ -5,7 +5,7 @@
 --@include clock.lua
 local TOKEN,L,P,Z,KIND,alone=KEYS.token,KEYS.line,KEYS.party,KEYS.permits,KEYS.kind
 local ms,k,size=math.floor(now/1000),tonumber(ARGV.want),tonumber(ARGV.size)
---@include ask.lua command='get',KEYS.lock; leave=line_leave.lua
+--@include read_key.lua command='get',KEYS.lock; leave=line_leave.lua
 local v,kind,came=has,redis.call('get',KIND),0
 local made,met,out='s '..ARGV.size,'r '..ARGV.size,0
 has=nil

@@ -5,7 +5,13 @@
 #ifndef REDIS_FIXTURE_H
 #define REDIS_FIXTURE_H
 
+#include "backends/redis/cmd.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/late_replies.h"
+#include "backends/redis/pipe.h"
 #include "backends/redis/redis.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/subscribe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,15 @@
  * The Redis module, without a server: messages that come before the answer to
  * the question that they are about, by a connection of their own.
  */
+#include "backends/redis/channels.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
 #include "backends/redis/redis.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/same_server.h"
+#include "backends/redis/scripts.h"
+#include "backends/redis/subscribe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,13 +70,13 @@ static const struct hf__core core = {.now = test_now,
 /* A line to the semaphore, and its question, which is sent. */
 struct line {
     struct hf__remote remote;
-    struct hf__req ask;
+    struct hf__req attempt;
     struct rd_flight flight;
 };
 
-static void ask(struct redis *r, struct line *l, uint64_t hold_id)
+static void attempt(struct redis *r, struct line *l, uint64_t hold_id)
 {
-    struct rd_link *link;
+    struct rd_lock *lock;
 
     *l = (struct line){.remote = {.name = NAME,
                                   .name_len = strlen(NAME),
@@ -76,32 +84,32 @@ static void ask(struct redis *r, struct line *l, uint64_t hold_id)
                                   .permits = 1,
                                   .label = ""}};
     assert_int_equal(hf__rd_attach(r, &l->remote), 0);
-    l->ask = (struct hf__req){.remote = &l->remote,
-                              .op = HF__ATTEMPT,
-                              .hold_id = hold_id,
-                              .sent_at = test_now(),
-                              .lease_ms = 30000,
-                              .may_queue = true,
-                              .permits = 1};
-    l->flight = (struct rd_flight){.req = &l->ask,
+    l->attempt = (struct hf__req){.remote = &l->remote,
+                                  .op = HF__ATTEMPT,
+                                  .hold_id = hold_id,
+                                  .sent_at = test_now(),
+                                  .lease_ms = 30000,
+                                  .may_queue = true,
+                                  .permits = 1};
+    l->flight = (struct rd_flight){.req = &l->attempt,
                                    .remote = &l->remote,
                                    .hold_id = hold_id,
-                                   .sent.net.at = l->ask.sent_at,
+                                   .sent.net.at = l->attempt.sent_at,
                                    .op = HF__ATTEMPT};
-    link = l->remote.impl;
-    link->asked_id = hold_id;
-    link->asking = link->sent = true;
-    link->lease_ms = l->ask.lease_ms & RD_LEASE_MOST;
+    lock = l->remote.impl;
+    lock->attempt_id = hold_id;
+    lock->attempting = lock->sent = true;
+    lock->lease_ms = l->attempt.lease_ms & RD_LEASE_MOST;
 }
 
 /* The same once more. */
 static void ask_again(struct line *l)
 {
-    struct rd_link *link = l->remote.impl;
+    struct rd_lock *lock = l->remote.impl;
 
-    l->ask.sent_at = l->flight.sent.net.at = test_now();
-    l->ask.result = HF__PENDING;
-    link->asking = true;
+    l->attempt.sent_at = l->flight.sent.net.at = test_now();
+    l->attempt.result = HF__PENDING;
+    lock->attempting = true;
 }
 
 static void say(struct redis *r, const char *text)
@@ -153,7 +161,7 @@ static int answer_place(struct redis *r, struct line *l, int64_t look,
     }
     bells = 0;
     assert_int_equal(hf__rd_verb_reply(r, &l->flight, &reply, test_now()), 0);
-    return l->ask.result;
+    return l->attempt.result;
 }
 
 static int answer_queued(struct redis *r, struct line *l, int64_t look)
@@ -174,14 +182,14 @@ static struct redis *make(void)
                      sizeof(struct rd_sent));
     r->sub.link.state = NET_PAUSING; /* nothing is sent */
     r->chance = 1;
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     return r;
 }
 
 static void end(struct redis *r, struct line *lines, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        hf__rd_forget(r, &lines[i].ask);
+        hf__rd_forget(r, &lines[i].attempt);
         hf__rd_detach(r, &lines[i].remote);
     }
     hf__rd_sub_fini(r);
@@ -194,10 +202,10 @@ static void test_early_message_is_the_answer(void **state)
     struct line line;
 
     (void)state;
-    ask(r, &line, 1);
+    attempt(r, &line, 1);
     call(r, 1, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__GRANTED);
-    assert_int_equal(line.ask.token, TOKEN);
+    assert_int_equal(line.attempt.token, TOKEN);
     end(r, &line, 1);
 }
 
@@ -209,10 +217,10 @@ static void test_early_message_of_an_earlier_pair(void **state)
     struct line line;
 
     (void)state;
-    ask(r, &line, 1);
+    attempt(r, &line, 1);
     call(r, 1, LOOK);
     hf__rd_pair_end(r);
-    r->chans.live = true;
+    r->chans.state = RD_SUB_LIVE;
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
     end(r, &line, 1);
@@ -227,7 +235,7 @@ static void test_early_messages_of_many(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < MANY; i++)
-        ask(r, &line[i], i + 1);
+        attempt(r, &line[i], i + 1);
     for (uint64_t i = 0; i < MANY; i++)
         call(r, i + 1, LOOK);
     for (int i = 0; i < MANY; i++) {
@@ -249,7 +257,7 @@ static void test_early_messages_are_nothing_to_later_questions(void **state)
     (void)state;
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
         call(r, 100 + i, LOOK);
-    ask(r, &line, 1);
+    attempt(r, &line, 1);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
     end(r, &line, 1);
@@ -265,7 +273,7 @@ static void test_early_messages_go_with_their_answers(void **state)
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
     r->cmd.sents.head += 2; /* answers have come since */
-    ask(r, &line, 1);
+    attempt(r, &line, 1);
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
@@ -286,7 +294,7 @@ static void test_message_ends_where_it_ends(void **state)
     (void)state;
     assert_ptr_not_equal(at, MAP_FAILED);
     assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
-    ask(r, &line, 1);
+    attempt(r, &line, 1);
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         char *text = at + page - strlen(texts[i]) - 1;
 
@@ -301,7 +309,7 @@ static void test_message_ends_where_it_ends(void **state)
 
 static void first_look(struct redis *r, struct line *line)
 {
-    ask(r, line, 1);
+    attempt(r, line, 1);
     assert_int_equal(answer_queued(r, line, LOOK), HF__QUEUED);
     bells = 0;
 }
@@ -315,8 +323,8 @@ static void test_message_completes_the_look(void **state)
     first_look(r, &line);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
-    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__GRANTED);
-    assert_int_equal(line.ask.token, TOKEN);
+    assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__GRANTED);
+    assert_int_equal(line.attempt.token, TOKEN);
     end(r, &line, 1);
 }
 
@@ -333,7 +341,7 @@ static void test_message_of_an_earlier_look_is_none(void **state)
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
-    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__LATER);
+    assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
     end(r, &line, 1);
 }
 
@@ -350,7 +358,7 @@ static void test_earlier_message_before_the_answer(void **state)
     assert_int_equal(bells, 0);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
-    assert_int_equal(hf__rd_attempt(r, &line.ask), HF__LATER);
+    assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
     end(r, &line, 1);
 }
 
@@ -365,7 +373,7 @@ static void test_message_before_the_answer_of_its_look(void **state)
     ask_again(&line);
     call(r, 1, NEXT_LOOK);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__GRANTED);
-    assert_int_equal(line.ask.token, TOKEN);
+    assert_int_equal(line.attempt.token, TOKEN);
     end(r, &line, 1);
 }
 
@@ -399,8 +407,8 @@ static int64_t looks_within(int64_t near)
     for (int i = 0; i < 50; i++) {
         ask_again(&line);
         assert_int_equal(answer_place(r, &line, LOOK + i, near), HF__QUEUED);
-        if (line.ask.look_at - clock_ns > most)
-            most = line.ask.look_at - clock_ns;
+        if (line.attempt.look_at - clock_ns > most)
+            most = line.attempt.look_at - clock_ns;
     }
     end(r, &line, 1);
     return most / HF__MS;
@@ -424,10 +432,10 @@ static void test_deaf_one_looks_often(void **state)
     struct line line;
 
     (void)state;
-    r->chans.live = false;
+    r->chans.state = RD_SUB_CONFIRMED;
     first_look(r, &line);
     for (int i = 0; i < 20; i++) {
-        assert_in_range(line.ask.look_at - clock_ns, 1, 1500 * HF__MS);
+        assert_in_range(line.attempt.look_at - clock_ns, 1, 1500 * HF__MS);
         ask_again(&line);
         assert_int_equal(answer_queued(r, &line, LOOK + i), HF__QUEUED);
     }

@@ -2,6 +2,16 @@
  * The Redis module, without a server: a question that is lost, and how long it
  * may be answered still.
  */
+#include "backends/redis/clock.h"
+#include "backends/redis/cmd.h"
+#include "backends/redis/late_replies.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/query.h"
+#include "backends/redis/redis.h"
+#include "backends/redis/renew.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/scripts.h"
 #include "redis_fixture.h"
 
 #define SERVER_US 1700000000000000
@@ -12,7 +22,7 @@ struct scene {
     struct redis *r;
     int server;
     struct hf__remote remote;
-    struct hf__req ask;
+    struct hf__req attempt;
 };
 
 static struct scene *begin(void)
@@ -36,11 +46,11 @@ static void end(struct scene *s)
 
 static void try_it(struct scene *s, uint64_t hold_id)
 {
-    s->ask = (struct hf__req){.remote = &s->remote,
-                              .op = HF__ATTEMPT,
-                              .hold_id = hold_id,
-                              .lease_ms = 30000};
-    assert_int_equal(hf__rd_attempt(s->r, &s->ask), HF__PENDING);
+    s->attempt = (struct hf__req){.remote = &s->remote,
+                                  .op = HF__ATTEMPT,
+                                  .hold_id = hold_id,
+                                  .lease_ms = 30000};
+    assert_int_equal(hf__rd_attempt(s->r, &s->attempt), HF__PENDING);
 }
 
 static void answer_busy(struct scene *s)
@@ -52,7 +62,7 @@ static void answer_busy(struct scene *s)
         .first = &what, .last = &now, .type = REDIS_REPLY_ARRAY, .number = 2};
 
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
-    assert_int_equal(s->ask.result, HF__BUSY);
+    assert_int_equal(s->attempt.result, HF__BUSY);
 }
 
 /* A question is lost, after another whose answer took so long; nobody wants it
@@ -66,7 +76,7 @@ static struct scene *lost_after(hf__time way)
     answer_busy(s);
     try_it(s, 2);
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
-    assert_int_equal(s->ask.result, HF_EUNKNOWN);
+    assert_int_equal(s->attempt.result, HF_EUNKNOWN);
     hf__rd_late_over(s->r, 2);
     return s;
 }

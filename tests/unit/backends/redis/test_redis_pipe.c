@@ -3,6 +3,7 @@
  * listening socket of this program, and says what a case wants it to.
  */
 #include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,7 +159,7 @@ static int answered(struct rd_pipe *p, struct rd_sent *sent,
     return 0;
 }
 
-static void ask(struct scene *t, int number, uint32_t replies)
+static void request(struct scene *t, int number, uint32_t replies)
 {
     struct asked *a = hf__rd_pipe_send(&t->pipe, answered, replies, 64);
 
@@ -209,9 +210,9 @@ static void test_answers_find_their_commands(void **state)
 
     connect_it(t);
     assert_int_equal(t->ups, 1); /* without a hello, at once */
-    ask(t, 1, 1);
-    ask(t, 2, 3);
-    ask(t, 3, 1);
+    request(t, 1, 1);
+    request(t, 2, 3);
+    request(t, 3, 1);
     hf__net_flush(&t->pipe.link.stream);
     hears(t, X X X);
     says(t, ":7\r\n:8\r\n:9");
@@ -230,7 +231,7 @@ static void test_many_are_under_way(void **state)
 
     connect_it(t);
     for (int i = 0; i < 1000; i++) {
-        ask(t, i % 7, 1);
+        request(t, i % 7, 1);
         hf__net_flush(&t->pipe.link.stream);
         hears(t, X);
         if (i % 3)
@@ -267,10 +268,10 @@ static void test_end_tells_lost_from_unsent(void **state)
 
     connect_it(t);
     for (int i = 1; i <= 3; i++)
-        ask(t, i, 1);
+        request(t, i, 1);
     hf__net_flush(&t->pipe.link.stream);
-    ask(t, 4, 1);
-    ask(t, 5, 1);
+    request(t, 4, 1);
+    request(t, 5, 1);
     says(t, ":1\r\n+what\r\n");
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EPROTO);
@@ -278,7 +279,7 @@ static void test_end_tells_lost_from_unsent(void **state)
     assert_string_equal(t->lost, "23");
     assert_string_equal(t->not, "54");
     connect_it(t); /* and nothing of it is left */
-    ask(t, 6, 1);
+    request(t, 6, 1);
     hf__net_flush(&t->pipe.link.stream);
     hears(t, X);
     says(t, ":6\r\n");
@@ -292,7 +293,7 @@ static void test_silence_ends_it(void **state)
     connect_it(t);
     clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
     assert_true(hf__link_timeout(&t->pipe.link) == HF__NEVER);
-    ask(t, 1, 1);
+    request(t, 1, 1);
     hf__net_flush(&t->pipe.link.stream);
     assert_true(hf__link_timeout(&t->pipe.link) == clock_ns + 1000 * HF__MS);
     hf__link_hurry(&t->pipe.link, 300, clock_ns);

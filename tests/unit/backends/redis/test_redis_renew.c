@@ -2,6 +2,12 @@
  * The Redis module, without a server: a batch of renewals that goes out in
  * several commands.
  */
+#include "backends/redis/cmd.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/redis.h"
+#include "backends/redis/renew.h"
+#include "backends/redis/requests.h"
 #include "redis_fixture.h"
 
 /* A mutex and a read hold: each kind has a script of its own. */

@@ -2,7 +2,10 @@
  * The Redis module from below, without a server: answers in every cut, keys
  * that never meet, what is written, the digests of scripts.
  */
-#include "backends/redis/redis.h"
+#include "backends/redis/keys.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/scripts.h"
 
 #include <openssl/sha.h>
 #include <setjmp.h>

@@ -3,6 +3,15 @@
  * server, what is believed until that is known, and what happens when the
  * server refuses a subscription.
  */
+#include "backends/redis/cmd.h"
+#include "backends/redis/flights.h"
+#include "backends/redis/lock.h"
+#include "backends/redis/pipe.h"
+#include "backends/redis/redis.h"
+#include "backends/redis/reply.h"
+#include "backends/redis/same_server.h"
+#include "backends/redis/scripts.h"
+#include "backends/redis/subscribe.h"
 #include "redis_fixture.h"
 
 #include <sys/epoll.h>
@@ -34,7 +43,7 @@ struct scene {
     struct hf__core core;
     int server, messages; /* the server's ends */
     struct hf__remote remote;
-    struct hf__req ask;
+    struct hf__req attempt;
 };
 
 static void connect_messages(struct scene *s)
@@ -94,7 +103,7 @@ static void answer_queued(struct scene *s)
         at[i].next = i + 1 < N ? &at[i + 1] : NULL;
     }
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
-    assert_int_equal(s->ask.result, HF__QUEUED);
+    assert_int_equal(s->attempt.result, HF__QUEUED);
 }
 
 static struct scene *begin(void)
@@ -117,13 +126,13 @@ static struct scene *begin(void)
     s->remote = (struct hf__remote){
         .name = "n", .name_len = 1, .kind = HF_MUTEX, .label = ""};
     assert_int_equal(hf__rd_attach(s->r, &s->remote), 0);
-    s->ask = (struct hf__req){.remote = &s->remote,
-                              .op = HF__ATTEMPT,
-                              .hold_id = 1,
-                              .lease_ms = 30000,
-                              .may_queue = true};
-    s->remote.ask = &s->ask;
-    assert_int_equal(hf__rd_attempt(s->r, &s->ask), HF__PENDING);
+    s->attempt = (struct hf__req){.remote = &s->remote,
+                                  .op = HF__ATTEMPT,
+                                  .hold_id = 1,
+                                  .lease_ms = 30000,
+                                  .may_queue = true};
+    s->remote.ask = &s->attempt;
+    assert_int_equal(hf__rd_attempt(s->r, &s->attempt), HF__PENDING);
     answer_queued(s);
     bells = lines = 0;
     return s;
@@ -131,7 +140,7 @@ static struct scene *begin(void)
 
 static void end(struct scene *s)
 {
-    hf__rd_forget(s->r, &s->ask);
+    hf__rd_forget(s->r, &s->attempt);
     hf__rd_detach(s->r, &s->remote);
     if (s->messages >= 0)
         close(s->messages);
@@ -149,7 +158,7 @@ static bool is_believed(struct scene *s)
     snprintf(text, sizeof(text), "u1 %d %lld n", TOKEN, LOOK);
     told(s, "message", text);
     assert_int_equal(bells, 1); /* a reason to look, in any case */
-    rc = hf__rd_attempt(s->r, &s->ask);
+    rc = hf__rd_attempt(s->r, &s->attempt);
     assert_true(rc == HF__GRANTED || rc == HF__PENDING);
     return rc == HF__GRANTED;
 }
@@ -162,9 +171,9 @@ static void test_believed_when_heard_and_counted(void **state)
     told(s, "subscribe", "1");
     assert_int_equal(bells, 0);
     counted(s, 1);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     told(s, "message", "p1");
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(bells, 1); /* it has asked before it was heard */
     assert_true(is_believed(s));
     end(s);
@@ -177,7 +186,7 @@ static void test_the_answer_may_come_last(void **state)
     (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     counted(s, 1);
     assert_true(is_believed(s));
     end(s);
@@ -203,7 +212,7 @@ static void test_not_counted_is_apart(void **state)
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 0);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* made anew */
     assert_int_equal(lines, 1);
     end(s);
@@ -245,7 +254,7 @@ static void test_apart_again_stays(void **state)
     assert_true(s->r->sub.link.timer <= clock_ns + 1000 * HF__MS);
     prove_anew(s, 0);
     assert_int_equal(s->r->sub.link.state, NET_UP);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(lines, 2);
     bells = 0;
     assert_false(is_believed(s)); /* but it is a reason to look */
@@ -257,7 +266,7 @@ static void test_apart_again_stays(void **state)
         assert_true(at - clock_ns >= pause);
         pause = at - clock_ns;
         clock_ns = at;
-        hf__rd_pair_move(s->r, clock_ns);
+        hf__rd_sub_move(s->r, clock_ns);
         assert_int_not_equal(s->r->sub.link.state, NET_UP);
         prove_anew(s, 0);
     }
@@ -267,7 +276,7 @@ static void test_apart_again_stays(void **state)
     hf__rd_pair_move(s->r, clock_ns);
     prove_anew(s, 1);
     told(s, "message", "p13");
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     end(s);
 }
 
@@ -282,7 +291,7 @@ static void test_refused_for_now_is_proved_again(void **state)
     for (int i = 0; i < 3; i++) {
         answer(s->r, REDIS_REPLY_ERROR,
                i % 2 ? "LOADING the dataset" : "BUSY a script");
-        assert_false(s->r->chans.live);
+        assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
         assert_int_equal(s->r->sub.link.state, NET_UP);
         assert_int_equal(lines, 1);
         assert_int_equal(bells, 1);
@@ -296,7 +305,7 @@ static void test_refused_for_now_is_proved_again(void **state)
     }
     told(s, "message", "p4");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
     end(s);
@@ -317,7 +326,7 @@ static void test_proof_again_ends_with_its_connection(void **state)
     assert_int_equal(s->r->cmd.sents.len, 1);
     told(s, "message", "p2");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     end(s);
 }
 
@@ -333,7 +342,7 @@ static void test_proof_after_a_refused_one(void **state)
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     told(s, "message", "p2");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
     end(s);
 }
@@ -348,17 +357,17 @@ static void test_new_command_connection_is_proved_anew(void **state)
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     assert_int_equal(s->r->cmd.sents.len, 1);
     counted(s, 1);
     told(s, "message", "p1");
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(is_believed(s));
     told(s, "message", "p2");
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     end(s);
 }
 
@@ -376,9 +385,9 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
     told(s, "subscribe", "1");
     told(s, "message", "p2");
     counted(s, 1);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     counted(s, 0);
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
     end(s);
 }
@@ -391,7 +400,7 @@ static void test_refused_proof_is_none(void **state)
     (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
-    assert_false(s->r->chans.live);
+    assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_UP);
     assert_int_equal(lines, 1);
     assert_int_equal(bells, 1);
@@ -429,7 +438,7 @@ static struct scene *begin_live(void)
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
-    assert_true(s->r->chans.live);
+    assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     bells = lines = 0;
     return s;
 }
@@ -473,7 +482,7 @@ static void test_subscription_refused_for_now_is_made_anew(void **state)
         told(s, "subscribe", "1");
         told(s, "message", "p2");
         counted(s, 1);
-        assert_true(s->r->chans.live);
+        assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
         assert_false(s->r->chans.refused);
         assert_int_equal(lines, 1);
         end(s);

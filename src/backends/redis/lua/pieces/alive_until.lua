@@ -5,4 +5,4 @@
 --@needs near now q
 --@defines alive ms
 local ms=math.floor(now/1000)
-local alive=string.format('%.0f %.0f ',ms+$RD_LATE_MS+(near and $RD_LOOK_MS or math.min(math.max(q*$RD_LOOK_EACH_MS,$RD_LOOK_MS),$RD_LOOK_MAX_MS)),ms)
+local alive=string.format('%.0f %.0f ',ms+$RD_LATE_MS+(near and $RD_POLL_MS or math.min(math.max(q*$RD_POLL_EACH_MS,$RD_POLL_MS),$RD_POLL_MAX_MS)),ms)

@@ -2,5 +2,5 @@
 -- it is among the last, else nil.
 --@takes list
 --@needs near
-for i,w in ipairs(redis.call('lrange',$list,0,$RD_LOOK_FIRST-1)) do near=near or w==ARGV.owner and i end
-for _,w in ipairs(near and {} or redis.call('lrange',$list,-$RD_LOOK_LAST,-1)) do near=near or w==ARGV.owner and $last end
+for i,w in ipairs(redis.call('lrange',$list,0,$RD_POLL_FIRST-1)) do near=near or w==ARGV.owner and i end
+for _,w in ipairs(near and {} or redis.call('lrange',$list,-$RD_POLL_LAST,-1)) do near=near or w==ARGV.owner and $last end

@@ -1,4 +1,5 @@
-/* Looking from outside: at what others have left, and without changing it. */
+/* Inspecting from outside: at what others have left, and without changing it.
+ */
 #include "side.h"
 
 #define GHOST "11111111-2222-3333-4444-555555555555"
@@ -37,7 +38,7 @@ static void replica_end(struct replica *r)
     redis_server_end(&r->server);
 }
 
-static hf_info *look(struct world *w, hf_client *c)
+static hf_info *inspect(struct world *w, hf_client *c)
 {
     hf_info *info = NULL;
 
@@ -61,7 +62,7 @@ static void test_look_at_readers_writes_nothing(void **state)
     redis_server_do(w->redis,
                     "SET {n}:" GHOST ":2:rwlock_timeout:1 1 PX 50000");
     replica_begin(w, &r);
-    info = look(w, r.client);
+    info = inspect(w, r.client);
     assert_int_equal(info->kind, HF_RWLOCK);
     assert_int_equal(info->holders_len, 1);
     assert_string_equal(info->holders[0].owner, GHOST ":2");
@@ -84,7 +85,7 @@ static void test_look_at_permits_writes_nothing(void **state)
     redis_server_do(w->redis, "ZADD {n}:timeout 1000 " GHOST ":1:1 "
                               "9999999999999 " GHOST ":2:1");
     replica_begin(w, &r);
-    info = look(w, r.client);
+    info = inspect(w, r.client);
     assert_int_equal(info->kind, HF_SEMAPHORE);
     assert_int_equal(info->permits, 3);
     assert_int_equal(info->holders_len, 1);
@@ -92,7 +93,7 @@ static void test_look_at_permits_writes_nothing(void **state)
     hf_info_free(info);
     redis_server_do(w->redis, "ZADD {n}:timeout 1000 " GHOST ":2:1");
     assert_int_equal(redis_server_do(w->redis, "WAIT 1 20000"), 1);
-    info = look(w, r.client);
+    info = inspect(w, r.client);
     assert_int_equal(info->kind, 0); /* nobody has one, nobody uses it */
     assert_int_equal(info->holders_len, 0);
     hf_info_free(info);
@@ -109,14 +110,14 @@ static void test_look_at_a_latch_and_a_mutex_writes_nothing(void **state)
 
     redis_server_do(w->redis, "SET n 5 PX 6311520000000");
     replica_begin(w, &r);
-    info = look(w, r.client);
+    info = inspect(w, r.client);
     assert_int_equal(info->kind, HF_LATCH);
     assert_int_equal(info->count, 5);
     hf_info_free(info);
     redis_server_do(w->redis, "DEL n");
     redis_server_do(w->redis, "HSET n " GHOST ":1 1");
     assert_int_equal(redis_server_do(w->redis, "WAIT 1 20000"), 1);
-    info = look(w, r.client);
+    info = inspect(w, r.client);
     assert_int_equal(info->kind, HF_MUTEX);
     assert_int_equal(info->holders_len, 1);
     hf_info_free(info);
@@ -135,7 +136,7 @@ static void test_owners_of_others_are_printable(void **state)
     hf_info *info;
 
     redis_server_do(w->redis, "HSET n %b 1", owner, sizeof(owner) - 1);
-    info = look(w, w->clients[0]);
+    info = inspect(w, w->clients[0]);
     assert_int_equal(info->holders_len, 1);
     assert_string_equal(info->holders[0].owner,
                         "\\x1b[31m\\xff\xc3\xa9\\x00\\x0a7");
@@ -143,7 +144,7 @@ static void test_owners_of_others_are_printable(void **state)
     snprintf(url, sizeof(url), "%s?dialect=string", w->redis->url);
     assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
     redis_server_do(w->redis, "SET n %b", owner, sizeof(owner) - 1);
-    info = look(w, c);
+    info = inspect(w, c);
     assert_string_equal(info->holders[0].owner,
                         "\\x1b[31m\\xff\xc3\xa9\\x00\\x0a7");
     hf_info_free(info);
@@ -332,7 +333,7 @@ static void test_keep_tokens_is_yes_or_no(void **state)
     hf_close(c);
 }
 
-int run_look_faults(void)
+int run_inspect_faults(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
     const struct CMUnitTest tests[] = {
@@ -353,6 +354,6 @@ int run_look_faults(void)
         T(test_keep_tokens_is_yes_or_no),
     };
 
-    return cmocka_run_group_tests_name("redis: looks and counters", tests, NULL,
-                                       NULL);
+    return cmocka_run_group_tests_name("redis: inspect and counters", tests,
+                                       NULL, NULL);
 }

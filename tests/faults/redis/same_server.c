@@ -255,7 +255,7 @@ EACH(old_master_goes_on)
         FAULT(test_read_##name), FAULT(test_write_##name),                     \
         FAULT(test_permits_##name)
 
-int run_pair_faults(void)
+int run_same_server_faults(void)
 {
     const struct CMUnitTest tests[] = {
         FAULTS(messages_of_a_replica),

@@ -1,0 +1,103 @@
+/*
+ * Requests: how they come from the core, and how their results go there. While
+ * the command connection is down, or has enough to write, the core keeps what
+ * comes (HF__LATER). hf__rd_submit() never reports anything itself: a request
+ * that cannot be written is found out by advance().
+ */
+#include "requests.h"
+
+#include "late_replies.h"
+#include "lock.h"
+#include "pipe.h"
+#include "redis.h"
+#include "replica.h"
+#include "subscribe.h"
+
+/* A connection with a longer way than this is no use for so short a lease. */
+#define RENEW_PATIENCE_MIN_MS 200
+
+/* A batch is with us, or is kept by the core and still meant. */
+bool hf__rd_is_renewing(const struct redis *r)
+{
+    return r->renewing || r->core->now() < r->renew_until;
+}
+
+/* A server that is stopped goes on where it was, and the order of what we sent
+ * is worth a lot: give it time before a connection is given up. But no more
+ * than leaves time for a renewal to be sent again, and again. */
+void hf__rd_hurry(struct redis *r)
+{
+    uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
+
+    ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
+    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may be before it */
+    ms = ms < most ? ms : most;
+    hf__link_hurry(&r->cmd.link, hf__rd_is_renewing(r) ? ms : 0,
+                   r->core->now());
+}
+
+/* ---- from the core ------------------------------------------------------ */
+
+static bool has_room(const struct redis *r)
+{
+    const struct net_link *l = &r->cmd.link;
+
+    return l->state == NET_UP && !l->stream.broken &&
+           l->stream.out.len - l->stream.out.from < RD_OUT_HIGH;
+}
+
+int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
+{
+    int rc;
+
+    /* There will be room in ready() or advance() alone. */
+    if (!hf__link_wanted(&r->cmd.link) || !has_room(r)) {
+        r->put_off = true;
+        return HF__LATER;
+    }
+    rc = encode(r, req);
+    if (rc)
+        return rc;
+    if (!req->parked) { /* else hf__rd_pump() writes all of them */
+        hf__rd_doubt_send(r);
+        hf__net_flush(&r->cmd.link.stream);
+    }
+    return HF__PENDING;
+}
+
+void hf__rd_pump(struct redis *r)
+{
+    hf__rd_doubt_send(r);
+    hf__net_flush(&r->cmd.link.stream);
+    if (!r->put_off || !has_room(r))
+        return;
+    r->put_off = false;
+    if (r->renew_until) {
+        r->renew_until = 0;
+        hf__rd_hurry(r);
+    }
+    r->core->go_on(r->client);
+}
+
+/* ---- to the core -------------------------------------------------------- */
+
+static void attempt_over(struct redis *r, const struct hf__req *req, int result)
+{
+    ((struct rd_lock *)req->remote->impl)->attempting = false;
+    if (result != HF__BUSY && result != HF_EMISMATCH &&
+        (!req->untouched || result == HF_EUNKNOWN))
+        return;
+    /* The core might not abandon it, so end the wait here. */
+    hf__rd_wait_end(r, req->remote, r->core->now());
+    hf__rd_late_over(r, req->hold_id);
+}
+
+void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
+{
+    if (req->op == HF__ATTEMPT)
+        attempt_over(r, req, result);
+    else if (req->op == HF__RENEW && --r->renewing == 0)
+        hf__rd_hurry(r);
+    req->result = (int16_t)result;
+    r->core->done(r->client, req);
+}

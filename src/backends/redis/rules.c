@@ -1,0 +1,219 @@
+/* Rules for ACL SETUSER. The commands are those of the scripts themselves. */
+#include "rules.h"
+
+#include "keys.h"
+#include "scripts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void add(struct rd_commands *l, const char *mark, const char *word,
+                size_t len)
+{
+    struct rd_command c = {""};
+
+    if (l->len == RD_COMMANDS_MAX || len + strlen(mark) >= sizeof(c.word))
+        return;
+    snprintf(c.word, sizeof(c.word), "%s%.*s", mark, (int)len, word);
+    for (size_t i = 0; i < l->len; i++)
+        if (strcmp(l->all[i].word, c.word) == 0)
+            return;
+    l->all[l->len++] = c;
+}
+
+static bool is(const char *word, size_t len, const char *text)
+{
+    return strlen(text) == len && memcmp(word, text, len) == 0;
+}
+
+static void add_call(struct rd_commands *l, const char *word, size_t len)
+{
+    if (is(word, len, "pubsub"))
+        add(l, "", "pubsub numsub", 13);
+    else if (is(word, len, "scan"))
+        add(l, "", "scan 0", 6);
+    else if (is(word, len, "time"))
+        add(l, "", word, len);
+    else
+        add(l, is(word, len, "publish") ? "&" : "@", word, len);
+}
+
+static void add_script(struct rd_commands *l, const char *text)
+{
+    static const char call[] = "call('";
+
+    while ((text = strstr(text, call))) {
+        bool is_redis = text[-1] == '.' || text[-1] == 'p'; /* or a local */
+        size_t len;
+
+        text += sizeof(call) - 1;
+        len = strcspn(text, "'");
+        if (is_redis)
+            add_call(l, text, len);
+    }
+}
+
+/* Those of the scripts, and those that are sent without a script. */
+void hf__rd_rules_commands(struct rd_commands *l, enum rd_rules_of of,
+                           bool wait)
+{
+    static const enum rd_script scripts[][2] = {
+        [RD_RULES_REDISSON] = {RD_TAKE, RD_PROVE},
+        [RD_RULES_STRING] = {RD_TAKE_S, RD_BREAK_S},
+        [RD_RULES_REDLOCK] = {RD_VOTE, RD_VOTE},
+    };
+
+    add(l, "", "eval x 0", 8);
+    add(l, "", "evalsha x 0", 11);
+    for (unsigned i = scripts[of][0]; i <= scripts[of][1]; i++)
+        add_script(l, hf__rd_script[i].text);
+    if (of == RD_RULES_REDLOCK) {
+        add(l, "", "time", 4);
+        add(l, "", "info", 4);
+        return;
+    }
+    add(l, "", "ping", 4);
+    add(l, "&", "subscribe", 9);
+    add(l, "", "unsubscribe", 11);
+    if (of == RD_RULES_STRING)
+        add_script(l, hf__rd_script[RD_PROVE].text);
+    if (wait)
+        add(l, "", "wait 1 1", 8);
+}
+
+/* ---- rules for ACL SETUSER ------------------------------------------------
+ */
+
+static void put_word(struct rd_rules *to, const char *mark, const char *word,
+                     size_t len)
+{
+    if (to->is_cut || to->len + len + 8 > to->size) {
+        if (!to->is_cut)
+            snprintf(to->to + to->len, to->size - to->len, " ...");
+        to->is_cut = true;
+        return;
+    }
+    to->len += (size_t)snprintf(to->to + to->len, to->size - to->len, " %s%.*s",
+                                mark, (int)len, word);
+}
+
+void hf__rd_rules_put(struct rd_rules *to, const char *command)
+{
+    size_t len;
+
+    command += strspn(command, "@&");
+    len = strcspn(command, " ");
+    if (is(command, len, "pubsub"))
+        put_word(to, "+", "pubsub|numsub", 13);
+    else
+        put_word(to, "+", command, len);
+}
+
+/* A key or a channel of the names that begin with a prefix; `head` matches what
+ * is before the name in all keys of its sort. */
+struct pattern {
+    enum rd_key key;
+    const char *before, *head;
+};
+
+static const struct pattern key_patterns[] = {
+    {RD_KEY_LOCK, "", ""},
+    {RD_KEY_PERMITS, "", ""},
+    {RD_KEY_TOKEN, "redisson_lock_token:", "redisson_lock_*:"},
+    {RD_KEY_INFO, "holdfast:info:", "holdfast:*:"},
+};
+static const struct pattern string_patterns[] = {
+    {RD_KEY_LOCK, "", ""},
+    {RD_KEY_INFO, "holdfast:info:", "holdfast:*:"},
+};
+static const struct pattern redlock_patterns[] = {
+    {RD_KEY_LOCK, "", ""},
+    {RD_KEY_RESERVE, "holdfast:reserve:", "holdfast:reserve:"},
+};
+static const struct pattern channel_patterns[] = {
+    {RD_CHANNEL, "redisson_lock__channel:", "redisson_lock__channel:"},
+    {RD_CHANNEL_RW, "redisson_rwlock:", "redisson_rwlock:"},
+    {RD_CHANNEL_SEM, "redisson_sc:", "redisson_sc:"},
+    {RD_CHANNEL_LATCH, "redisson_countdownlatch__channel__",
+     "redisson_countdownlatch__channel__"},
+    {RD_MARK, "holdfast:mark:", "holdfast:*mark:"},
+};
+
+#define LEN(a) (sizeof(a) / sizeof(*(a)))
+
+/* For a byte that a rule cannot have, or that redis-cli takes for a quote, the
+ * pattern matches any byte. */
+static void put_pattern(struct rd_rules *to, const char *mark, const char *head,
+                        const char *text, size_t len)
+{
+    char word[2 * RD_KEY_MAX + 64];
+    char *end = hf__rd_glob(stpcpy(word, head), text, len);
+
+    for (char *c = word; c < end; c++)
+        if (*c <= ' ' || *c > '~' || *c == '"' || *c == '\'')
+            *c = '?';
+    put_word(to, mark, word, (size_t)(end - word));
+}
+
+static void put_patterns(struct rd_rules *to, const char *mark,
+                         const struct pattern *p, size_t n, const char *prefix,
+                         size_t len)
+{
+    char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
+
+    if (len >= HF_NAME_MAX)
+        len = HF_NAME_MAX - 1; /* no name is possible */
+    snprintf(name, sizeof(name), "%.*sx", (int)len, prefix);
+    for (; n; n--, p++) {
+        size_t key_len = hf__rd_key(text, p->key, name, len + 1);
+
+        from = text + strlen(p->before);
+        at = memmem(from, key_len - strlen(p->before), prefix, len);
+        put_pattern(to, mark, p->head, from,
+                    len && at ? (size_t)(at - from) + len : 0);
+        if (!len && p->key == RD_KEY_LOCK)
+            return; /* it matches all keys */
+    }
+}
+
+void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
+                           const char *prefix, size_t len)
+{
+    static const struct {
+        const struct pattern *all;
+        size_t len;
+    } of_set[] = {
+        [RD_RULES_REDISSON] = {key_patterns, LEN(key_patterns)},
+        [RD_RULES_STRING] = {string_patterns, LEN(string_patterns)},
+        [RD_RULES_REDLOCK] = {redlock_patterns, LEN(redlock_patterns)},
+    };
+
+    put_patterns(to, "~", of_set[of].all, of_set[of].len, prefix, len);
+    /* What ask.lua keeps for a client; without a brace this is matched. */
+    if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
+        put_pattern(to, "~", "holdfast:wake:{", prefix, len);
+}
+
+void hf__rd_rules_put_channels(struct rd_rules *to, enum rd_rules_of of,
+                               const char *prefix, size_t len)
+{
+    if (of == RD_RULES_REDISSON)
+        put_patterns(to, "&", channel_patterns, LEN(channel_patterns), prefix,
+                     len);
+    put_pattern(to, "&", "holdfast:wake:{", prefix, len);
+}
+
+const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of of,
+                         const char *prefix, bool wait)
+{
+    struct rd_rules to = {.to = buffer, .size = size};
+    struct rd_commands l = {0};
+
+    buffer[0] = '\0';
+    if (prefix)
+        hf__rd_rules_put_keys(&to, of, prefix, strlen(prefix));
+    hf__rd_rules_commands(&l, of, wait);
+    for (size_t i = 0; i < l.len; i++)
+        hf__rd_rules_put(&to, l.all[i].word);
+    return buffer;
+}

@@ -1,0 +1,19 @@
+/*
+ * A diagnosis: INFO of every server, as findings (core->find). hf__rl_query()
+ * is the slot of the backend's table, which has no other queries.
+ */
+#ifndef HF_RL_DIAGNOSE_H
+#define HF_RL_DIAGNOSE_H
+
+#include "server.h"
+
+int hf__rl_query(void *, struct hf__query *);
+
+/* One answer to INFO has come, or none will; advance() comes afterwards, and
+ * with it checkup_move(), unless the client ends. */
+void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
+void hf__rl_checkups_fini(struct redlock *);
+void hf__rl_checkup_move(struct redlock *, hf__time now);
+hf__time hf__rl_checkup_timeout(const struct redlock *);
+
+#endif

@@ -1,6 +1,6 @@
 /* What the server answers to a request about an entry: it decides about one
  * line, or, of a renewal, about many. */
-#include "ask.h"
+#include "entry_request.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * Files: etcd.c the table, open and close; session.c the connection, its
  * greeting, the lease. entry.c keys and values; txn.c transactions. lock.c
- * the core's slots, step by step; ask.c their requests, answer.c what these
+ * the core's slots, step by step; entry_request.c their requests, answer.c what these
  * come to, fixed_lease.c fixed leases. watch.c who tells a waiter,
  * safety_poll.c the looks in between, changes.c those who listen. renew.c
  * renewals. query.c questions: inspect.c, list.c, put.c, latch.c, diagnose.c.
@@ -255,7 +255,7 @@ int64_t hf__et_wall_ms(void);
 /* Message to call. 0, HF_ENOMEM. */
 int hf__et_pack(struct grpc_call *, const void *message);
 
-/* ---- ask.c -------------------------------------------------------------- */
+/* ---- entry_request.c -------------------------------------------------------------- */
 
 /* 0: under way. HF__LATER, HF_ENOMEM. */
 int hf__et_enter(struct et_line *);

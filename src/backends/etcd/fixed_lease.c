@@ -14,7 +14,7 @@
  * go of them in time: Go's RWMutex orders them by their last change, so they
  * must not be written again.
  */
-#include "ask.h"
+#include "entry_request.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /*
- * Requests about entries, between ask.c, answer.c and term.c. Each is one call;
+ * Requests about entries, between entry_request.c, answer.c and fixed_lease.c. Each is one call;
  * its answer decides about one line, or, of a renewal, about many.
  */
-#ifndef HF_ETCD_ASK_H
-#define HF_ETCD_ASK_H
+#ifndef HF_ETCD_ENTRY_REQUEST_H
+#define HF_ETCD_ENTRY_REQUEST_H
 
 #include "etcd.h"
 #include "txn.h"

@@ -1,5 +1,5 @@
 /* Requests about entries. Most are transactions. */
-#include "ask.h"
+#include "entry_request.h"
 #include "base/list.h"
 
 #include <string.h>

@@ -69,9 +69,9 @@ static void give(void *self, void *p)
 
 static void free_all(struct etcd *e)
 {
-    hf__et_asks_fini(e);
+    hf__et_requests_fini(e);
     hf__et_queries_fini(e);
-    hf__et_ears_fini(e);
+    hf__et_changes_fini(e);
     hf__et_session_fini(e);
     hf__net_endpoint_fini(&e->peer);
     if (e->password)
@@ -241,7 +241,7 @@ static void etcd_close(void *self)
     struct etcd *e = self;
 
     e->is_closing = true;
-    hf__et_asks_fini(e);
+    hf__et_requests_fini(e);
     hf__et_queries_fini(e);
     hf__et_session_close(e);
     free_all(e);

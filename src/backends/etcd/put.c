@@ -22,7 +22,7 @@ struct put {
 /* The server serves requests in any order: the release waits for this one. */
 static void over(struct et_query *x)
 {
-    struct et_line *l = hf__et_line_of(x->e, x->q->req.hold_id);
+    struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
     if (l && !x->e->is_closing)
         hf__et_has_written(l);
@@ -85,7 +85,7 @@ static int written(struct et_query *x, const Etcd__TxnAnswer *t)
     return HF__PENDING;
 }
 
-static bool has_hold(const struct et_line *l, const struct hf__query *q)
+static bool has_hold(const struct et_lock *l, const struct hf__query *q)
 {
     return l->rev && l->is_held && l->hold_id == q->req.hold_id;
 }
@@ -96,7 +96,7 @@ int hf__et_put_value(struct etcd *e, struct hf__query *q)
                                         .send = send_put,
                                         .answered = written,
                                         .fini = fini};
-    struct et_line *l = q->line->impl;
+    struct et_lock *l = q->line->impl;
     struct put *p;
     int rc;
 
@@ -137,7 +137,7 @@ static void send_mark(struct et_query *x, struct et_txn *t)
 static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
 {
     const struct put *p = (struct put *)x;
-    struct et_line *l = hf__et_line_of(x->e, x->q->req.hold_id);
+    struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
     if (l && l->rev == p->rev)
         l->owes_mark = false;
@@ -146,8 +146,8 @@ static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
                                                                : HF_ENOTOWNER;
 }
 
-/* From here on the entry is that of the other line. */
-static void move(struct et_line *from, struct et_line *into)
+/* From here on the entry is that of the other lock. */
+static void move(struct et_lock *from, struct et_lock *into)
 {
     hf__et_leave(into);
     into->hold_id = from->hold_id;
@@ -172,7 +172,7 @@ int hf__et_downgrade(struct etcd *e, struct hf__query *q)
                                         .send = send_mark,
                                         .answered = marked,
                                         .fini = over};
-    struct et_line *from = q->line->impl, *into = q->into->impl;
+    struct et_lock *from = q->line->impl, *into = q->into->impl;
     struct put *p;
     int rc;
 

@@ -23,7 +23,7 @@ static void lose(struct hf__batch *b, size_t from, size_t len, int code)
 
 static bool is_there(const struct hf__renewal *item)
 {
-    const struct et_line *l = item->remote->impl;
+    const struct et_lock *l = item->remote->impl;
 
     return l->rev && l->is_held && l->hold_id == item->hold_id;
 }
@@ -56,11 +56,11 @@ void hf__et_renew_failed(struct etcd *e, int code)
 static void take(struct hf__renewal *item)
 {
     if (is_there(item))
-        hf__et_line_taken(item->remote->impl);
+        hf__et_lock_taken(item->remote->impl);
     item->result = HF_ENOTOWNER;
 }
 
-void hf__et_checked(const struct et_ask *a, int code, const bool *gone)
+void hf__et_checked(const struct et_request *a, int code, const bool *gone)
 {
     struct hf__batch *b = a->batch;
     struct etcd *e = a->call.g->owner;
@@ -102,12 +102,12 @@ static void count(struct hf__batch *b, size_t from, size_t len, int rc)
 }
 
 /* What the server is to hear of a hold. */
-static void tell(struct etcd *e, struct hf__batch *b, size_t i)
+static void update(struct etcd *e, struct hf__batch *b, size_t i)
 {
-    struct et_line *l = b->item[i].remote->impl;
+    struct et_lock *l = b->item[i].remote->impl;
 
     if (l->owes_mark)
-        count(b, i, 1, hf__et_tell(e, b, i));
+        count(b, i, 1, hf__et_write_mark(e, b, i));
     if (l->lease && b->item[i].lease_ms)
         count(b, i, 1, hf__et_term_anew(e, b, i));
 }
@@ -126,7 +126,7 @@ int hf__et_renew(void *self, struct hf__batch *b)
     b->req.next = (struct hf__req *)e->batches;
     e->batches = b;
     for (size_t i = 0; i < there; i++)
-        tell(e, b, i);
+        update(e, b, i);
     for (size_t from = 0; from < there; from += ET_CHECKS) {
         size_t len = there - from < ET_CHECKS ? there - from : ET_CHECKS;
 

@@ -159,7 +159,7 @@ static bool is_ok(const struct grpc_call *c)
 /* ---- the greeting -----------------------------------------------------------
  */
 
-static int version_told(struct grpc_call *, hf__time);
+static int version_reported(struct grpc_call *, hf__time);
 static int guarded(struct grpc_call *, hf__time);
 static int granted(struct grpc_call *, hf__time);
 static int signed_in(struct grpc_call *, hf__time);
@@ -173,11 +173,11 @@ static const struct grpc_method sign_in = {
     .is_secret = true,
     .most = 64 << 10,
     .over = signed_in};
-static const struct grpc_method ask_version = {
+static const struct grpc_method get_version = {
     .path = "/etcdserverpb.Maintenance/Status",
     .is_greeting = true,
     .most = ET_ANSWER,
-    .over = version_told};
+    .over = version_reported};
 static const struct grpc_method grant = {.path =
                                              "/etcdserverpb.Lease/LeaseGrant",
                                          .is_greeting = true,
@@ -223,7 +223,7 @@ static int step_lease(struct etcd *e, hf__time now)
 {
     Etcd__Status status = ETCD__STATUS__INIT;
     Etcd__Grant m = ETCD__GRANT__INIT;
-    int rc = e->was_up ? 0 : start(e, &e->ask_version, &status);
+    int rc = e->was_up ? 0 : start(e, &e->get_version, &status);
 
     if (rc)
         return rc;
@@ -240,7 +240,7 @@ static int step_lease(struct etcd *e, hf__time now)
                                     (unsigned long long)e->lease);
     m.id = e->lease;
     m.ttl = e->ttl_s;
-    e->asked_at = now;
+    e->grant_sent_at = now;
     return start(e, &e->grant, &m);
 }
 
@@ -337,16 +337,16 @@ static int granted(struct grpc_call *c, hf__time now)
         return hf__et_odd(e);
     }
     e->term_ms = (uint32_t)a->ttl * 1000;
-    e->proved = e->asked_at;
+    e->proved = e->grant_sent_at;
     e->is_granted = true;
     etcd__grant_answer__free_unpacked(a, &e->memory);
     return step_guard(e);
 }
 
 /* The last of the two answers ends the greeting. */
-static int guarded_and_told(struct etcd *e, hf__time now)
+static int guarded_and_known(struct etcd *e, hf__time now)
 {
-    if (e->is_guarded && hf__grpc_is_idle(&e->ask_version))
+    if (e->is_guarded && hf__grpc_is_idle(&e->get_version))
         hf__grpc_up(&e->g, now);
     return 0;
 }
@@ -361,7 +361,7 @@ static bool is_old(const char *version)
 }
 
 /* A server that does not tell is not known to be too old. */
-static int version_told(struct grpc_call *c, hf__time now)
+static int version_reported(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__StatusAnswer *a = NULL;
@@ -386,7 +386,7 @@ static int version_told(struct grpc_call *c, hf__time now)
     }
     if (a)
         etcd__status_answer__free_unpacked(a, &e->memory);
-    return rc ? rc : guarded_and_told(e, now);
+    return rc ? rc : guarded_and_known(e, now);
 }
 
 static int guarded(struct grpc_call *c, hf__time now)
@@ -415,10 +415,10 @@ static int guarded(struct grpc_call *c, hf__time now)
     if (!e->heard) /* no hold of this lease is older */
         hf__et_heard(e, e->guard);
     etcd__put_answer__free_unpacked(a, &e->memory);
-    for (struct et_line *l = e->lines; l; l = l->next)
+    for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
     e->is_guarded = true;
-    return guarded_and_told(e, now);
+    return guarded_and_known(e, now);
 }
 
 static void up(struct grpc *g, hf__time now)
@@ -431,7 +431,7 @@ static void up(struct grpc *g, hf__time now)
     e->was_up = true;
     e->kept_len = 0;
     hf__et_keep(e, now);
-    hf__et_lines_up(e);
+    hf__et_locks_up(e);
     e->watch_at = e->stream_at = now;
     hf__et_watch_guard(e, now);
 }
@@ -485,7 +485,7 @@ static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
     e->proved = e->kept_at[0];
     memmove(e->kept_at, e->kept_at + 1, --e->kept_len * sizeof(e->kept_at[0]));
     hf__et_renew_kept(e);
-    if ((!hf__et_lines_proved(e) || e->batches) && !e->kept_len)
+    if ((!hf__et_locks_proved(e) || e->batches) && !e->kept_len)
         hf__et_keep(e, now);
     return 0;
 }
@@ -511,8 +511,8 @@ int hf__et_session_over(struct etcd *e, const char *why)
     e->lease = e->guard = e->heard = e->kept_rev = 0;
     e->is_granted = false;
     e->proved = 0;
-    for (struct et_line *l = e->lines; l; l = l->next)
-        hf__et_line_over(l, why);
+    for (struct et_lock *l = e->locks; l; l = l->next)
+        hf__et_lock_over(l, why);
     return hf__grpc_leave(&e->g, why);
 }
 
@@ -532,8 +532,8 @@ static void down(struct grpc *g, int code, bool was_up, hf__time now)
     hf__et_renew_failed(e, HF_EUNKNOWN);
     hf__et_watches_down(e);
     e->core->why(e->client, HF_EUNKNOWN, "%s", l->text);
-    hf__et_lines_down(e);
-    hf__et_ears_down(e);
+    hf__et_locks_down(e);
+    hf__et_changes_down(e);
     e->core->why(e->client, code, "%s", l->text);
     if (code == HF_EPROTO && l->timer > now)
         e->core->refuse(e->client, code);
@@ -555,12 +555,12 @@ int hf__et_session_init(struct etcd *e)
     int rc = hf__grpc_init(&e->g, e->core, e->client, &hf__et_owner, e);
 
     hf__grpc_call_init(&e->sign_in, &e->g, &sign_in, e);
-    hf__grpc_call_init(&e->ask_version, &e->g, &ask_version, e);
+    hf__grpc_call_init(&e->get_version, &e->g, &get_version, e);
     hf__grpc_call_init(&e->grant, &e->g, &grant, e);
     hf__grpc_call_init(&e->put_guard, &e->g, &put_guard, e);
     hf__grpc_call_init(&e->keep, &e->g, &keep, e);
     hf__grpc_call_init(&e->watch, &e->g, &hf__et_watch, e);
-    hf__et_round_init(e);
+    hf__et_poll_init(e);
     return rc;
 }
 
@@ -569,12 +569,12 @@ void hf__et_session_fini(struct etcd *e)
     struct net_tls *tls = e->g.link.stream.tls;
 
     hf__grpc_call_fini(&e->sign_in);
-    hf__grpc_call_fini(&e->ask_version);
+    hf__grpc_call_fini(&e->get_version);
     hf__grpc_call_fini(&e->grant);
     hf__grpc_call_fini(&e->put_guard);
     hf__grpc_call_fini(&e->keep);
     hf__grpc_call_fini(&e->watch);
-    hf__grpc_call_fini(&e->round.call);
+    hf__grpc_call_fini(&e->poll.call);
     hf__et_watches_fini(e);
     hf__grpc_fini(&e->g);
     hf__tls_free(tls);
@@ -586,7 +586,7 @@ hf__time hf__et_session_timeout(const struct etcd *e)
 
     if (e->g.link.state != NET_UP)
         return at;
-    at = hf__min_time(at, hf__et_round_timeout(e));
+    at = hf__min_time(at, hf__et_poll_timeout(e));
     return hf__min_time(at, hf__min_time(e->keep_at, hf__et_watch_timeout(e)));
 }
 
@@ -596,7 +596,7 @@ void hf__et_session_move(struct etcd *e, hf__time now)
         if (now >= e->keep_at)
             hf__et_keep(e, now);
         hf__et_watch_guard(e, now);
-        hf__et_round(e, now);
+        hf__et_poll(e, now);
     }
     hf__grpc_advance(&e->g, now);
 }

@@ -1,6 +1,17 @@
 /* What the server answers to a request about an entry: it decides about one
  * lock, or, of a renewal, about many. */
+#include "answer.h"
+
+#include "batch.h"
+#include "entry.h"
 #include "entry_request.h"
+#include "etcd.h"
+#include "fixed_lease.h"
+#include "lease.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "refusal.h"
+#include "txn.h"
 
 #include <string.h>
 
@@ -313,26 +324,6 @@ static void fail(struct et_request *a, int code)
     }
 }
 
-/* All but these are also said of what was done, by a proxy at least. */
-bool hf__et_is_unsure(const struct grpc_call *c)
-{
-    static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |
-                                 1u << 8 | 1u << 9 | 1u << 11 | 1u << 12 |
-                                 1u << 15 | 1u << 16;
-
-    return c->status < 0 || c->status > 16 || !(sure >> c->status & 1);
-}
-
-int hf__et_leave_member(struct etcd *e, const struct grpc_call *c)
-{
-    static const uint32_t usual = 1u << 1 | 1u << 2 | 1u << 4 | 1u << 14;
-
-    return strstr(c->text, "no leader") || strstr(c->text, "server stopped") ||
-                   c->status < 0 || c->status > 16 || !(usual >> c->status & 1)
-               ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
-               : 0;
-}
-
 /* A SETTLE that says so answers what was asked: the entry is gone as well. */
 static int lease_gone(struct et_request *a)
 {
@@ -342,8 +333,8 @@ static int lease_gone(struct et_request *a)
 
     if (l)
         l->under_way = NULL;
-    rc = hf__et_session_over(a->call.g->owner,
-                             "the server ended the client's lease");
+    rc = hf__et_lease_over(a->call.g->owner,
+                           "the server ended the client's lease");
     fail(a, is_answer ? 0 : HF_EUNKNOWN);
     return rc;
 }

@@ -1,16 +1,17 @@
-/*
- * Who listens to changes of a name, or of all names with a prefix: a watch on
- * all that is below. When the stream has ended the watch is made anew. When it
- * is confirmed, what happened meanwhile is told as one change.
- */
-#include "query.h"
+#include "changes.h"
 
 #include "base/list.h"
+
+#include "entry.h"
+#include "etcd.h"
+#include "lock_state.h"
+#include "slot.h"
+#include "watch.h"
 
 #include <string.h>
 
 struct et_changes {
-    struct et_changes *next, *prev; /* etcd.ears */
+    struct et_changes *next, *prev; /* etcd.changes */
     struct hf__listener *on;
     struct hf__query *q;    /* the LISTEN that is not answered yet; NULL */
     struct et_watch *watch; /* NULL: to be made */
@@ -26,10 +27,46 @@ static void answer(struct etcd *e, struct et_changes *r, int result)
     hf__et_finish(e, &q->req, result);
 }
 
+static void confirmed(struct etcd *e, struct et_changes *r)
+{
+    if (r->q)
+        answer(e, r, HF__DONE);
+    else
+        e->core->changed(e->client, r->on, NULL, 0);
+}
+
+/* Of a prefix the name is said, if the key is an entry. */
+static void written(struct etcd *e, struct et_changes *r, const char *key,
+                    size_t len)
+{
+    size_t root = strlen(e->root), name = 0;
+
+    if (r->on->is_prefix && len > root)
+        name = hf__et_name_len(key + root, len - root);
+    if (r->on->is_prefix && !name)
+        return;
+    e->core->changed(e->client, r->on, name ? key + root : NULL, name);
+}
+
+static void refused(struct etcd *e, struct et_changes *r, const char *why)
+{
+    int code = strstr(why, "ermission") ? HF_EAUTH : HF_EBACKEND;
+
+    if (r->q)
+        answer(
+            e, r,
+            e->core->why(e->client, code, "%s: %.160s", e->g.link.where, why));
+    else
+        e->core->changed(e->client, r->on, NULL, 0);
+}
+
+static const struct et_watch_events events = {
+    .confirmed = confirmed, .written = written, .refused = refused};
+
 static void begin(struct etcd *e, struct et_changes *r)
 {
     if (!r->watch)
-        hf__et_watch_changes(e, r, &r->watch, r->key, r->len);
+        hf__et_watch_changes(e, &events, r, &r->watch, r->key, r->len);
     e->lacks_watch = e->lacks_watch || !r->watch;
 }
 
@@ -96,38 +133,4 @@ void hf__et_changes_down(struct etcd *e)
     for (struct et_changes *r = e->changes; r; r = r->next)
         if (r->q)
             answer(e, r, HF_EUNKNOWN);
-}
-
-void hf__et_changes_confirmed(struct etcd *e, struct et_changes *r)
-{
-    if (r->q)
-        answer(e, r, HF__DONE);
-    else
-        e->core->changed(e->client, r->on, NULL, 0);
-}
-
-/* Of a prefix the name is told, if the key is an entry. */
-void hf__et_changes_written(struct etcd *e, struct et_changes *r,
-                            const char *key, size_t len)
-{
-    size_t root = strlen(e->root), name = 0;
-
-    if (r->on->is_prefix && len > root)
-        name = hf__et_name_len(key + root, len - root);
-    if (r->on->is_prefix && !name)
-        return;
-    e->core->changed(e->client, r->on, name ? key + root : NULL, name);
-}
-
-void hf__et_changes_refused(struct etcd *e, struct et_changes *r,
-                            const char *why)
-{
-    int code = strstr(why, "ermission") ? HF_EAUTH : HF_EBACKEND;
-
-    if (r->q)
-        answer(
-            e, r,
-            e->core->why(e->client, code, "%s: %.160s", e->g.link.where, why));
-    else
-        e->core->changed(e->client, r->on, NULL, 0);
 }

@@ -1,6 +1,11 @@
 /* What the server says of itself, of its cluster, and the lease that it gave.
  */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
+
+#include "etcd.h"
+#include "message.h"
 #include "query.h"
 
 #include <stdio.h>

@@ -1,22 +1,29 @@
 /* Requests about entries. Most are transactions. */
 #include "entry_request.h"
+
 #include "base/list.h"
+
+#include "entry.h"
+#include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
+#include "txn.h"
 
 #include <string.h>
 
 #define VIEW 8 /* entries that are looked at in one go */
 
-static const struct grpc_method txn = {.path = "/etcdserverpb.KV/Txn",
-                                       .most = ET_ANSWER,
-                                       .over = hf__et_request_over};
-static const struct grpc_method grant = {.path =
-                                             "/etcdserverpb.Lease/LeaseGrant",
-                                         .most = ET_ANSWER,
-                                         .over = hf__et_request_over};
-static const struct grpc_method revoke = {.path =
-                                              "/etcdserverpb.Lease/LeaseRevoke",
-                                          .most = ET_ANSWER,
-                                          .over = hf__et_request_over};
+static int over(struct grpc_call *c, hf__time now)
+{
+    return ((struct etcd *)c->owner)->request_over(c, now);
+}
+
+static const struct grpc_method txn = {
+    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
+static const struct grpc_method grant = {
+    .path = "/etcdserverpb.Lease/LeaseGrant", .most = ET_ANSWER, .over = over};
+static const struct grpc_method revoke = {
+    .path = "/etcdserverpb.Lease/LeaseRevoke", .most = ET_ANSWER, .over = over};
 
 /* ---- memory ---------------------------------------------------------------
  */
@@ -153,10 +160,11 @@ int hf__et_enter(struct et_lock *l)
     if (!a)
         return HF_ENOMEM;
     l->since_ms = hf__et_wall_ms();
-    len = hf__et_value(
-        value, e->about, l->remote->label,
-        l->attempt->fixed && !hf__et_has_term(l) ? l->attempt->lease_ms : 0,
-        l->since_ms, l->since_ms);
+    len = hf__et_value(value, e->about, l->remote->label,
+                       l->attempt->fixed && !hf__et_may_have_lease(l->form)
+                           ? l->attempt->lease_ms
+                           : 0,
+                       l->since_ms, l->since_ms);
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, 0);
     hf__et_if_changed(&t, e->guard_key, e->guard_len, e->guard);
@@ -386,4 +394,15 @@ int hf__et_check(struct etcd *e, struct hf__batch *b, size_t from, size_t len)
         hf__et_range(&t, ET_ELSE, l->key, l->key_len);
     }
     return hf__et_request_send(a, &t.m);
+}
+
+void hf__et_revoke(struct etcd *e, int64_t lease)
+{
+    struct et_request *a = hf__et_request_new(e, ET_REVOKE, NULL);
+    Etcd__Revoke m = ETCD__REVOKE__INIT;
+
+    if (!a)
+        return;
+    m.id = lease;
+    hf__et_request_send(a, &m); /* if it fails, it ends by itself */
 }

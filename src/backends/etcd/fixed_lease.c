@@ -14,14 +14,17 @@
  * go of them in time: Go's RWMutex orders them by their last change, so they
  * must not be written again.
  */
+#include "fixed_lease.h"
+
+#include "batch.h"
+#include "entry.h"
 #include "entry_request.h"
+#include "etcd.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "txn.h"
 
 #include <string.h>
-
-bool hf__et_has_term(const struct et_lock *l)
-{
-    return l->form != ET_FORM_READ && l->form != ET_FORM_WRITE;
-}
 
 /* NULL: it is about another entry now. */
 static struct et_lock *lock_of(const struct et_request *a)
@@ -69,17 +72,6 @@ int hf__et_term_anew(struct etcd *e, struct hf__batch *b, size_t item)
     a->from = item;
     a->len = 1;
     return grant(a, b->item[item].remote->impl, b->item[item].lease_ms);
-}
-
-void hf__et_revoke(struct etcd *e, int64_t lease)
-{
-    struct et_request *a = hf__et_request_new(e, ET_REVOKE, NULL);
-    Etcd__Revoke m = ETCD__REVOKE__INIT;
-
-    if (!a)
-        return;
-    m.id = lease;
-    hf__et_request_send(a, &m); /* if it fails, it ends by itself */
 }
 
 /* The one before it has ended. */

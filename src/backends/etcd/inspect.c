@@ -2,7 +2,12 @@
  * The entries of a name, the oldest first, and which of them hold it. Entries
  * of Go's clients are among them.
  */
+#include "inspect.h"
+
+#include "entry.h"
+#include "etcd.h"
 #include "query.h"
+#include "txn.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,13 @@
  * was sent more than once: then the other one may be done later, and must find
  * it. The mark goes with the lease at the latest: then nobody can tell.
  */
+#include "latch.h"
+
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
 #include "query.h"
+#include "txn.h"
 
 #include <inttypes.h>
 #include <stdio.h>

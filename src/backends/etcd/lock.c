@@ -1,7 +1,17 @@
 /* What the core wants of a lock, step by step. */
-#include "etcd.h"
+#include "lock.h"
 
 #include "base/list.h"
+
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
+#include "fixed_lease.h"
+#include "lease.h"
+#include "lock_state.h"
+#include "safety_poll.h"
+#include "slot.h"
+#include "watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -71,55 +81,7 @@ void hf__et_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-void hf__et_lock_taken(struct et_lock *l)
-{
-    if (l->lease)
-        hf__et_revoke(l->e, l->lease);
-    if (l->moving && l->moving != l->lease)
-        hf__et_revoke(l->e, l->moving);
-    l->rev = l->lease = l->moving = 0;
-    l->maybe = l->is_late = l->is_marked = l->is_held = l->is_left = false;
-}
-
-/* One that has a lease of its own is still there, until it is dropped. What the
- * server says of the entry is of no interest any more, but for a DROP. */
-void hf__et_lock_over(struct et_lock *l, const char *why)
-{
-    bool is_dropped = hf__et_is_dropped(l);
-
-    if (!is_dropped)
-        hf__et_request_forget(l);
-    if (l->is_held)
-        l->e->core->lost(l->e->client, l->remote, l->hold_id, why);
-    l->is_left = l->lease || l->moving;
-    if (!l->is_left)
-        l->rev = 0;
-    l->maybe = l->doubt = l->is_held = l->is_first = l->is_marked = false;
-    l->is_late = l->is_late && is_dropped;
-}
-
-struct et_lock *hf__et_lock_of(const struct etcd *e, uint64_t hold_id)
-{
-    struct et_lock *l = e->locks;
-
-    while (l && l->hold_id != hold_id)
-        l = l->next;
-    return l;
-}
-
 /* ---- answers to the core ------------------------------------------------ */
-
-void hf__et_finish(struct etcd *e, struct hf__req *req, int result)
-{
-    struct et_lock *l = req->remote ? req->remote->impl : NULL;
-
-    if (l && l->attempt == req)
-        l->attempt = NULL;
-    if (l && l->let_go == req)
-        l->let_go = NULL;
-    req->result = (int16_t)result;
-    e->core->done(e->client, req);
-}
 
 /* Is the lease known to live for long enough? What is believed begins when
  * that was sent, and so does a fixed lease. */
@@ -167,7 +129,7 @@ static void grant(struct et_lock *l)
     }
     req->sent_at = e->proved;
     req->session_ms = e->term_ms;
-    if (req->fixed && hf__et_has_term(l)) {
+    if (req->fixed && hf__et_may_have_lease(l->form)) {
         l->is_first = false;
         rc = hf__et_term(l);
         if (rc)
@@ -349,6 +311,7 @@ static void wait_for(struct et_lock *l, enum et_wait how, const char *key,
         give_up(l, HF__BUSY);
         return;
     }
+    hf__et_poll_wanted(l->e);
     hf__et_wait(l, how, key, len, mod, view);
     queue(l);
 }
@@ -478,20 +441,6 @@ void hf__et_unsent(struct et_lock *l)
 }
 
 /* ---- slots -------------------------------------------------------------- */
-
-bool hf__et_is_down(struct etcd *e)
-{
-    e->put_off = e->put_off || !hf__link_wanted(&e->g.link) ||
-                 e->g.leaves_at != HF__NEVER || e->g.failed;
-    return e->put_off;
-}
-
-void hf__et_sent(struct etcd *e, const struct hf__req *req)
-{
-    if (!req->parked)
-        hf__grpc_flush(&e->g);
-    e->core->due(e->client, hf__et_session_timeout(e));
-}
 
 int hf__et_attempt(void *self, struct hf__req *req)
 {

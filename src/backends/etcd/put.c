@@ -6,7 +6,16 @@
  * holder wrote since. So both look at the guard, and whoever writes after one
  * that is unsure writes the guard, too.
  */
+#include "put.h"
+
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
+#include "lock.h"
+#include "lock_state.h"
 #include "query.h"
+#include "txn.h"
+#include "watch.h"
 
 #include <string.h>
 

@@ -4,9 +4,13 @@
  * as it was seen, and else tells what is there. Locks that find something
  * changed are rung.
  */
-#include "etcd.h"
+#include "safety_poll.h"
 
+#include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
 #include "txn.h"
+#include "watch.h"
 
 #define PAUSE (1800 * HF__MS) /* then no event is missed for 2 s */
 

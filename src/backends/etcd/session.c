@@ -14,9 +14,20 @@
  * If the lease is gone, everything that was under it is, and the next greeting
  * makes a new one.
  */
-#include "etcd.h"
+#include "session.h"
 
 #include "net/tls.h"
+
+#include "batch.h"
+#include "changes.h"
+#include "etcd.h"
+#include "lease.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "message.h"
+#include "refusal.h"
+#include "safety_poll.h"
+#include "watch.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -24,102 +35,24 @@
 #include <time.h>
 
 #define CLOSE_MS 500 /* for the lease to be revoked */
-#define ADVICE 160
-
-int hf__et_pack(struct grpc_call *c, const void *message)
-{
-    uint8_t *p = hf__grpc_room(c, protobuf_c_message_get_packed_size(message));
-
-    if (p)
-        protobuf_c_message_pack(message, p);
-    return p ? 0 : HF_ENOMEM;
-}
-
-int64_t hf__et_wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int no_memory(struct etcd *e)
-{
-    return hf__link_why(&e->g.link, HF_ENOMEM, "out of memory");
-}
-
-int hf__et_odd(struct etcd *e)
-{
-    bool is_short = e->is_short;
-
-    e->is_short = false;
-    return is_short ? no_memory(e)
-                    : hf__link_why(&e->g.link, HF_EPROTO,
-                                   "an answer we do not understand");
-}
 
 /* ---- refusals ----------------------------------------------------------- */
-
-static bool says(const struct grpc_call *c, const char *text)
-{
-    return strstr(c->text, text);
-}
 
 static bool is_stale(struct grpc *g, const struct grpc_call *c)
 {
     const struct etcd *e = g->owner;
 
-    return e->user[0] && (c->status == GRPC_UNAUTHENTICATED ||
-                          (c->status == 3 && (says(c, "auth store is old") ||
-                                              says(c, "user name is empty"))));
-}
-
-static int code_of(const struct grpc_call *c)
-{
-    switch (c->status) {
-    case GRPC_UNAUTHENTICATED:
-    case 7:
-        return HF_EAUTH;
-    case 3:
-        return says(c, "auth") || says(c, "user name is empty") ? HF_EAUTH
-                                                                : HF_EBACKEND;
-    case 12:
-        return HF_EPROTO;
-    }
-    return HF_EBACKEND;
-}
-
-/* The server names neither the user nor the key. */
-static const char *advice(const struct etcd *e, const struct grpc_call *c,
-                          char text[ADVICE])
-{
-    text[0] = '\0';
-    if (c->status == 7 && e->root[0])
-        snprintf(text, ADVICE,
-                 ": the user needs readwrite on all keys that begin with "
-                 "\"%.60s\"",
-                 e->root);
-    else if (c->status == 7)
-        snprintf(text, ADVICE,
-                 ": without a path the user needs readwrite on the keys of all "
-                 "names, and on those that begin with \"" ET_OURS "\"");
-    return text;
-}
-
-int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
-{
-    int code = code_of(c);
-    char text[ADVICE];
-
-    return e->core->why(e->client, code, "%s: %s%s", e->g.link.where,
-                        c->text[0] ? c->text : "refused", advice(e, c, text));
+    return e->user[0] &&
+           (c->status == GRPC_UNAUTHENTICATED ||
+            (c->status == 3 && (hf__et_says(c, "auth store is old") ||
+                                hf__et_says(c, "user name is empty"))));
 }
 
 /* Of a step of the greeting that has failed. What a balancer says is ODD, too.
  */
 static int code_of_step(const struct grpc_call *c)
 {
-    int code = code_of(c);
+    int code = hf__et_code_of(c);
 
     if (c->end == GRPC_ANSWERED)
         return code;
@@ -136,7 +69,7 @@ static bool is_full(const struct grpc_call *c)
 static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
 {
     int code = code_of_step(c);
-    char text[ADVICE];
+    char text[ET_ADVICE];
 
     if (e->g.link.state == NET_PAUSING) /* lost; its text is set */
         return code;
@@ -148,7 +81,8 @@ static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
                             "etcd://user@host, and HOLDFAST_PASSWORD or "
                             "password_file= (%.80s)",
                             c->text);
-    return hf__link_why(&e->g.link, code, "%s%s", c->text, advice(e, c, text));
+    return hf__link_why(&e->g.link, code, "%s%s", c->text,
+                        hf__et_advice(e, c, text));
 }
 
 static bool is_ok(const struct grpc_call *c)
@@ -204,7 +138,7 @@ static int start(struct etcd *e, struct grpc_call *c, const void *message)
     if (rc == HF__LATER)
         return hf__link_why(&e->g.link, HF_EBACKEND,
                             "the server ends the connection");
-    return rc ? no_memory(e) : 0;
+    return rc ? hf__et_no_memory(e) : 0;
 }
 
 static int step_guard(struct etcd *e)
@@ -269,7 +203,7 @@ static int not_signed_in(struct etcd *e, const struct grpc_call *c,
     bool is_greeting = e->g.link.state == NET_GREETING;
 
     if (is_greeting && c->end == GRPC_ANSWERED && c->status == 9 &&
-        says(c, "not enabled")) {
+        hf__et_says(c, "not enabled")) {
         hf__grpc_token(&e->g, NULL, 0, "");
         return step_lease(e, now);
     }
@@ -298,7 +232,7 @@ static int signed_in(struct grpc_call *c, hf__time now)
     explicit_bzero(a->token, strlen(a->token));
     etcd__authenticate_answer__free_unpacked(a, &e->memory);
     if (rc)
-        return no_memory(e);
+        return hf__et_no_memory(e);
     if (is_greeting)
         return step_lease(e, now);
     /* The stream of watches has the old one, and is told nothing new. */
@@ -397,7 +331,7 @@ static int guarded(struct grpc_call *c, hf__time now)
     size_t len;
 
     if (c->end == GRPC_ANSWERED && c->status == 5)
-        return hf__et_session_over(e, "the server ended the client's lease");
+        return hf__et_lease_over(e, "the server ended the client's lease");
     if (is_full(c) && e->guard) {
         hf__grpc_up(&e->g, now);
         return 0;
@@ -421,6 +355,15 @@ static int guarded(struct grpc_call *c, hf__time now)
     return guarded_and_known(e, now);
 }
 
+/* Those who hear of changes come first. */
+static void watch(struct etcd *e, hf__time now)
+{
+    if (!hf__et_watch_is_due(e, now))
+        return;
+    hf__et_changes_up(e);
+    hf__et_watch_all(e);
+}
+
 static void up(struct grpc *g, hf__time now)
 {
     struct etcd *e = g->owner;
@@ -433,33 +376,10 @@ static void up(struct grpc *g, hf__time now)
     hf__et_keep(e, now);
     hf__et_locks_up(e);
     e->watch_at = e->stream_at = now;
-    hf__et_watch_guard(e, now);
+    watch(e, now);
 }
 
 /* ---- the lease ---------------------------------------------------------- */
-
-static hf__time part(const struct etcd *e, unsigned of)
-{
-    return (hf__time)(e->term_ms ? e->term_ms : 1000) * HF__MS / of;
-}
-
-void hf__et_keep(struct etcd *e, hf__time now)
-{
-    Etcd__KeepAlive m = ETCD__KEEP_ALIVE__INIT;
-
-    e->keep_at = now + part(e, 3);
-    if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT || !e->lease)
-        return;
-    m.id = e->lease;
-    if (hf__et_pack(&e->keep, &m) == 0 &&
-        (!hf__grpc_is_idle(&e->keep) || hf__grpc_start(&e->keep, 0) == 0))
-        e->kept_at[e->kept_len++] = now;
-    else
-        e->keep_at = now + 100 * HF__MS;
-    /* A member that does not answer is left while there is time. */
-    if (now - e->g.pinged_at >= part(e, 4))
-        hf__grpc_ping(&e->g, now);
-}
 
 /* Without a lease the client is leaving, and the answer is about a lease that
  * is known to be gone. */
@@ -479,7 +399,7 @@ static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
     if (!is_ours || ttl < 0 || ttl > UINT32_MAX / 1000)
         return hf__et_odd(e);
     if (!ttl)
-        return hf__et_session_over(e, "the server ended the client's lease");
+        return hf__et_lease_over(e, "the server ended the client's lease");
     e->term_ms = (uint32_t)ttl * 1000;
     hf__et_heard_all(e, rev);
     e->proved = e->kept_at[0];
@@ -502,18 +422,6 @@ static int keep_over(struct grpc_call *c, hf__time now)
     return c->end == GRPC_ANSWERED && c->status == 14
                ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
                : 0;
-}
-
-/* A DROP that is under way is answered before the connection ends: only its
- * answer tells whether the entry was there. */
-int hf__et_session_over(struct etcd *e, const char *why)
-{
-    e->lease = e->guard = e->heard = e->kept_rev = 0;
-    e->is_granted = false;
-    e->proved = 0;
-    for (struct et_lock *l = e->locks; l; l = l->next)
-        hf__et_lock_over(l, why);
-    return hf__grpc_leave(&e->g, why);
 }
 
 /* ---- the end of a connection -------------------------------------------- */
@@ -580,22 +488,12 @@ void hf__et_session_fini(struct etcd *e)
     hf__tls_free(tls);
 }
 
-hf__time hf__et_session_timeout(const struct etcd *e)
-{
-    hf__time at = hf__grpc_timeout(&e->g);
-
-    if (e->g.link.state != NET_UP)
-        return at;
-    at = hf__min_time(at, hf__et_poll_timeout(e));
-    return hf__min_time(at, hf__min_time(e->keep_at, hf__et_watch_timeout(e)));
-}
-
 void hf__et_session_move(struct etcd *e, hf__time now)
 {
     if (e->g.link.state == NET_UP) {
         if (now >= e->keep_at)
             hf__et_keep(e, now);
-        hf__et_watch_guard(e, now);
+        watch(e, now);
         hf__et_poll(e, now);
     }
     hf__grpc_advance(&e->g, now);

@@ -19,7 +19,13 @@
  * one key that all wishes are written to. That watch begins where the last one
  * ended, so that a connection may be lost in between.
  */
+#include "watch.h"
+
+#include "entry.h"
 #include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
+#include "refusal.h"
 
 #include <string.h>
 
@@ -30,8 +36,9 @@ struct et_watch {
     struct hf__keyed key; /* its id */
     struct et_lock
         *lock; /* NULL: that of changes, the guard's, or that of wishes */
-    struct et_changes *changes;
-    struct et_watch **place; /* without a lock: where it is kept */
+    struct et_changes *changes;           /* the one that hears of it */
+    const struct et_watch_events *events; /* by these */
+    struct et_watch **place;              /* without a lock: where it is kept */
     int64_t id;
     int64_t revision; /* what happens later is told; 0: not confirmed */
     int64_t reported; /* the last event */
@@ -234,7 +241,6 @@ void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
     l->view = view;
     l->before = mod;
     l->waits = true;
-    hf__et_poll_wanted(l->e);
     if (w && (w->reported > view || w->revision > view))
         hf__et_ring(l);
 }
@@ -315,13 +321,17 @@ static void watch_wishes(struct etcd *e)
     e->lacks_watch = e->lacks_watch || !e->ask_watch;
 }
 
-void hf__et_watch_guard(struct etcd *e, hf__time now)
+bool hf__et_watch_is_due(struct etcd *e, hf__time now)
 {
     if ((e->guard_watch && !e->lacks_watch) || now < e->watch_at)
-        return;
+        return false;
     e->watch_at = now + PAUSE;
     e->lacks_watch = false;
-    hf__et_changes_up(e);
+    return true;
+}
+
+void hf__et_watch_all(struct etcd *e)
+{
     watch_wishes(e);
     for (struct et_lock *l = e->locks; l; l = l->next)
         if (l->is_held)
@@ -333,10 +343,13 @@ void hf__et_watch_guard(struct etcd *e, hf__time now)
 
 /* ---- those who listen --------------------------------------------------- */
 
-void hf__et_watch_changes(struct etcd *e, struct et_changes *changes,
-                          struct et_watch **place, const char *key, size_t len)
+void hf__et_watch_changes(struct etcd *e, const struct et_watch_events *events,
+                          struct et_changes *changes, struct et_watch **place,
+                          const char *key, size_t len)
 {
     watch_alone(e, changes, place, ET_ALL, key, len);
+    if (*place)
+        (*place)->events = events;
 }
 
 void hf__et_watch_end(struct etcd *e, struct et_watch *w)
@@ -415,16 +428,16 @@ static void lock_reported(struct etcd *e, struct et_watch *w,
         cancel(e, w);
 }
 
-static void changes_reported(struct etcd *e, struct et_changes *changes,
+static void changes_reported(struct etcd *e, struct et_watch *w,
                              const Etcd__WatchAnswer *a)
 {
     if (a->created)
-        hf__et_changes_confirmed(e, changes);
+        w->events->confirmed(e, w->changes);
     for (size_t i = 0; i < a->n_events; i++)
         if (a->events[i]->kv)
-            hf__et_changes_written(e, changes,
-                                   (char *)a->events[i]->kv->key.data,
-                                   a->events[i]->kv->key.len);
+            w->events->written(e, w->changes,
+                               (char *)a->events[i]->kv->key.data,
+                               a->events[i]->kv->key.len);
 }
 
 /* A hold that is about to be granted hears of it then. */
@@ -472,7 +485,7 @@ static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
         hf__et_heard(e, a->compact_revision); /* it is too late for what was */
     }
     if (w->changes)
-        hf__et_changes_refused(e, w->changes, a->cancel_reason);
+        w->events->refused(e, w->changes, a->cancel_reason);
     if (l && l->waits && !is_soon)
         hf__et_ring(l);
     forget(e, w);
@@ -495,7 +508,7 @@ static int reported(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
     if (a->created)
         w->revision = a->header->revision;
     if (w->changes) {
-        changes_reported(e, w->changes, a);
+        changes_reported(e, w, a);
         return 0;
     }
     if (w == e->ask_watch) {

@@ -8,7 +8,7 @@ bool hf__et_item_is_held(const struct hf__renewal *item)
 {
     const struct et_lock *l = item->remote->impl;
 
-    return l->rev && l->is_held && l->hold_id == item->hold_id;
+    return l->rev && l->state == ET_HELD && l->hold_id == item->hold_id;
 }
 
 static void over(struct etcd *e, struct hf__batch *b)

@@ -101,7 +101,6 @@ static void queue(struct et_lock *l)
     static const uint32_t recheck_ms[] = {5, 20, 80};
     struct etcd *e = l->e;
 
-    l->is_queued = true;
     l->attempt->look_at = HF__NEVER;
     if (l->rechecks < sizeof(recheck_ms) / sizeof(recheck_ms[0]))
         l->attempt->look_at =
@@ -122,15 +121,15 @@ static void grant(struct et_lock *l)
     struct hf__req *req = l->attempt;
     int rc;
 
-    if (!l->is_first && !is_proved(e, req)) {
-        l->is_first = true;
+    if (l->awaits != ET_AWAITS_PROOF && !is_proved(e, req)) {
+        l->awaits = ET_AWAITS_PROOF;
         hf__et_keep(e, e->core->now());
         return;
     }
     req->sent_at = e->proved;
     req->session_ms = e->term_ms;
     if (req->fixed && hf__et_may_have_lease(l->form)) {
-        l->is_first = false;
+        l->awaits = ET_AWAITS_ANSWER;
         rc = hf__et_term(l);
         if (rc)
             not_sent(l, rc);
@@ -147,10 +146,9 @@ void hf__et_granted(struct et_lock *l)
 
     if (!req)
         return;
-    hf__et_unwait(l);
     hf__et_watch_own(l);
-    l->is_first = l->is_queued = false;
-    l->is_held = true;
+    l->awaits = ET_AWAITS_ANSWER;
+    l->state = ET_HELD;
     req->token = (uint64_t)l->rev;
     hf__et_finish(l->e, req, HF__GRANTED);
     if (l->wanted == l->rev)
@@ -162,7 +160,7 @@ bool hf__et_locks_proved(struct etcd *e)
     bool is_all = true;
 
     for (struct et_lock *l = e->locks; l; l = l->next) {
-        if (!l->is_first || !l->attempt)
+        if (l->awaits != ET_AWAITS_PROOF || !l->attempt)
             continue;
         if (l->attempt->sent_at <= e->proved)
             grant(l);
@@ -183,13 +181,13 @@ void hf__et_locks_up(struct etcd *e)
 void hf__et_locks_down(struct etcd *e)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {
-        l->is_first = false;
+        hf__et_unproved(l);
         l->verdict = 0;
         if (l->let_go && !l->under_way)
             hf__et_finish(e, l->let_go, HF_EUNKNOWN);
         if (l->attempt && !l->under_way)
             hf__et_finish(e, l->attempt, HF_EUNKNOWN);
-        if (l->is_queued)
+        if (hf__et_is_queued(l))
             hf__et_ring(l);
     }
 }
@@ -222,14 +220,17 @@ static int step(struct et_lock *l)
             return hf__et_drop(l);
         l->hold_id = l->attempt->hold_id;
         l->form = form_of(l->remote);
-        l->is_held = l->is_queued = l->owes_mark = false;
+        l->state = ET_RESTING;
+        l->owes_mark = false;
         l->round = 0;
         l->writes = 0;
     }
     if (l->rev)
         return hf__et_read_queue(l);
-    l->is_behind = !l->attempt->may_queue && is_dropped_beside(l);
-    if (l->is_behind)
+    l->awaits = !l->attempt->may_queue && is_dropped_beside(l)
+                    ? ET_AWAITS_DROP
+                    : ET_AWAITS_ANSWER;
+    if (l->awaits == ET_AWAITS_DROP)
         return 0;
     set_key(l);
     return l->form == ET_FORM_LATCH ? hf__et_count(l) : hf__et_enter(l);
@@ -247,7 +248,7 @@ static void next_step(struct et_lock *l)
 static void wake_beside(const struct et_lock *l)
 {
     for (struct et_lock *o = l->e->locks; o; o = o->next)
-        if (o->is_behind && is_beside(o, l))
+        if (o->awaits == ET_AWAITS_DROP && is_beside(o, l))
             next_step(o);
 }
 
@@ -273,8 +274,7 @@ static void end_attempt(struct et_lock *l)
     int verdict = l->verdict;
 
     l->verdict = 0;
-    l->is_queued = false;
-    hf__et_unwait(l);
+    hf__et_unqueue(l);
     hf__et_finish(l->e, l->attempt,
                   verdict == HF_EMISMATCH ? mismatch(l) : verdict);
 }
@@ -393,8 +393,7 @@ void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
         wait_for(l, ET_GONE, l->key, l->key_len, mod, view);
         return;
     }
-    hf__et_unwait(l);
-    l->is_queued = false;
+    hf__et_unqueue(l);
     l->round = 0;
     req->token = 0;
     req->is_zero = !round;
@@ -474,7 +473,7 @@ static int let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     req->sent_at = e->core->now();
     l->let_go = req;
-    l->is_held = false;
+    hf__et_unhold(l);
     if (!l->under_way && !l->writes) /* else it is being dropped, or will be */
         rc = hf__et_drop(l);
     if (rc) {
@@ -512,14 +511,12 @@ int hf__et_abandon(void *self, struct hf__req *req)
      * now. */
     if (l->attempt && l->attempt->hold_id == req->hold_id) {
         l->attempt = NULL;
-        l->is_first = false;
+        hf__et_unproved(l);
         l->verdict = 0;
         if (!hf__et_is_dropped(l))
             hf__et_request_forget(l);
     }
-    if (l->hold_id == req->hold_id) {
-        hf__et_unwait(l);
-        l->is_queued = false;
-    }
+    if (l->hold_id == req->hold_id)
+        hf__et_unqueue(l);
     return let_go(self, l, req);
 }

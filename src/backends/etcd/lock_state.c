@@ -19,7 +19,8 @@ void hf__et_lock_taken(struct et_lock *l)
     if (l->moving && l->moving != l->lease)
         hf__et_revoke(l->e, l->moving);
     l->rev = l->lease = l->moving = 0;
-    l->maybe = l->is_late = l->is_marked = l->is_held = l->is_left = false;
+    l->maybe = l->is_late = l->is_marked = l->is_left = false;
+    hf__et_unhold(l);
 }
 
 /* One that has a lease of its own is still there, until it is dropped. What the
@@ -30,12 +31,14 @@ void hf__et_lock_over(struct et_lock *l, const char *why)
 
     if (!is_dropped)
         hf__et_request_forget(l);
-    if (l->is_held)
+    if (l->state == ET_HELD)
         l->e->core->lost(l->e->client, l->remote, l->hold_id, why);
     l->is_left = l->lease || l->moving;
     if (!l->is_left)
         l->rev = 0;
-    l->maybe = l->doubt = l->is_held = l->is_first = l->is_marked = false;
+    l->maybe = l->doubt = l->is_marked = false;
+    hf__et_unhold(l);
+    hf__et_unproved(l);
     l->is_late = l->is_late && is_dropped;
 }
 

@@ -15,11 +15,69 @@ struct et_watch;
 
 #define ET_WATCHES 2 /* of a lock */
 
-/* What the server knows of an entry, as far as we do. */
+/*
+ * Where the lock is, between the requests of the core:
+ *
+ *   state    under way for it                     what means something
+ *   RESTING  of an attempt: ENTER, READ_QUEUE,    rev, maybe, doubt: of the
+ *            READ_MARK, COUNT, TERM, MOVE; of     entry that is being made, or
+ *            one that is given up, a release or   is being dropped; verdict
+ *            an abandon: CONFIRM, DROP; nothing
+ *   QUEUED   nothing; of the next attempt: as     the same; watch[0] with view
+ *            RESTING                              and before: the bell rings if
+ *                                                 that changes; of a latch
+ * round RUNG     the same                             the same; the bell has
+ * rung HELD     nothing; CONFIRM, DROP of an         rev; lease, moving; own;
+ *            attempt with another hold id         wanted; writes, owes_mark:
+ *                                                 what its holder has to write
+ *
+ *   RESTING -> QUEUED <-> RUNG -> HELD -> RESTING, and RESTING -> HELD. A lock
+ *   whose attempt ends otherwise is RESTING again.
+ *
+ * A request of a renewal is not under way for the lock: it belongs to a batch.
+ */
+enum et_lock_state {
+    ET_RESTING,
+    ET_QUEUED, /* the core waits for a bell */
+    ET_RUNG,   /* the bell was rung: the core will send another attempt */
+    ET_HELD,   /* it was granted */
+};
+
+/*
+ * What the next step of a pending attempt waits for:
+ *
+ *   awaits  attempt   under way                   rev
+ *   ANSWER  or NULL   a request of the lock; or   any
+ *                     nothing, if there is none
+ *   DROP    pending   nothing here, but a DROP    0
+ *                     of another lock of the
+ *                     same name
+ *   PROOF   pending   nothing here, but a         not 0: nobody is before it
+ *                     keep-alive of the client
+ *
+ * In each of them the state is RESTING, QUEUED or RUNG; with ANSWER any.
+ */
+enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
+
+/*
+ * The entry, as far as we know, in any state:
+ *
+ *   rev  maybe doubt is_late is_left
+ *    0    -     -     -       -      there is none
+ *    0    x     any   -       -      there may be one
+ *    0    -     x     -       -      there is none; an ENTER may yet make one
+ *    x    -     any   -       -      there is one
+ *    x    -     any   x       any    it is not the one that was held: an ENTER
+ *                                    that came late has made it. It is dropped
+ *    x    -     -     any     x      its session is over, and it is there by a
+ *                                    lease of its own. It is dropped
+ */
 struct et_lock {
     struct et_lock *next, *prev; /* etcd.locks */
     struct etcd *e;
     struct hf__remote *remote;
+    enum et_lock_state state;
+    enum et_awaits awaits;
     uint64_t hold_id; /* of the entry */
     int64_t rev;      /* its create revision; 0: not known */
     int64_t mod;      /* when it was last written, as far as we know */
@@ -31,19 +89,10 @@ struct et_lock {
     uint32_t size;    /* and how large that semaphore is */
     int16_t verdict; /* it is being dropped, and then the attempt comes to this;
                         0: it is not */
-    bool maybe;      /* rev is 0: there may be one all the same */
-    bool doubt;      /* an ENTER may be done yet */
-    bool is_late;    /* the entry that was held is gone, and an ENTER that came
-                        late has made the one with rev: it is dropped */
-    bool is_marked;  /* its mark is there, or may be */
-    bool owes_mark;  /* it is not known to be */
-    bool is_held;    /* it was granted */
-    bool is_queued;  /* the core waits for a bell */
-    bool is_first;   /* it is granted once the lease is proved */
-    bool is_behind;  /* its attempt waits for the DROP of another lock */
-    bool is_fresh;   /* its ENTER has found the entries before it */
-    bool is_left;    /* its session is over, and it is there: it is dropped */
-    bool waits;      /* it rings when what is watched goes */
+    bool maybe, doubt, is_late, is_left; /* as above */
+    bool is_marked;                      /* its mark is there, or may be */
+    bool owes_mark;                      /* it is not known to be */
+    bool is_fresh;    /* its ENTER has found the entries before it */
     uint8_t rechecks; /* since a watch was made */
     int64_t round;    /* of a latch: its create revision; 0 */
     int64_t wanted;   /* somebody asked for the entry of that create revision */
@@ -51,17 +100,42 @@ struct et_lock {
     struct hf__req *let_go;       /* a release or an abandon; NULL */
     struct et_request *under_way; /* about this entry; NULL */
     unsigned writes; /* of its holder that are under way: a DROP waits */
-    struct et_watch
-        *watch[ET_WATCHES]; /* the first is waited for, if `waits` */
-    struct et_watch *own;   /* on its own entry, if the program hears of
-                               events; NULL */
-    int64_t view;           /* the revision at which that was there */
-    int64_t before;         /* and when it had been written */
-    uint32_t poll_no;       /* the last round that has looked at it */
-    size_t key_len;         /* with ROOT and what an entry has behind NAME/ */
-    size_t dir_len;         /* up to there */
+    struct et_watch *watch[ET_WATCHES]; /* the first is waited for: QUEUED */
+    struct et_watch *own; /* on its own entry, if the program hears of events;
+                             NULL */
+    int64_t view;         /* the revision at which that was there */
+    int64_t before;       /* and when it had been written */
+    uint32_t poll_no;     /* the last poll that has checked it */
+    size_t key_len;       /* with ROOT and what an entry has behind NAME/ */
+    size_t dir_len;       /* up to there */
     char key[];
 };
+
+/* Was the core answered QUEUED? */
+static inline bool hf__et_is_queued(const struct et_lock *l)
+{
+    return l->state == ET_QUEUED || l->state == ET_RUNG;
+}
+
+/* It waits no more, or it is not held any more; else nothing changes. */
+static inline void hf__et_unqueue(struct et_lock *l)
+{
+    if (hf__et_is_queued(l))
+        l->state = ET_RESTING;
+}
+
+static inline void hf__et_unhold(struct et_lock *l)
+{
+    if (l->state == ET_HELD)
+        l->state = ET_RESTING;
+}
+
+/* It awaits no proof any more; else nothing changes. */
+static inline void hf__et_unproved(struct et_lock *l)
+{
+    if (l->awaits == ET_AWAITS_PROOF)
+        l->awaits = ET_AWAITS_ANSWER;
+}
 
 /* The one that has that hold, or NULL. */
 struct et_lock *hf__et_lock_of(const struct etcd *, uint64_t hold_id);

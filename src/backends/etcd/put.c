@@ -96,7 +96,7 @@ static int written(struct et_query *x, const Etcd__TxnAnswer *t)
 
 static bool has_hold(const struct et_lock *l, const struct hf__query *q)
 {
-    return l->rev && l->is_held && l->hold_id == q->req.hold_id;
+    return l->rev && l->state == ET_HELD && l->hold_id == q->req.hold_id;
 }
 
 int hf__et_put_value(struct etcd *e, struct hf__query *q)
@@ -165,13 +165,15 @@ static void move(struct et_lock *from, struct et_lock *into)
     into->form = ET_FORM_WRITE;
     into->key_len = from->key_len;
     memcpy(into->key, from->key, from->key_len);
-    into->is_held = into->is_marked = into->owes_mark = true;
+    into->state = ET_HELD;
+    into->is_marked = into->owes_mark = true;
     into->doubt = from->doubt;
     into->writes = from->writes;
     from->rev = from->lease = 0;
     from->hold_id = 0;
     from->writes = 0;
-    from->is_held = from->doubt = from->maybe = false;
+    from->doubt = from->maybe = false;
+    hf__et_unhold(from);
     hf__et_watch_own(into);
 }
 

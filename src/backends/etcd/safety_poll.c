@@ -56,7 +56,7 @@ static void fill(struct etcd *e, struct et_txn *t)
     hf__et_txn(t);
     for (struct et_lock *l = e->locks;
          l && r->len < ET_POLLED && t->len + 3 <= ET_OPS; l = l->next) {
-        if (!l->is_queued || !l->waits || l->poll_no == r->no)
+        if (l->state != ET_QUEUED || l->poll_no == r->no)
             continue;
         l->poll_no = r->no;
         r->any = true;
@@ -112,7 +112,7 @@ static void compare(struct etcd *e, const Etcd__TxnAnswer *t)
     for (size_t k = 0; k < r->len; k++) {
         struct et_lock *l = hf__et_lock_of(e, r->lock[k].hold_id);
 
-        if (!is_same(&r->lock[k], t, &i) && l && l->is_queued && l->waits)
+        if (!is_same(&r->lock[k], t, &i) && l && l->state == ET_QUEUED)
             hf__et_ring(l);
     }
 }

@@ -226,7 +226,8 @@ static struct et_watch *add(struct et_lock *l, enum et_wait how,
 
 void hf__et_ring(struct et_lock *l)
 {
-    l->waits = false;
+    if (l->state == ET_QUEUED)
+        l->state = ET_RUNG;
     l->e->core->bell(l->e->client, l->remote);
 }
 
@@ -240,7 +241,7 @@ void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
         w = add(l, how, key, len);
     l->view = view;
     l->before = mod;
-    l->waits = true;
+    l->state = ET_QUEUED;
     if (w && (w->reported > view || w->revision > view))
         hf__et_ring(l);
 }
@@ -255,11 +256,6 @@ const char *hf__et_watched(const struct et_lock *l, enum et_wait *how,
     *how = w->how;
     *len = w->len;
     return w->what;
-}
-
-void hf__et_unwait(struct et_lock *l)
-{
-    l->waits = false;
 }
 
 void hf__et_unwatch(struct et_lock *l)
@@ -334,7 +330,7 @@ void hf__et_watch_all(struct etcd *e)
 {
     watch_wishes(e);
     for (struct et_lock *l = e->locks; l; l = l->next)
-        if (l->is_held)
+        if (l->state == ET_HELD)
             hf__et_watch_own(l);
     if (!e->guard_watch)
         watch_alone(e, NULL, &e->guard_watch, ET_GONE, e->guard_key,
@@ -387,7 +383,7 @@ static int64_t last_event(const Etcd__WatchAnswer *a)
 
 static bool is_resting(const struct et_lock *l)
 {
-    return !l->attempt && !l->is_queued && !l->is_held;
+    return !l->attempt && l->state == ET_RESTING;
 }
 
 /* An unfair one has the key of all others. */
@@ -395,11 +391,11 @@ static void own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
 
-    if (at > l->rev && l->is_held) {
+    if (at > l->rev && l->state == ET_HELD) {
         hf__et_lock_taken(l);
         e->core->lost(e->client, l->remote, l->hold_id, NULL);
     }
-    if (!l->is_held && l->form == ET_FORM_UNFAIR)
+    if (l->state != ET_HELD && l->form == ET_FORM_UNFAIR)
         cancel(e, w);
 }
 
@@ -417,12 +413,12 @@ static void lock_reported(struct etcd *e, struct et_watch *w,
         return;
     }
     if (a->created) {
-        if (is_front && l->waits && w->revision != l->view)
+        if (is_front && l->state == ET_QUEUED && w->revision != l->view)
             hf__et_ring(l);
         return;
     }
     w->reported = at > w->reported ? at : w->reported;
-    if (is_front && l->waits && w->reported > l->view)
+    if (is_front && l->state == ET_QUEUED && w->reported > l->view)
         hf__et_ring(l);
     else if (is_resting(l) || (!is_front && ++w->idle > IDLE_MOST))
         cancel(e, w);
@@ -447,7 +443,7 @@ static void ask_for(struct etcd *e, int64_t token)
         if (token <= 0 || l->rev != token)
             continue;
         l->wanted = token;
-        if (l->is_held)
+        if (l->state == ET_HELD)
             e->core->wanted(e->client, l->remote, (uint64_t)token);
     }
 }
@@ -486,7 +482,7 @@ static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
     }
     if (w->changes)
         w->events->refused(e, w->changes, a->cancel_reason);
-    if (l && l->waits && !is_soon)
+    if (l && l->state == ET_QUEUED && !is_soon)
         hf__et_ring(l);
     forget(e, w);
     return 0;
@@ -541,7 +537,7 @@ void hf__et_watches_down(struct etcd *e)
     e->kept_rev = 0;
     for (; w; w = next) {
         next = hf__table_next(&e->watches, w);
-        if (w->lock && w->lock->is_queued)
+        if (w->lock && hf__et_is_queued(w->lock))
             hf__et_ring(w->lock);
         forget(e, w);
     }

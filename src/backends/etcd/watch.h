@@ -27,11 +27,11 @@ enum et_wait {
 
 /* ---- a lock that waits -------------------------------------------------- */
 
-/* Rings when that happens to the key, as it was at the revision `view`, last
- * written at `mod`. If the key cannot be watched, the next poll finds out. */
+/* It is QUEUED, and rings when that happens to the key, as it was at the
+ * revision `view`, last written at `mod`. If the key cannot be watched, the
+ * next poll finds out. */
 void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
                  int64_t mod, int64_t view);
-void hf__et_unwait(struct et_lock *);
 void hf__et_ring(struct et_lock *);
 /* What is waited for, with an ET_MARK behind it; NULL: nothing is watched. */
 const char *hf__et_watched(const struct et_lock *, enum et_wait *, size_t *len);

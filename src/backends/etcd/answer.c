@@ -324,7 +324,8 @@ static void fail(struct et_request *a, int code)
     }
 }
 
-/* A SETTLE that says so answers what was asked: the entry is gone as well. */
+/* A CONFIRM that says so answers what was to be found out: the entry is gone as
+ * well. */
 static int lease_gone(struct et_request *a)
 {
     struct et_lock *l = a->lock;

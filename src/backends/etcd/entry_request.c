@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define VIEW 8 /* entries that are looked at in one go */
+#define VIEW 8 /* entries that are read in one go */
 
 static int over(struct grpc_call *c, hf__time now)
 {

@@ -30,8 +30,8 @@
  * - ENTER makes the entry only if there is none and if the guard has not been
  *   written since (its mod revision is compared). CONFIRM writes the guard
  *   again, so that no earlier ENTER can still succeed.
- * - READ_QUEUE, DROP and the checks of a renewal are about one create revision.
- * An entry that was made anew has another one.
+ * - READ_QUEUE, DROP and the checks of a renewal are about one create
+ *   revision. An entry that was made anew has another one.
  * - MOVE, which writes an entry, is about one mod revision as well.
  * - All ends with the lease. Its deadline counts from sending what the server
  *   has confirmed.

@@ -107,7 +107,7 @@ static int mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* What add_look() asked for. */
+/* The answer to what add_read() has added. */
 static int take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;

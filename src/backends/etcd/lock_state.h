@@ -18,18 +18,17 @@ struct et_watch;
 /*
  * Where the lock is, between the requests of the core:
  *
- *   state    under way for it                     what means something
- *   RESTING  of an attempt: ENTER, READ_QUEUE,    rev, maybe, doubt: of the
- *            READ_MARK, COUNT, TERM, MOVE; of     entry that is being made, or
- *            one that is given up, a release or   is being dropped; verdict
- *            an abandon: CONFIRM, DROP; nothing
- *   QUEUED   nothing; of the next attempt: as     the same; watch[0] with view
- *            RESTING                              and before: the bell rings if
- *                                                 that changes; of a latch
- * round RUNG     the same                             the same; the bell has
- * rung HELD     nothing; CONFIRM, DROP of an         rev; lease, moving; own;
- *            attempt with another hold id         wanted; writes, owes_mark:
- *                                                 what its holder has to write
+ *   state    requests under way for it       fields that mean something
+ *   -----    -------------------------       --------------------------
+ *   RESTING  none; of an attempt: ENTER,     rev, maybe, doubt; verdict while
+ *            READ_QUEUE, READ_MARK, COUNT,   an attempt is given up
+ *            TERM, MOVE; of what is let go
+ *            or given up: CONFIRM, DROP
+ *   QUEUED   none; then those of the next    the same; watch[0], view, before:
+ *            attempt, as RESTING             it rings when that changes; round
+ *   RUNG     as QUEUED                       the same; it has rung
+ *   HELD     none; of an attempt with        rev, lease, moving; own, wanted;
+ *            another hold id: CONFIRM, DROP  owes_mark, writes
  *
  *   RESTING -> QUEUED <-> RUNG -> HELD -> RESTING, and RESTING -> HELD. A lock
  *   whose attempt ends otherwise is RESTING again.
@@ -46,31 +45,34 @@ enum et_lock_state {
 /*
  * What the next step of a pending attempt waits for:
  *
- *   awaits  attempt   under way                   rev
- *   ANSWER  or NULL   a request of the lock; or   any
- *                     nothing, if there is none
- *   DROP    pending   nothing here, but a DROP    0
- *                     of another lock of the
- *                     same name
- *   PROOF   pending   nothing here, but a         not 0: nobody is before it
- *                     keep-alive of the client
+ *   awaits  attempt  under way                           rev
+ *   ------  -------  ---------                           ---
+ *   ANSWER  any      any                                 any
+ *   DROP    pending  nothing of this lock; the DROP of   0
+ *                    another lock of the same name
+ *   PROOF   pending  nothing of this lock; a keep-alive  not 0: nobody is
+ *                    of the client                       before it
  *
- * In each of them the state is RESTING, QUEUED or RUNG; with ANSWER any.
+ * With DROP and PROOF the state is RESTING, QUEUED or RUNG. DROP may be left
+ * over when there is no attempt any more, and means nothing then.
  */
 enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
 
 /*
- * The entry, as far as we know, in any state:
+ * What the client knows of the entry, in any state (x: it is set; -: it is not;
+ * any: either):
  *
- *   rev  maybe doubt is_late is_left
- *    0    -     -     -       -      there is none
- *    0    x     any   -       -      there may be one
- *    0    -     x     -       -      there is none; an ENTER may yet make one
- *    x    -     any   -       -      there is one
- *    x    -     any   x       any    it is not the one that was held: an ENTER
- *                                    that came late has made it. It is dropped
- *    x    -     -     any     x      its session is over, and it is there by a
- *                                    lease of its own. It is dropped
+ *   rev  maybe  doubt  is_late  is_left
+ *    -     -      -       -        -     there is none
+ *    -     x     any      -        -     there may be one
+ *    -     -      x       -        -     there is none; an ENTER may make one
+ *    x     -     any      -        -     there is one
+ *    x     -     any      x       any    there is one, but not the one that was
+ *                                        held: an ENTER that came late has made
+ *                                        it, and it is dropped
+ *    x     -      -      any       x     there is one by a lease of its own,
+ *                                        after the client's lease has ended:
+ *                                        it is dropped
  */
 struct et_lock {
     struct et_lock *next, *prev; /* etcd.locks */

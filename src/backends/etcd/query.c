@@ -148,7 +148,7 @@ static int read_txn(struct et_query *x, const uint8_t *p, size_t len)
     return rc;
 }
 
-/* What only reads, or can be asked for again, fails for want of memory. */
+/* What only reads, or can be sent again, fails for want of memory. */
 static int not_understood(struct et_query *x)
 {
     int code = hf__et_odd(x->e), op = x->q->req.op;

@@ -46,7 +46,7 @@ void *hf__et_query_new(struct etcd *, struct hf__query *,
 Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
                                 int64_t from, int64_t limit);
 /* Where the page behind one with that last key begins. What is longer than keys
- * of ours can be is not looked at. */
+ * of ours can be is skipped. */
 void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
                    const ProtobufCBinaryData *last);
 /* Begins it. PENDING, or why not; then it is gone. */

@@ -1,8 +1,6 @@
 /*
- * A watch may fail without a word. So everything that is waited for is looked
- * at once in a while, as much as fits into a transaction: it succeeds if all is
- * as it was seen, and else tells what is there. Locks that find something
- * changed are rung.
+ * A poll is made of transactions, each with as much as fits into it: it
+ * succeeds if all is as it was seen, and else its answer shows what is there.
  */
 #include "safety_poll.h"
 
@@ -19,7 +17,7 @@ static int over(struct grpc_call *, hf__time);
 static const struct grpc_method txn = {
     .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
 
-/* A lock waits for something that a transaction can look at. */
+/* A lock waits for something that a transaction can check. */
 static bool add(struct et_poll *r, struct et_txn *t, const struct et_lock *l)
 {
     enum et_wait how = ET_BELOW;
@@ -47,7 +45,7 @@ static bool add(struct et_poll *r, struct et_txn *t, const struct et_lock *l)
     return true;
 }
 
-/* Those that have not been looked at in this round. */
+/* Those that have not been checked in this poll. */
 static void fill(struct etcd *e, struct et_txn *t)
 {
     struct et_poll *r = &e->poll;

@@ -11,13 +11,13 @@ struct etcd;
 
 #define ET_POLLED 32 /* locks that are checked in a transaction */
 
-/* Those that wait are looked at once in a while. */
+/* Locks that wait are checked once in a while. */
 struct et_poll {
     struct grpc_call call;
     hf__time at; /* the next one; HF__NEVER: nobody waits */
     uint32_t no;
     bool any;         /* somebody waits */
-    bool has_checked; /* the server, in this round */
+    bool has_checked; /* the server, in this poll */
     size_t len;
     struct et_polled {
         uint64_t hold_id;

@@ -235,7 +235,7 @@ static int signed_in(struct grpc_call *c, hf__time now)
         return hf__et_no_memory(e);
     if (is_greeting)
         return step_lease(e, now);
-    /* The stream of watches has the old one, and is told nothing new. */
+    /* The stream of watches has the old one, and hears of no other. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -450,7 +450,7 @@ static void down(struct grpc *g, int code, bool was_up, hf__time now)
         e->core->refuse(e->client, code);
 }
 
-const struct grpc_owner hf__et_owner = {.hello = hello,
+static const struct grpc_owner owner = {.hello = hello,
                                         .up = up,
                                         .down = down,
                                         .is_stale = is_stale,
@@ -460,7 +460,7 @@ const struct grpc_owner hf__et_owner = {.hello = hello,
 
 int hf__et_session_init(struct etcd *e)
 {
-    int rc = hf__grpc_init(&e->g, e->core, e->client, &hf__et_owner, e);
+    int rc = hf__grpc_init(&e->g, e->core, e->client, &owner, e);
 
     hf__grpc_call_init(&e->sign_in, &e->g, &sign_in, e);
     hf__grpc_call_init(&e->get_version, &e->g, &get_version, e);

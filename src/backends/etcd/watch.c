@@ -7,10 +7,10 @@
  *
  * A lock keeps its last watches when it has been granted: where the same
  * clients queue again and again, the one before us is the same every time. What
- * such a watch tells is remembered, because it may come before the answer that
- * makes us wait. One that tells of something while its lock rests is ended, and
- * one that tells again and again what nobody waits for: each event costs the
- * server a message.
+ * such a watch reports is remembered, because it may come before the answer
+ * that makes us wait. One that reports something while its lock rests is ended,
+ * and one that reports again and again what nobody waits for: each event costs
+ * the server a message.
  *
  * The guard is watched, too: it goes with the lease, and so we hear at once if
  * somebody has revoked that.
@@ -34,13 +34,12 @@
 
 struct et_watch {
     struct hf__keyed key; /* its id */
-    struct et_lock
-        *lock; /* NULL: that of changes, the guard's, or that of wishes */
+    struct et_lock *lock; /* NULL: of changes, of the guard, or of wishes */
     struct et_changes *changes;           /* the one that hears of it */
     const struct et_watch_events *events; /* by these */
     struct et_watch **place;              /* without a lock: where it is kept */
     int64_t id;
-    int64_t revision; /* what happens later is told; 0: not confirmed */
+    int64_t revision; /* what happens later is reported; 0: not confirmed */
     int64_t reported; /* the last event */
     unsigned idle;    /* events since it was last waited for */
     enum et_wait how;
@@ -231,7 +230,7 @@ void hf__et_ring(struct et_lock *l)
     l->e->core->bell(l->e->client, l->remote);
 }
 
-/* If it cannot be watched, the next round looks again. */
+/* If it cannot be watched, the next poll checks the lock. */
 void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
                  size_t len, int64_t mod, int64_t view)
 {
@@ -297,8 +296,8 @@ void hf__et_heard(struct etcd *e, int64_t revision)
         e->heard = revision;
 }
 
-/* What was there at the keep-alive before has been told since, if a watch was
- * there all the time. */
+/* What was there at the keep-alive before has been reported since, if a watch
+ * was there all the time. */
 void hf__et_heard_all(struct etcd *e, int64_t revision)
 {
     bool listens = e->ask_watch && e->ask_watch->revision;
@@ -353,7 +352,8 @@ void hf__et_watch_end(struct etcd *e, struct et_watch *w)
     cancel(e, w);
 }
 
-/* ---- what the server tells ---------------------------------------------- */
+/* ---- what the server reports ----------------------------------------------
+ */
 
 static struct et_watch *find(const struct etcd *e, int64_t id)
 {
@@ -466,7 +466,7 @@ static void wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
     }
 }
 
-/* The server will tell nothing more. A lock reads again, which makes another
+/* The server will report nothing more. A lock reads again, which makes another
  * one; but not at once, if that one is refused as well. */
 static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
                  hf__time now)

@@ -45,7 +45,7 @@ int hf__net_set_path(struct net_endpoint *e, const char *path)
 
 void hf__net_endpoint_fini(struct net_endpoint *e)
 {
-    hf__net_settle(e);
+    hf__net_connected(e);
     e->core->free(e->client, e->hosts);
     e->hosts = NULL;
 }
@@ -148,7 +148,7 @@ bool hf__net_is_finding(const struct net_endpoint *e, hf__time now)
     return e->job && !e->core->lookup_over(e->job) && now < e->job_until;
 }
 
-void hf__net_settle(struct net_endpoint *e)
+void hf__net_connected(struct net_endpoint *e)
 {
     if (e->job)
         e->core->lookup_leave(e->job);
@@ -163,7 +163,7 @@ const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
         w->at = 0; /* there is always one: open() saw to it */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
         take(e, e->job);
-        hf__net_settle(e);
+        hf__net_connected(e);
     }
     return &e->addr[w->at];
 }

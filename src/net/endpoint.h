@@ -46,7 +46,7 @@ void hf__net_expect(struct net_endpoint *);
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
 /* A connection is up: what is looked up now would be old when it is needed. */
-void hf__net_settle(struct net_endpoint *);
+void hf__net_connected(struct net_endpoint *);
 
 /* The address to connect to. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);

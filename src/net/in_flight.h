@@ -3,8 +3,8 @@
  * knows nothing of what was said. Each is a struct of the owner's that begins
  * with a struct net_sent.
  */
-#ifndef HF_NET_SENT_H
-#define HF_NET_SENT_H
+#ifndef HF_NET_IN_FLIGHT_H
+#define HF_NET_IN_FLIGHT_H
 
 #include "link.h"
 

@@ -189,7 +189,7 @@ void hf__link_up(struct net_link *l, hf__time now)
     l->state = NET_UP;
     l->timer = HF__NEVER;
     l->up_at = now;
-    hf__net_settle(l->peer);
+    hf__net_connected(l->peer);
 }
 
 /* ---- what the owner tells ---------------------------------------------- */

@@ -1,16 +1,27 @@
 /* What the server answers to a request about an entry: it decides about one
- * line, or, of a renewal, about many. */
-#include "ask.h"
+ * lock, or, of a renewal, about many. */
+#include "answer.h"
+
+#include "batch.h"
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
+#include "fixed_lease.h"
+#include "lease.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "refusal.h"
+#include "txn.h"
 
 #include <string.h>
 
-static bool is_below(const struct et_line *l, const ProtobufCBinaryData *key)
+static bool is_below(const struct et_lock *l, const ProtobufCBinaryData *key)
 {
     return key->len > l->dir_len && key->len <= ET_KEY_MAX &&
            memcmp(key->data, l->key, l->dir_len) == 0;
 }
 
-static void keep(struct et_sight *s, const Etcd__KeyValue *kv)
+static void keep(struct et_ahead *s, const Etcd__KeyValue *kv)
 {
     if (s->len)
         return;
@@ -20,11 +31,11 @@ static void keep(struct et_sight *s, const Etcd__KeyValue *kv)
 }
 
 /* One that is before ours, from the youngest on. True: nothing else matters. */
-static bool consider(struct et_ask *a, const Etcd__KeyValue *kv)
+static bool consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
-    const struct et_line *l = a->line;
+    const struct et_lock *l = a->lock;
     const ProtobufCBinaryData *key = &kv->key;
-    struct et_sight *s = &a->sight;
+    struct et_ahead *s = &a->ahead;
     uint32_t permits = 0, size = 0;
     enum et_form form =
         is_below(l, key) ? hf__et_form((char *)key->data + l->dir_len,
@@ -45,13 +56,13 @@ static bool consider(struct et_ask *a, const Etcd__KeyValue *kv)
     s->permits += permits;
     if (l->form != ET_FORM_READ || form == ET_FORM_WRITE)
         keep(s, kv);
-    return !hf__et_sees_all(l);
+    return !hf__et_needs_all(l);
 }
 
 /* A transaction may have made several keys: those of the last revision of a
  * page may go on behind it, and are left to the next one. Unless there are more
  * of them than fit. */
-static int64_t page_end(const struct et_ask *a, const Etcd__RangeAnswer *r)
+static int64_t page_end(const struct et_request *a, const Etcd__RangeAnswer *r)
 {
     int64_t last = r->more ? r->kvs[r->n_kvs - 1]->create_revision : 0;
     bool is_all = r->kvs[0]->create_revision == last;
@@ -60,9 +71,9 @@ static int64_t page_end(const struct et_ask *a, const Etcd__RangeAnswer *r)
 }
 
 /* The entries before ours, as far as this view shows. */
-static int decide(struct et_ask *a, const Etcd__TxnAnswer *t, size_t i)
+static int decide(struct et_request *a, const Etcd__TxnAnswer *t, size_t i)
 {
-    struct et_line *l = a->line;
+    struct et_lock *l = a->lock;
     const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
     int64_t from = a->below ? a->below : l->rev, end;
     bool is_over = false;
@@ -81,28 +92,28 @@ static int decide(struct et_ask *a, const Etcd__TxnAnswer *t, size_t i)
     if (!a->view)
         a->view = t->header->revision;
     if (is_over || !r->more || !r->n_kvs) {
-        hf__et_looked(l, 0, &a->sight, a->view);
+        hf__et_queue_read(l, 0, &a->ahead, a->view);
         return 0;
     }
     a->below = end < from ? end + 1 : from;
-    rc = hf__et_look_on(a);
+    rc = hf__et_read_on(a);
     if (rc)
-        hf__et_looked(l, rc == HF__LATER ? HF_EUNKNOWN : rc, NULL, 0);
+        hf__et_queue_read(l, rc == HF__LATER ? HF_EUNKNOWN : rc, NULL, 0);
     return 0;
 }
 
-static bool is_ours(const struct et_line *l, const Etcd__KeyValue *kv)
+static bool is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
 {
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
 /* There is an entry already, or the guard was written. */
-static int not_entered(struct et_line *l, const Etcd__TxnAnswer *t)
+static int not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
     const Etcd__RangeAnswer *mine = hf__et_ranged(t, 0),
                             *guard = hf__et_ranged(t, 1);
-    struct et_sight s = {0};
+    struct et_ahead s = {0};
 
     if (!mine || !guard)
         return HF_EPROTO;
@@ -115,7 +126,7 @@ static int not_entered(struct et_line *l, const Etcd__TxnAnswer *t)
         memcpy(s.before, l->key, l->key_len);
         s.len = l->key_len;
         s.mod = mine->kvs[0]->mod_revision;
-        hf__et_looked(l, 0, &s, t->header->revision);
+        hf__et_queue_read(l, 0, &s, t->header->revision);
         return 0;
     }
     if (mine->n_kvs) {
@@ -127,17 +138,17 @@ static int not_entered(struct et_line *l, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int entered(struct et_ask *a, const Etcd__TxnAnswer *t)
+static int entered(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     if (!t->succeeded)
-        return not_entered(a->line, t);
-    a->line->rev = a->line->mod = t->header->revision;
-    a->line->maybe = false;
+        return not_entered(a->lock, t);
+    a->lock->rev = a->lock->mod = t->header->revision;
+    a->lock->maybe = false;
     return decide(a, t, 1);
 }
 
 /* The writer, its mark, or neither. */
-static int looked_at_mark(struct et_ask *a, const Etcd__TxnAnswer *t)
+static int mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
     bool is_there = false, is_marked = false;
@@ -145,18 +156,17 @@ static int looked_at_mark(struct et_ask *a, const Etcd__TxnAnswer *t)
     if (!r)
         return HF_EPROTO;
     for (size_t i = 0; i < r->n_kvs; i++) {
-        is_there = is_there || r->kvs[i]->key.len == a->sight.len;
-        is_marked = is_marked || r->kvs[i]->key.len > a->sight.len;
+        is_there = is_there || r->kvs[i]->key.len == a->ahead.len;
+        is_marked = is_marked || r->kvs[i]->key.len > a->ahead.len;
     }
     if (!is_there) /* there may be an older one */
-        hf__et_entered(a->line, 0);
+        hf__et_entered(a->lock, 0);
     else
-        hf__et_looked_at_mark(a->line, &a->sight, !is_marked,
-                              t->header->revision);
+        hf__et_mark_read(a->lock, &a->ahead, !is_marked, t->header->revision);
     return 0;
 }
 
-static int counted(struct et_line *l, const Etcd__TxnAnswer *t)
+static int counted(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
 
@@ -168,9 +178,9 @@ static int counted(struct et_line *l, const Etcd__TxnAnswer *t)
 }
 
 /* Then it is deleted by its revision. */
-static int settled(const struct et_ask *a, const Etcd__TxnAnswer *t)
+static int confirmed(const struct et_request *a, const Etcd__TxnAnswer *t)
 {
-    struct et_line *l = a->line;
+    struct et_lock *l = a->lock;
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 1);
     const Etcd__KeyValue *kv;
 
@@ -185,7 +195,7 @@ static int settled(const struct et_ask *a, const Etcd__TxnAnswer *t)
     l->rev = kv ? kv->create_revision : 0;
     l->maybe = l->doubt = false;
     if (!kv) {
-        hf__et_line_taken(l);
+        hf__et_lock_taken(l);
         hf__et_dropped(l, 0, false);
     } else if (hf__et_drop(l)) {
         hf__et_dropped(l, HF_EUNKNOWN, false);
@@ -193,22 +203,22 @@ static int settled(const struct et_ask *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int dropped(const struct et_ask *a, const Etcd__TxnAnswer *t)
+static int dropped(const struct et_request *a, const Etcd__TxnAnswer *t)
 {
-    struct et_line *l = a->line;
+    struct et_lock *l = a->lock;
     const Etcd__DeleteAnswer *d = hf__et_deleted(t, 0);
     bool was_there = !l->is_late && t->succeeded && d && d->deleted > 0;
 
     if (t->succeeded && !d)
         return HF_EPROTO;
-    hf__et_line_taken(l);
+    hf__et_lock_taken(l);
     hf__et_dropped(l, 0, was_there);
     return 0;
 }
 
-static int told(const struct et_ask *a, const Etcd__TxnAnswer *t)
+static int mark_written(const struct et_request *a, const Etcd__TxnAnswer *t)
 {
-    struct et_line *l = a->batch->item[a->from].remote->impl;
+    struct et_lock *l = a->batch->item[a->from].remote->impl;
     bool is_gone = !t->succeeded;
 
     if (t->succeeded && l->rev == a->rev)
@@ -217,13 +227,13 @@ static int told(const struct et_ask *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int checked(struct et_ask *a, const Etcd__TxnAnswer *t)
+static int checked(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     bool gone[ET_CHECKS] = {false};
 
     for (size_t i = 0; !t->succeeded && i < a->len; i++) {
         const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
-        const struct et_line *l = a->batch->item[a->from + i].remote->impl;
+        const struct et_lock *l = a->batch->item[a->from + i].remote->impl;
 
         if (!r)
             return HF_EPROTO;
@@ -234,11 +244,11 @@ static int checked(struct et_ask *a, const Etcd__TxnAnswer *t)
 }
 
 /* Of a renewal, or nobody's. */
-static int answered_batch(struct et_ask *a, const Etcd__TxnAnswer *t)
+static int answered_batch(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     switch (a->op) {
-    case ET_TELL:
-        return told(a, t);
+    case ET_WRITE_MARK:
+        return mark_written(a, t);
     case ET_RENEW:
         return checked(a, t);
     case ET_MOVE:
@@ -248,10 +258,10 @@ static int answered_batch(struct et_ask *a, const Etcd__TxnAnswer *t)
     }
 }
 
-/* Its line may ask for something else from inside: it is not under way then. */
-static int answered(struct et_ask *a, const Etcd__TxnAnswer *t)
+/* Its lock may send something else from inside: it is not under way then. */
+static int answered(struct et_request *a, const Etcd__TxnAnswer *t)
 {
-    struct et_line *l = a->line;
+    struct et_lock *l = a->lock;
 
     if (!l)
         return answered_batch(a, t);
@@ -259,19 +269,19 @@ static int answered(struct et_ask *a, const Etcd__TxnAnswer *t)
     switch (a->op) {
     case ET_ENTER:
         return entered(a, t);
-    case ET_LOOK:
+    case ET_READ_QUEUE:
         if (t->succeeded)
             return decide(a, t, 0);
-        hf__et_line_taken(l); /* somebody has deleted it, */
+        hf__et_lock_taken(l); /* somebody has deleted it, */
         l->maybe = true;      /* unless the member is behind */
         hf__et_entered(l, 0);
         return 0;
-    case ET_LOOK_MARK:
-        return looked_at_mark(a, t);
+    case ET_READ_MARK:
+        return mark_read(a, t);
     case ET_COUNT:
         return counted(l, t);
-    case ET_SETTLE:
-        return settled(a, t);
+    case ET_CONFIRM:
+        return confirmed(a, t);
     case ET_DROP:
         return dropped(a, t);
     case ET_MOVE:
@@ -281,9 +291,9 @@ static int answered(struct et_ask *a, const Etcd__TxnAnswer *t)
     }
 }
 
-static void fail(struct et_ask *a, int code)
+static void fail(struct et_request *a, int code)
 {
-    struct et_line *l = a->line;
+    struct et_lock *l = a->lock;
 
     if (l)
         l->under_way = NULL;
@@ -291,17 +301,17 @@ static void fail(struct et_ask *a, int code)
     case ET_ENTER:
         hf__et_entered(l, code);
         break;
-    case ET_LOOK:
-    case ET_LOOK_MARK:
+    case ET_READ_QUEUE:
+    case ET_READ_MARK:
     case ET_COUNT:
-        hf__et_looked(l, code, NULL, 0);
+        hf__et_queue_read(l, code, NULL, 0);
         break;
-    case ET_SETTLE:
+    case ET_CONFIRM:
     case ET_DROP:
         hf__et_dropped(l, code, false);
         break;
     case ET_RENEW:
-    case ET_TELL:
+    case ET_WRITE_MARK:
         hf__et_checked(a, code, NULL);
         break;
     case ET_TERM:
@@ -314,42 +324,23 @@ static void fail(struct et_ask *a, int code)
     }
 }
 
-/* All but these are also said of what was done, by a proxy at least. */
-bool hf__et_is_unsure(const struct grpc_call *c)
+/* A CONFIRM that says so answers what was to be found out: the entry is gone as
+ * well. */
+static int lease_gone(struct et_request *a)
 {
-    static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |
-                                 1u << 8 | 1u << 9 | 1u << 11 | 1u << 12 |
-                                 1u << 15 | 1u << 16;
-
-    return c->status < 0 || c->status > 16 || !(sure >> c->status & 1);
-}
-
-int hf__et_leave_member(struct etcd *e, const struct grpc_call *c)
-{
-    static const uint32_t usual = 1u << 1 | 1u << 2 | 1u << 4 | 1u << 14;
-
-    return strstr(c->text, "no leader") || strstr(c->text, "server stopped") ||
-                   c->status < 0 || c->status > 16 || !(usual >> c->status & 1)
-               ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
-               : 0;
-}
-
-/* A SETTLE that says so answers what was asked: the entry is gone as well. */
-static int lease_gone(struct et_ask *a)
-{
-    struct et_line *l = a->line;
-    bool is_answer = a->op == ET_SETTLE && !l->lease && !l->moving;
+    struct et_lock *l = a->lock;
+    bool is_answer = a->op == ET_CONFIRM && !l->lease && !l->moving;
     int rc;
 
     if (l)
         l->under_way = NULL;
-    rc = hf__et_session_over(a->call.g->owner,
-                             "the server ended the client's lease");
+    rc = hf__et_lease_over(a->call.g->owner,
+                           "the server ended the client's lease");
     fail(a, is_answer ? 0 : HF_EUNKNOWN);
     return rc;
 }
 
-static int refused(struct et_ask *a)
+static int refused(struct et_request *a)
 {
     struct etcd *e = a->call.g->owner;
     const struct grpc_call *c = &a->call;
@@ -366,13 +357,13 @@ static int refused(struct et_ask *a)
         fail(a, hf__et_refusal(e, c));
         return 0;
     }
-    hf__et_lose(a);
+    hf__et_request_lost(a);
     e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
     fail(a, HF_EUNKNOWN);
     return hf__et_leave_member(e, c);
 }
 
-static int transacted(struct et_ask *a, const uint8_t *p, size_t len)
+static int transacted(struct et_request *a, const uint8_t *p, size_t len)
 {
     struct etcd *e = a->call.g->owner;
     Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
@@ -384,14 +375,14 @@ static int transacted(struct et_ask *a, const uint8_t *p, size_t len)
     return rc;
 }
 
-static int termed(struct et_ask *a, const uint8_t *p, size_t len)
+static int termed(struct et_request *a, const uint8_t *p, size_t len)
 {
-    if (a->line)
-        a->line->under_way = NULL;
+    if (a->lock)
+        a->lock->under_way = NULL;
     return hf__et_termed(a, p, len);
 }
 
-static int understood(struct et_ask *a)
+static int understood(struct et_request *a)
 {
     struct etcd *e = a->call.g->owner;
     size_t len;
@@ -402,23 +393,23 @@ static int understood(struct et_ask *a)
 
     if (rc != HF_EPROTO)
         return rc;
-    hf__et_lose(a);
+    hf__et_request_lost(a);
     fail(a, HF_EUNKNOWN);
     return hf__et_odd(e);
 }
 
-int hf__et_ask_over(struct grpc_call *c, hf__time now)
+int hf__et_request_over(struct grpc_call *c, hf__time now)
 {
-    struct et_ask *a = (struct et_ask *)c;
+    struct et_request *a = (struct et_request *)c;
     struct etcd *e = c->g->owner;
     int rc = 0;
 
     (void)now;
-    if (c->end == GRPC_UNSENT && a->line) {
-        a->line->under_way = NULL;
-        hf__et_unsent(a->line);
+    if (c->end == GRPC_UNSENT && a->lock) {
+        a->lock->under_way = NULL;
+        hf__et_unsent(a->lock);
     } else if (c->end != GRPC_ANSWERED) {
-        hf__et_lose(a);
+        hf__et_request_lost(a);
         e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
         fail(a, HF_EUNKNOWN);
     } else if (c->status) {
@@ -426,6 +417,6 @@ int hf__et_ask_over(struct grpc_call *c, hf__time now)
     } else {
         rc = understood(a);
     }
-    hf__et_ask_free(e, a);
+    hf__et_request_free(e, a);
     return rc;
 }

@@ -1,16 +1,17 @@
-/*
- * Who listens to changes of a name, or of all names with a prefix: a watch on
- * all that is below. When the stream has ended the watch is made anew. When it
- * is confirmed, what happened meanwhile is told as one change.
- */
-#include "query.h"
+#include "changes.h"
 
 #include "base/list.h"
 
+#include "entry.h"
+#include "etcd.h"
+#include "lock_state.h"
+#include "slot.h"
+#include "watch.h"
+
 #include <string.h>
 
-struct et_ear {
-    struct et_ear *next, *prev; /* etcd.ears */
+struct et_changes {
+    struct et_changes *next, *prev; /* etcd.changes */
     struct hf__listener *on;
     struct hf__query *q;    /* the LISTEN that is not answered yet; NULL */
     struct et_watch *watch; /* NULL: to be made */
@@ -18,7 +19,7 @@ struct et_ear {
     char key[]; /* all that begins so */
 };
 
-static void answer(struct etcd *e, struct et_ear *r, int result)
+static void answer(struct etcd *e, struct et_changes *r, int result)
 {
     struct hf__query *q = r->q;
 
@@ -26,25 +27,61 @@ static void answer(struct etcd *e, struct et_ear *r, int result)
     hf__et_finish(e, &q->req, result);
 }
 
-static void begin(struct etcd *e, struct et_ear *r)
+static void confirmed(struct etcd *e, struct et_changes *r)
 {
-    if (!r->watch)
-        hf__et_watch_ear(e, r, &r->watch, r->key, r->len);
-    e->is_deaf = e->is_deaf || !r->watch;
+    if (r->q)
+        answer(e, r, HF__DONE);
+    else
+        e->core->changed(e->client, r->on, NULL, 0);
 }
 
-static void ear_free(struct etcd *e, struct et_ear *r)
+/* Of a prefix the name is said, if the key is an entry. */
+static void written(struct etcd *e, struct et_changes *r, const char *key,
+                    size_t len)
+{
+    size_t root = strlen(e->root), name = 0;
+
+    if (r->on->is_prefix && len > root)
+        name = hf__et_name_len(key + root, len - root);
+    if (r->on->is_prefix && !name)
+        return;
+    e->core->changed(e->client, r->on, name ? key + root : NULL, name);
+}
+
+static void refused(struct etcd *e, struct et_changes *r, const char *why)
+{
+    int code = strstr(why, "ermission") ? HF_EAUTH : HF_EBACKEND;
+
+    if (r->q)
+        answer(
+            e, r,
+            e->core->why(e->client, code, "%s: %.160s", e->g.link.where, why));
+    else
+        e->core->changed(e->client, r->on, NULL, 0);
+}
+
+static const struct et_watch_events events = {
+    .confirmed = confirmed, .written = written, .refused = refused};
+
+static void begin(struct etcd *e, struct et_changes *r)
+{
+    if (!r->watch)
+        hf__et_watch_changes(e, &events, r, &r->watch, r->key, r->len);
+    e->lacks_watch = e->lacks_watch || !r->watch;
+}
+
+static void changes_free(struct etcd *e, struct et_changes *r)
 {
     if (r->watch)
         hf__et_watch_end(e, r->watch);
-    hf__list_remove(e->ears, r);
+    hf__list_remove(e->changes, r);
     e->core->free(e->client, r);
 }
 
 void hf__et_unlisten(void *self, struct hf__listener *on)
 {
     if (on->impl)
-        ear_free(self, on->impl);
+        changes_free(self, on->impl);
     on->impl = NULL;
 }
 
@@ -52,7 +89,7 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
 {
     struct hf__listener *on = q->listener;
     size_t root = strlen(e->root);
-    struct et_ear *r = on->impl;
+    struct et_changes *r = on->impl;
 
     if (!r) {
         r = e->core->alloc(e->client, sizeof(*r) + root + on->name_len + 2);
@@ -65,7 +102,7 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
             r->key[r->len++] = '/';
         r->on = on;
         on->impl = r;
-        hf__list_add(e->ears, r);
+        hf__list_add(e->changes, r);
     }
     r->q = q;
     begin(e, r);
@@ -79,54 +116,21 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     return HF__PENDING;
 }
 
-void hf__et_ears_fini(struct etcd *e)
+void hf__et_changes_fini(struct etcd *e)
 {
-    while (e->ears)
-        ear_free(e, e->ears);
+    while (e->changes)
+        changes_free(e, e->changes);
 }
 
-void hf__et_ears_up(struct etcd *e)
+void hf__et_changes_up(struct etcd *e)
 {
-    for (struct et_ear *r = e->ears; r; r = r->next)
+    for (struct et_changes *r = e->changes; r; r = r->next)
         begin(e, r);
 }
 
-void hf__et_ears_down(struct etcd *e)
+void hf__et_changes_down(struct etcd *e)
 {
-    for (struct et_ear *r = e->ears; r; r = r->next)
+    for (struct et_changes *r = e->changes; r; r = r->next)
         if (r->q)
             answer(e, r, HF_EUNKNOWN);
-}
-
-void hf__et_ear_set(struct etcd *e, struct et_ear *r)
-{
-    if (r->q)
-        answer(e, r, HF__DONE);
-    else
-        e->core->changed(e->client, r->on, NULL, 0);
-}
-
-/* Of a prefix the name is told, if the key is an entry. */
-void hf__et_ear_told(struct etcd *e, struct et_ear *r, const char *key,
-                     size_t len)
-{
-    size_t root = strlen(e->root), name = 0;
-
-    if (r->on->is_prefix && len > root)
-        name = hf__et_name_len(key + root, len - root);
-    if (r->on->is_prefix && !name)
-        return;
-    e->core->changed(e->client, r->on, name ? key + root : NULL, name);
-}
-
-void hf__et_ear_refused(struct etcd *e, struct et_ear *r, const char *why)
-{
-    int code = strstr(why, "ermission") ? HF_EAUTH : HF_EBACKEND;
-
-    if (r->q)
-        answer(
-            e, r,
-            e->core->why(e->client, code, "%s: %.160s", e->g.link.where, why));
-    else
-        e->core->changed(e->client, r->on, NULL, 0);
 }

@@ -1,6 +1,11 @@
 /* What the server says of itself, of its cluster, and the lease that it gave.
  */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
+
+#include "etcd.h"
+#include "message.h"
 #include "query.h"
 
 #include <stdio.h>
@@ -96,8 +101,8 @@ static bool find_errors(struct etcd *e, struct hf__query *q,
 static void find_space(struct etcd *e, struct hf__query *q,
                        const Etcd__StatusAnswer *a)
 {
-    bool is_told = a->db_size_quota > 0;
-    int64_t most = is_told ? a->db_size_quota : QUOTA_DEFAULT;
+    bool is_known = a->db_size_quota > 0;
+    int64_t most = is_known ? a->db_size_quota : QUOTA_DEFAULT;
 
     if (a->db_size / 4 > most / 5)
         FIND(WARNING, "space",
@@ -105,12 +110,12 @@ static void find_space(struct etcd *e, struct hf__query *q,
              "the server refuses to write. Compact and defragment it, or raise "
              "--quota-backend-bytes",
              (long long)a->db_size,
-             is_told ? "its quota" : "the default of its quota",
+             is_known ? "its quota" : "the default of its quota",
              (long long)most);
     else
         FIND(OK, "space", "the database has %lld of %lld bytes%s",
              (long long)a->db_size, (long long)most,
-             is_told ? "" : " (the default of its quota)");
+             is_known ? "" : " (the default of its quota)");
 }
 
 static int find_server(struct etcd *e, struct hf__query *q, const uint8_t *p,

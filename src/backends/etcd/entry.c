@@ -1,3 +1,4 @@
+
 #include "entry.h"
 
 #include "backends/common/about.h"
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define LEASE_DIGITS 16
 #define OURS "holdfast "
@@ -236,4 +238,17 @@ bool hf__et_count_parse(const char *value, size_t len, uint64_t *count)
     errno = 0;
     *count = strtoull(text, &end, 10);
     return !*end && !errno;
+}
+
+int64_t hf__et_wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool hf__et_may_have_lease(enum et_form form)
+{
+    return form != ET_FORM_READ && form != ET_FORM_WRITE;
 }

@@ -1,5 +1,6 @@
 /*
- * The keys of entries, below ROOT NAME/. Pure.
+ * The keys of entries, below ROOT NAME/, and their values. Pure, but for the
+ * clock.
  *
  *   MUTEX   <lease>           1 to 16 hexadecimal digits, as Go's Mutex
  *   UNFAIR  lock              of an unfair mutex: its creator holds it
@@ -34,6 +35,8 @@ enum et_form {
 
 #define ET_OURS "holdfast:" /* parts of keys that are no lock's begin so */
 #define ET_REST_MAX 80      /* of a key, behind NAME/ */
+#define ET_KEY_MAX (HF_NAME_MAX + 300)
+#define ET_MARK '+' /* behind the key of a writer: its mark's */
 
 /* What is behind NAME/. permits, size: of a PERMIT, may be NULL. */
 enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
@@ -52,6 +55,9 @@ int hf__et_kind(enum et_form);
 size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
                    uint64_t hold_id, uint32_t permits, uint32_t size);
 
+/* Can an entry with a fixed lease be under a lease of its own? */
+bool hf__et_may_have_lease(enum et_form);
+
 /*
  * What an entry of ours says of itself, as a value; Go's have none.
  *
@@ -64,6 +70,8 @@ size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
                     int64_t now_ms);
+/* Now, as values have it. */
+int64_t hf__et_wall_ms(void);
 /* Fills in what it says; nothing, if it is not one of ours. */
 void hf__et_value_read(hf_party *, const char *value, size_t len,
                        int64_t now_ms);

@@ -11,6 +11,21 @@
 #include "backends/common/about.h"
 #include "net/tls.h"
 
+#include "answer.h"
+#include "changes.h"
+#include "diagnose.h"
+#include "entry.h"
+#include "entry_request.h"
+#include "inspect.h"
+#include "latch.h"
+#include "list.h"
+#include "lock.h"
+#include "put.h"
+#include "query.h"
+#include "renew.h"
+#include "session.h"
+#include "slot.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -69,9 +84,9 @@ static void give(void *self, void *p)
 
 static void free_all(struct etcd *e)
 {
-    hf__et_asks_fini(e);
+    hf__et_requests_fini(e);
     hf__et_queries_fini(e);
-    hf__et_ears_fini(e);
+    hf__et_changes_fini(e);
     hf__et_session_fini(e);
     hf__net_endpoint_fini(&e->peer);
     if (e->password)
@@ -217,6 +232,7 @@ static int etcd_open(hf_client *client, const struct hf__core *core,
     e->core = e->peer.core = e->watches.core = core;
     e->client = e->peer.client = e->watches.client = client;
     e->memory = (ProtobufCAllocator){take, give, e};
+    e->request_over = hf__et_request_over;
     hf__about(e->about, sizeof(e->about), "");
     rc = hf__et_session_init(e);
     if (!rc)
@@ -241,7 +257,7 @@ static void etcd_close(void *self)
     struct etcd *e = self;
 
     e->is_closing = true;
-    hf__et_asks_fini(e);
+    hf__et_requests_fini(e);
     hf__et_queries_fini(e);
     hf__et_session_close(e);
     free_all(e);
@@ -268,7 +284,42 @@ static void etcd_advance(void *self, hf__time now)
 
 static hf__time etcd_next_timeout(void *self)
 {
-    return hf__et_session_timeout(self);
+    return hf__et_timeout(self);
+}
+
+/* ---- questions about a name ---------------------------------------------- */
+
+static int etcd_query(void *self, struct hf__query *q)
+{
+    struct etcd *e = self;
+
+    /* These are about a hold, and are never parked. */
+    if (q->req.op == HF__DOWNGRADE)
+        return hf__et_downgrade(e, q);
+    if (q->req.op == HF__PUT)
+        return hf__et_put_value(e, q);
+    if (hf__et_is_down(e))
+        return HF__LATER;
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return hf__et_inspect(e, q);
+    case HF__LIST:
+        return hf__et_list(e, q);
+    case HF__BREAK:
+        return hf__et_break(e, q);
+    case HF__ASK:
+        return hf__et_ask_holders(e, q);
+    case HF__DIAGNOSE:
+        return hf__et_diagnose(e, q);
+    case HF__LISTEN:
+        return hf__et_listen(e, q);
+    case HF__LATCH_SET:
+    case HF__LATCH_DOWN:
+    case HF__LATCH_GET:
+        return hf__et_latch(e, q);
+    default:
+        return HF_ENOTSUP;
+    }
 }
 
 #define CAPS                                                                   \
@@ -298,7 +349,7 @@ static const struct hf__backend backend = {
     .release = hf__et_release,
     .abandon = hf__et_abandon,
     .renew = hf__et_renew,
-    .query = hf__et_query,
+    .query = etcd_query,
     .unlisten = hf__et_unlisten,
 };
 

@@ -14,27 +14,31 @@
  * go of them in time: Go's RWMutex orders them by their last change, so they
  * must not be written again.
  */
-#include "ask.h"
+#include "fixed_lease.h"
+
+#include "batch.h"
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "txn.h"
 
 #include <string.h>
 
-bool hf__et_has_term(const struct et_line *l)
-{
-    return l->form != ET_FORM_READ && l->form != ET_FORM_WRITE;
-}
-
 /* NULL: it is about another entry now. */
-static struct et_line *line_of(const struct et_ask *a)
+static struct et_lock *lock_of(const struct et_request *a)
 {
-    struct et_line *l =
-        a->batch ? a->batch->item[a->from].remote->impl : a->line;
+    struct et_lock *l =
+        a->batch ? a->batch->item[a->from].remote->impl : a->lock;
 
     return l->rev == a->rev ? l : NULL;
 }
 
 /* ---- requests ----------------------------------------------------------- */
 
-static int grant(struct et_ask *a, const struct et_line *l, uint32_t lease_ms)
+static int grant(struct et_request *a, const struct et_lock *l,
+                 uint32_t lease_ms)
 {
     struct etcd *e = l->e;
     Etcd__Grant m = ETCD__GRANT__INIT;
@@ -42,25 +46,25 @@ static int grant(struct et_ask *a, const struct et_line *l, uint32_t lease_ms)
     a->rev = l->rev;
     a->lease_ms = lease_ms;
     if (e->core->random(&a->lease, sizeof(a->lease))) {
-        hf__et_ask_free(e, a);
+        hf__et_request_free(e, a);
         return e->core->why(e->client, HF_EBACKEND, "getrandom failed");
     }
     a->lease = (a->lease & INT64_MAX) | 1;
     m.id = a->lease;
     m.ttl = (lease_ms + 999) / 1000;
-    return hf__et_submit(a, &m);
+    return hf__et_request_send(a, &m);
 }
 
-int hf__et_term(struct et_line *l)
+int hf__et_term(struct et_lock *l)
 {
-    struct et_ask *a = hf__et_ask_new(l->e, ET_TERM, l);
+    struct et_request *a = hf__et_request_new(l->e, ET_TERM, l);
 
-    return a ? grant(a, l, l->ask->lease_ms) : HF_ENOMEM;
+    return a ? grant(a, l, l->attempt->lease_ms) : HF_ENOMEM;
 }
 
 int hf__et_term_anew(struct etcd *e, struct hf__batch *b, size_t item)
 {
-    struct et_ask *a = hf__et_ask_new(e, ET_TERM, NULL);
+    struct et_request *a = hf__et_request_new(e, ET_TERM, NULL);
 
     if (!a)
         return HF_ENOMEM;
@@ -70,22 +74,11 @@ int hf__et_term_anew(struct etcd *e, struct hf__batch *b, size_t item)
     return grant(a, b->item[item].remote->impl, b->item[item].lease_ms);
 }
 
-void hf__et_revoke(struct etcd *e, int64_t lease)
-{
-    struct et_ask *a = hf__et_ask_new(e, ET_REVOKE, NULL);
-    Etcd__Revoke m = ETCD__REVOKE__INIT;
-
-    if (!a)
-        return;
-    m.id = lease;
-    hf__et_submit(a, &m); /* if it fails, it ends by itself */
-}
-
 /* The one before it has ended. */
-static void move(const struct et_ask *before, struct et_line *l)
+static void move(const struct et_request *before, struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct et_ask *a = hf__et_ask_new(e, ET_MOVE, before->line);
+    struct et_request *a = hf__et_request_new(e, ET_MOVE, before->lock);
     char value[ET_VALUE_MAX];
     struct et_txn t;
     size_t len;
@@ -111,25 +104,25 @@ static void move(const struct et_ask *before, struct et_line *l)
     hf__et_if_changed(&t, l->key, l->key_len, l->mod);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, a->lease);
     hf__et_range(&t, ET_ELSE, l->key, l->key_len);
-    rc = hf__et_submit(a, &t.m);
+    rc = hf__et_request_send(a, &t.m);
     if (rc)
         hf__et_term_failed(before, rc == HF__LATER ? HF_EUNKNOWN : rc);
 }
 
 /* ---- answers ------------------------------------------------------------ */
 
-void hf__et_term_failed(const struct et_ask *a, int code)
+void hf__et_term_failed(const struct et_request *a, int code)
 {
     if (a->batch)
         hf__et_checked(a, code, NULL);
     else
-        hf__et_entered(a->line, code);
+        hf__et_entered(a->lock, code);
 }
 
-int hf__et_termed(const struct et_ask *a, const uint8_t *p, size_t len)
+int hf__et_termed(const struct et_request *a, const uint8_t *p, size_t len)
 {
     struct etcd *e = a->call.g->owner;
-    struct et_line *l = line_of(a);
+    struct et_lock *l = lock_of(a);
     Etcd__GrantAnswer *m = etcd__grant_answer__unpack(&e->memory, len, p);
     bool is_long = m && m->ttl >= ((int64_t)a->lease_ms + 999) / 1000;
 
@@ -146,21 +139,22 @@ int hf__et_termed(const struct et_ask *a, const uint8_t *p, size_t len)
     return 0;
 }
 
-static void gone(const struct et_ask *a)
+static void gone(const struct et_request *a)
 {
     static const bool is_gone = true;
-    struct et_line *l = a->line;
+    struct et_lock *l = a->lock;
 
     if (a->batch) {
         hf__et_checked(a, 0, &is_gone);
         return;
     }
-    hf__et_line_taken(l);
+    hf__et_lock_taken(l);
     hf__et_entered(l, 0);
 }
 
 /* Of two that were done the answers may come in another order. */
-static void done(const struct et_ask *a, struct et_line *l, int64_t revision)
+static void done(const struct et_request *a, struct et_lock *l,
+                 int64_t revision)
 {
     static const bool is_gone = false;
     int64_t old = l->lease;
@@ -180,9 +174,9 @@ static void done(const struct et_ask *a, struct et_line *l, int64_t revision)
         hf__et_granted(l);
 }
 
-int hf__et_moved(const struct et_ask *a, const Etcd__TxnAnswer *t)
+int hf__et_moved(const struct et_request *a, const Etcd__TxnAnswer *t)
 {
-    struct et_line *l = line_of(a);
+    struct et_lock *l = lock_of(a);
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
 
     if (!l) {

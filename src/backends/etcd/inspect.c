@@ -2,7 +2,12 @@
  * The entries of a name, the oldest first, and which of them hold it. Entries
  * of Go's clients are among them.
  */
+#include "inspect.h"
+
+#include "entry.h"
+#include "etcd.h"
 #include "query.h"
+#include "txn.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +28,7 @@ struct seen {
     char data[]; /* the key, with room for its mark's; the value */
 };
 
-struct look {
+struct inspection {
     struct et_query base;
     int64_t from; /* the next page begins there */
     size_t seen_len;
@@ -34,7 +39,7 @@ struct look {
     char tokens[ET_WISHES];    /* ASK: of DOOMED */
 };
 
-static void forget(struct look *k)
+static void forget(struct inspection *k)
 {
     struct etcd *e = k->base.e;
     struct seen *s;
@@ -51,12 +56,12 @@ static void forget(struct look *k)
 
 static void fini(struct et_query *x)
 {
-    forget((struct look *)x);
+    forget((struct inspection *)x);
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
-static int add(struct look *k, const Etcd__KeyValue *kv)
+static int add(struct inspection *k, const Etcd__KeyValue *kv)
 {
     struct etcd *e = k->base.e;
     size_t dir = k->base.len, len = kv->key.len;
@@ -98,7 +103,7 @@ static int64_t page_end(const Etcd__RangeAnswer *r)
 }
 
 /* PENDING: there are more. */
-static int read_page(struct look *k, const Etcd__TxnAnswer *t)
+static int read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
     int64_t end;
@@ -125,7 +130,7 @@ static int read_page(struct look *k, const Etcd__TxnAnswer *t)
 
 /* ---- who holds it ------------------------------------------------------- */
 
-static void find_marks(struct look *k)
+static void find_marks(struct inspection *k)
 {
     for (const struct seen *m = k->seen; m; m = m->next)
         for (struct seen *s = k->seen; m->form == ET_FORM_MARK && s != m;
@@ -135,7 +140,7 @@ static void find_marks(struct look *k)
                 s->is_marked = true;
 }
 
-static void find_holders(struct look *k)
+static void find_holders(struct inspection *k)
 {
     bool has_reader = false, has_writer = false;
     uint64_t permits = 0;
@@ -186,7 +191,7 @@ static uint64_t count_of(const struct seen *s)
     return count;
 }
 
-static int show(struct look *k)
+static int show(struct inspection *k)
 {
     struct etcd *e = k->base.e;
     struct hf__query *q = k->base.q;
@@ -219,25 +224,25 @@ static int show(struct look *k)
 
 /* ---- inspect ------------------------------------------------------------ */
 
-static void send_look(struct et_query *x, struct et_txn *t)
+static void send_inspect(struct et_query *x, struct et_txn *t)
 {
-    struct look *k = (struct look *)x;
+    struct inspection *k = (struct inspection *)x;
 
     hf__et_range_below(x, t, k->from, PAGE)->keys_only = false;
 }
 
 static int inspected(struct et_query *x, const Etcd__TxnAnswer *t)
 {
-    int rc = read_page((struct look *)x, t);
+    int rc = read_page((struct inspection *)x, t);
 
-    return rc ? rc : show((struct look *)x);
+    return rc ? rc : show((struct inspection *)x);
 }
 
 static int begin(struct etcd *e, struct hf__query *q,
                  const struct et_play *play)
 {
     int rc;
-    struct look *k = hf__et_query_new(e, q, play, "/", &rc);
+    struct inspection *k = hf__et_query_new(e, q, play, "/", &rc);
 
     if (!k)
         return rc;
@@ -247,8 +252,8 @@ static int begin(struct etcd *e, struct hf__query *q,
 
 int hf__et_inspect(struct etcd *e, struct hf__query *q)
 {
-    static const struct et_play play = {.size = sizeof(struct look),
-                                        .send = send_look,
+    static const struct et_play play = {.size = sizeof(struct inspection),
+                                        .send = send_inspect,
                                         .answered = inspected,
                                         .fini = fini};
 
@@ -267,7 +272,7 @@ static bool is_meant(const struct hf__query *q, const struct seen *s)
 }
 
 /* Which are meant. PENDING: there are some. */
-static int choose(struct look *k)
+static int choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
     struct hf__query *q = k->base.q;
@@ -299,11 +304,11 @@ static int choose(struct look *k)
 
 static void send_break(struct et_query *x, struct et_txn *t)
 {
-    struct look *k = (struct look *)x;
+    struct inspection *k = (struct inspection *)x;
     unsigned len = 0;
 
     if (!k->is_known) {
-        send_look(x, t);
+        send_inspect(x, t);
         return;
     }
     k->is_unsure = k->is_unsure || k->is_sent;
@@ -321,7 +326,7 @@ static void send_break(struct et_query *x, struct et_txn *t)
 }
 
 /* Of those that were sent: they are gone. True: there are more. */
-static bool strike(struct look *k)
+static bool strike(struct inspection *k)
 {
     unsigned len = 0;
     bool more = false;
@@ -338,7 +343,7 @@ static bool strike(struct look *k)
 
 static int broke(struct et_query *x, const Etcd__TxnAnswer *t)
 {
-    struct look *k = (struct look *)x;
+    struct inspection *k = (struct inspection *)x;
     int rc;
 
     if (!k->is_known) {
@@ -354,7 +359,7 @@ static int broke(struct et_query *x, const Etcd__TxnAnswer *t)
 
 int hf__et_break(struct etcd *e, struct hf__query *q)
 {
-    static const struct et_play play = {.size = sizeof(struct look),
+    static const struct et_play play = {.size = sizeof(struct inspection),
                                         .send = send_break,
                                         .answered = broke,
                                         .fini = fini};
@@ -366,11 +371,11 @@ int hf__et_break(struct etcd *e, struct hf__query *q)
  * holds are meant, so it may be written twice, or late. */
 static void send_ask(struct et_query *x, struct et_txn *t)
 {
-    struct look *k = (struct look *)x;
+    struct inspection *k = (struct inspection *)x;
     size_t len = 0, n = 0;
 
     if (!k->is_known) {
-        send_look(x, t);
+        send_inspect(x, t);
         return;
     }
     for (const struct seen *s = k->seen; s && n < DOOMED; s = s->next) {
@@ -386,7 +391,7 @@ static void send_ask(struct et_query *x, struct et_txn *t)
 
 int hf__et_ask_holders(struct etcd *e, struct hf__query *q)
 {
-    static const struct et_play play = {.size = sizeof(struct look),
+    static const struct et_play play = {.size = sizeof(struct inspection),
                                         .send = send_ask,
                                         .answered = broke,
                                         .fini = fini};

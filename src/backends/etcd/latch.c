@@ -8,7 +8,13 @@
  * was sent more than once: then the other one may be done later, and must find
  * it. The mark goes with the lease at the latest: then nobody can tell.
  */
+#include "latch.h"
+
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
 #include "query.h"
+#include "txn.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +62,7 @@ static void add_others(struct count *c, struct et_txn *t, enum et_branch branch)
     r->limit = OTHERS;
 }
 
-static void add_look(struct count *c, struct et_txn *t, enum et_branch branch)
+static void add_read(struct count *c, struct et_txn *t, enum et_branch branch)
 {
     hf__et_range(t, branch, c->base.key, c->base.len)->keys_only = false;
     if (counts(c))
@@ -101,8 +107,8 @@ static int mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* What add_look() asked for. */
-static int read_look(struct count *c, const Etcd__TxnAnswer *t)
+/* The answer to what add_read() has added. */
+static int take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;
     const Etcd__RangeAnswer *latch = hf__et_ranged(t, 0),
@@ -138,7 +144,7 @@ static void send_count(struct et_query *x, struct et_txn *t)
     size_t len;
 
     if (!c->is_known) {
-        add_look(c, t, ET_THEN);
+        add_read(c, t, ET_THEN);
         return;
     }
     if (c->from_len) {
@@ -162,7 +168,7 @@ static void send_count(struct et_query *x, struct et_txn *t)
         hf__et_delete(t, ET_THEN, x->key, x->len);
     if (is_set)
         add_others(c, t, ET_THEN);
-    add_look(c, t, ET_ELSE);
+    add_read(c, t, ET_ELSE);
 }
 
 static int done(struct count *c, int rc, uint64_t left)
@@ -245,7 +251,7 @@ static int answered(struct et_query *x, const Etcd__TxnAnswer *t)
             c, mismatch(x->e, "the name is in use as another kind of lock"), 0);
     if (c->is_known && t->succeeded)
         return written(c, t);
-    rc = read_look(c, t);
+    rc = take_in(c, t);
     return rc ? rc : decide(c);
 }
 

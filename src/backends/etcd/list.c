@@ -1,6 +1,11 @@
 /* The names that are in use: all keys below ROOT, some at a time, in their own
  * order. A key that can be an entry has the name before it. */
+#include "list.h"
+
+#include "entry.h"
+#include "etcd.h"
 #include "query.h"
+#include "txn.h"
 
 #include <string.h>
 
@@ -9,7 +14,7 @@
 struct walk {
     struct et_query base;
     size_t end_len;
-    struct hf__table names; /* those that were told */
+    struct hf__table names; /* those that were reported */
 };
 
 static void fini(struct et_query *x)
@@ -30,6 +35,7 @@ static int found(struct walk *w, const char *name, size_t len)
 {
     const struct hf__query *q = w->base.q;
     struct etcd *e = w->base.e;
+
     if (len < q->name_len || len > HF_NAME_MAX ||
         memcmp(name, q->name, q->name_len) != 0 ||
         hf__et_is_reserved(name, len))

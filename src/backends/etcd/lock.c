@@ -1,12 +1,22 @@
-/* What the core asks of a line, step by step. */
-#include "etcd.h"
+/* What the core wants of a lock, step by step. */
+#include "lock.h"
 
 #include "base/list.h"
+
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
+#include "fixed_lease.h"
+#include "lease.h"
+#include "lock_state.h"
+#include "safety_poll.h"
+#include "slot.h"
+#include "watch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- lines ------------------------------------------------------------------
+/* ---- locks ------------------------------------------------------------------
  */
 
 static enum et_form form_of(const struct hf__remote *r)
@@ -24,9 +34,9 @@ static enum et_form form_of(const struct hf__remote *r)
 }
 
 /* The key of a new entry. */
-static void set_key(struct et_line *l)
+static void set_key(struct et_lock *l)
 {
-    const struct hf__req *req = l->ask;
+    const struct hf__req *req = l->attempt;
 
     l->key_len =
         l->dir_len + hf__et_rest(l->key + l->dir_len, l->form, l->e->lease,
@@ -38,7 +48,7 @@ int hf__et_attach(void *self, struct hf__remote *remote)
 {
     struct etcd *e = self;
     size_t root = strlen(e->root), len = root + remote->name_len + 1;
-    struct et_line *l;
+    struct et_lock *l;
 
     if (hf__et_is_reserved(remote->name, remote->name_len))
         return e->core->why(e->client, HF_EINVAL,
@@ -53,7 +63,7 @@ int hf__et_attach(void *self, struct hf__remote *remote)
     memcpy(l->key + root, remote->name, remote->name_len);
     l->key[len - 1] = '/';
     l->dir_len = len;
-    hf__list_add(e->lines, l);
+    hf__list_add(e->locks, l);
     remote->impl = l;
     return 0;
 }
@@ -61,65 +71,17 @@ int hf__et_attach(void *self, struct hf__remote *remote)
 void hf__et_detach(void *self, struct hf__remote *remote)
 {
     struct etcd *e = self;
-    struct et_line *l = remote->impl;
+    struct et_lock *l = remote->impl;
 
     hf__et_unwatch(l);
-    hf__et_forget(l);
-    hf__et_line_taken(l);
-    hf__list_remove(e->lines, l);
+    hf__et_request_forget(l);
+    hf__et_lock_taken(l);
+    hf__list_remove(e->locks, l);
     e->core->free(e->client, l);
     remote->impl = NULL;
 }
 
-void hf__et_line_taken(struct et_line *l)
-{
-    if (l->lease)
-        hf__et_revoke(l->e, l->lease);
-    if (l->moving && l->moving != l->lease)
-        hf__et_revoke(l->e, l->moving);
-    l->rev = l->lease = l->moving = 0;
-    l->maybe = l->is_late = l->is_marked = l->is_held = l->is_left = false;
-}
-
-/* One that has a lease of its own is still there, until it is dropped. What the
- * server says of the entry is of no interest any more, but for a DROP. */
-void hf__et_line_over(struct et_line *l, const char *why)
-{
-    bool is_dropped = hf__et_is_dropped(l);
-
-    if (!is_dropped)
-        hf__et_forget(l);
-    if (l->is_held)
-        l->e->core->lost(l->e->client, l->remote, l->hold_id, why);
-    l->is_left = l->lease || l->moving;
-    if (!l->is_left)
-        l->rev = 0;
-    l->maybe = l->doubt = l->is_held = l->is_first = l->is_marked = false;
-    l->is_late = l->is_late && is_dropped;
-}
-
-struct et_line *hf__et_line_of(const struct etcd *e, uint64_t hold_id)
-{
-    struct et_line *l = e->lines;
-
-    while (l && l->hold_id != hold_id)
-        l = l->next;
-    return l;
-}
-
 /* ---- answers to the core ------------------------------------------------ */
-
-void hf__et_finish(struct etcd *e, struct hf__req *req, int result)
-{
-    struct et_line *l = req->remote ? req->remote->impl : NULL;
-
-    if (l && l->ask == req)
-        l->ask = NULL;
-    if (l && l->let_go == req)
-        l->let_go = NULL;
-    req->result = (int16_t)result;
-    e->core->done(e->client, req);
-}
 
 /* Is the lease known to live for long enough? What is believed begins when
  * that was sent, and so does a fixed lease. */
@@ -134,40 +96,40 @@ static bool is_proved(const struct etcd *e, const struct hf__req *req)
 
 /* etcd 3.4 is up to 100 ms late with the events of a new watch if there was a
  * write while it was made. */
-static void queue(struct et_line *l)
+static void queue(struct et_lock *l)
 {
-    static const uint32_t look_ms[] = {5, 20, 80};
+    static const uint32_t recheck_ms[] = {5, 20, 80};
     struct etcd *e = l->e;
 
-    l->is_queued = true;
-    l->ask->look_at = HF__NEVER;
-    if (l->looks < sizeof(look_ms) / sizeof(look_ms[0]))
-        l->ask->look_at = e->core->now() + look_ms[l->looks++] * HF__MS;
-    hf__et_finish(e, l->ask, HF__QUEUED);
+    l->attempt->look_at = HF__NEVER;
+    if (l->rechecks < sizeof(recheck_ms) / sizeof(recheck_ms[0]))
+        l->attempt->look_at =
+            e->core->now() + recheck_ms[l->rechecks++] * HF__MS;
+    hf__et_finish(e, l->attempt, HF__QUEUED);
 }
 
 /* What is next for an attempt could not be sent. */
-static void not_sent(struct et_line *l, int rc)
+static void not_sent(struct et_lock *l, int rc)
 {
     l->verdict = 0;
-    hf__et_finish(l->e, l->ask, rc == HF__LATER ? HF_EUNKNOWN : rc);
+    hf__et_finish(l->e, l->attempt, rc == HF__LATER ? HF_EUNKNOWN : rc);
 }
 
-static void grant(struct et_line *l)
+static void grant(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct hf__req *req = l->ask;
+    struct hf__req *req = l->attempt;
     int rc;
 
-    if (!l->is_first && !is_proved(e, req)) {
-        l->is_first = true;
+    if (l->awaits != ET_AWAITS_PROOF && !is_proved(e, req)) {
+        l->awaits = ET_AWAITS_PROOF;
         hf__et_keep(e, e->core->now());
         return;
     }
     req->sent_at = e->proved;
     req->session_ms = e->term_ms;
-    if (req->fixed && hf__et_has_term(l)) {
-        l->is_first = false;
+    if (req->fixed && hf__et_may_have_lease(l->form)) {
+        l->awaits = ET_AWAITS_ANSWER;
         rc = hf__et_term(l);
         if (rc)
             not_sent(l, rc);
@@ -178,30 +140,29 @@ static void grant(struct et_line *l)
     hf__et_granted(l);
 }
 
-void hf__et_granted(struct et_line *l)
+void hf__et_granted(struct et_lock *l)
 {
-    struct hf__req *req = l->ask;
+    struct hf__req *req = l->attempt;
 
     if (!req)
         return;
-    hf__et_unwait(l);
     hf__et_watch_own(l);
-    l->is_first = l->is_queued = false;
-    l->is_held = true;
+    l->awaits = ET_AWAITS_ANSWER;
+    l->state = ET_HELD;
     req->token = (uint64_t)l->rev;
     hf__et_finish(l->e, req, HF__GRANTED);
     if (l->wanted == l->rev)
         l->e->core->wanted(l->e->client, l->remote, (uint64_t)l->rev);
 }
 
-bool hf__et_lines_proved(struct etcd *e)
+bool hf__et_locks_proved(struct etcd *e)
 {
     bool is_all = true;
 
-    for (struct et_line *l = e->lines; l; l = l->next) {
-        if (!l->is_first || !l->ask)
+    for (struct et_lock *l = e->locks; l; l = l->next) {
+        if (l->awaits != ET_AWAITS_PROOF || !l->attempt)
             continue;
-        if (l->ask->sent_at <= e->proved)
+        if (l->attempt->sent_at <= e->proved)
             grant(l);
         else
             is_all = false;
@@ -210,30 +171,30 @@ bool hf__et_lines_proved(struct etcd *e)
 }
 
 /* What the client has lost with its session goes at once. */
-void hf__et_lines_up(struct etcd *e)
+void hf__et_locks_up(struct etcd *e)
 {
-    for (struct et_line *l = e->lines; l; l = l->next)
-        if (l->is_left && !l->ask && !l->under_way)
+    for (struct et_lock *l = e->locks; l; l = l->next)
+        if (l->is_left && !l->attempt && !l->under_way)
             hf__et_drop(l);
 }
 
-void hf__et_lines_down(struct etcd *e)
+void hf__et_locks_down(struct etcd *e)
 {
-    for (struct et_line *l = e->lines; l; l = l->next) {
-        l->is_first = false;
+    for (struct et_lock *l = e->locks; l; l = l->next) {
+        hf__et_unproved(l);
         l->verdict = 0;
         if (l->let_go && !l->under_way)
             hf__et_finish(e, l->let_go, HF_EUNKNOWN);
-        if (l->ask && !l->under_way)
-            hf__et_finish(e, l->ask, HF_EUNKNOWN);
-        if (l->is_queued)
+        if (l->attempt && !l->under_way)
+            hf__et_finish(e, l->attempt, HF_EUNKNOWN);
+        if (hf__et_is_queued(l))
             hf__et_ring(l);
     }
 }
 
 /* ---- steps -------------------------------------------------------------- */
 
-static bool is_beside(const struct et_line *a, const struct et_line *b)
+static bool is_beside(const struct et_lock *a, const struct et_lock *b)
 {
     return a != b && a->dir_len == b->dir_len &&
            memcmp(a->key, b->key, a->dir_len) == 0;
@@ -241,9 +202,9 @@ static bool is_beside(const struct et_line *a, const struct et_line *b)
 
 /* The server serves requests in any order. Who does not wait must not find what
  * the same client has let go of before. */
-static bool is_dropped_beside(const struct et_line *l)
+static bool is_dropped_beside(const struct et_lock *l)
 {
-    const struct et_line *o = l->e->drops ? l->e->lines : NULL;
+    const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
 
     while (o && !(hf__et_is_dropped(o) && is_beside(o, l)))
         o = o->next;
@@ -252,43 +213,46 @@ static bool is_dropped_beside(const struct et_line *l)
 
 /* The entry of an earlier hold must be known to be gone: a DROP of it whose
  * answer was lost may yet be done. */
-static int step(struct et_line *l)
+static int step(struct et_lock *l)
 {
-    if (l->hold_id != l->ask->hold_id) {
+    if (l->hold_id != l->attempt->hold_id) {
         if (l->rev || l->maybe || l->doubt)
             return hf__et_drop(l);
-        l->hold_id = l->ask->hold_id;
+        l->hold_id = l->attempt->hold_id;
         l->form = form_of(l->remote);
-        l->is_held = l->is_queued = l->owes_mark = false;
+        l->state = ET_RESTING;
+        l->owes_mark = false;
         l->round = 0;
         l->writes = 0;
     }
     if (l->rev)
-        return hf__et_look(l);
-    l->is_behind = !l->ask->may_queue && is_dropped_beside(l);
-    if (l->is_behind)
+        return hf__et_read_queue(l);
+    l->awaits = !l->attempt->may_queue && is_dropped_beside(l)
+                    ? ET_AWAITS_DROP
+                    : ET_AWAITS_ANSWER;
+    if (l->awaits == ET_AWAITS_DROP)
         return 0;
     set_key(l);
     return l->form == ET_FORM_LATCH ? hf__et_count(l) : hf__et_enter(l);
 }
 
 /* From inside of an answer. */
-static void next_step(struct et_line *l)
+static void next_step(struct et_lock *l)
 {
-    int rc = l->ask && !l->under_way && !l->let_go ? step(l) : 0;
+    int rc = l->attempt && !l->under_way && !l->let_go ? step(l) : 0;
 
     if (rc)
         not_sent(l, rc);
 }
 
-static void wake_beside(const struct et_line *l)
+static void wake_beside(const struct et_lock *l)
 {
-    for (struct et_line *o = l->e->lines; o; o = o->next)
-        if (o->is_behind && is_beside(o, l))
+    for (struct et_lock *o = l->e->locks; o; o = o->next)
+        if (o->awaits == ET_AWAITS_DROP && is_beside(o, l))
             next_step(o);
 }
 
-static int mismatch(const struct et_line *l)
+static int mismatch(const struct et_lock *l)
 {
     struct etcd *e = l->e;
     static const char *const kinds[] = {[HF_MUTEX] = "a mutex",
@@ -305,29 +269,28 @@ static int mismatch(const struct et_line *l)
 }
 
 /* By its verdict. */
-static void end_attempt(struct et_line *l)
+static void end_attempt(struct et_lock *l)
 {
     int verdict = l->verdict;
 
     l->verdict = 0;
-    l->is_queued = false;
-    hf__et_unwait(l);
-    hf__et_finish(l->e, l->ask,
+    hf__et_unqueue(l);
+    hf__et_finish(l->e, l->attempt,
                   verdict == HF_EMISMATCH ? mismatch(l) : verdict);
 }
 
-void hf__et_entered(struct et_line *l, int code)
+void hf__et_entered(struct et_lock *l, int code)
 {
-    if (!l->ask)
+    if (!l->attempt)
         return;
     if (code)
-        hf__et_finish(l->e, l->ask, code);
+        hf__et_finish(l->e, l->attempt, code);
     else
         next_step(l);
 }
 
 /* It is not granted: first the entry goes, and what may yet come of it. */
-static void give_up(struct et_line *l, int verdict)
+static void give_up(struct et_lock *l, int verdict)
 {
     int rc;
 
@@ -341,27 +304,28 @@ static void give_up(struct et_line *l, int verdict)
         not_sent(l, rc);
 }
 
-static void wait_for(struct et_line *l, enum et_wait how, const char *key,
+static void wait_for(struct et_lock *l, enum et_wait how, const char *key,
                      size_t len, int64_t mod, int64_t view)
 {
-    if (!l->ask->may_queue) {
+    if (!l->attempt->may_queue) {
         give_up(l, HF__BUSY);
         return;
     }
+    hf__et_poll_wanted(l->e);
     hf__et_wait(l, how, key, len, mod, view);
     queue(l);
 }
 
 /* The first who waits hears of all who go; everybody else of the one before,
  * that it is first now, or has gone. */
-static void wait_for_permits(struct et_line *l, const struct et_sight *s,
+static void wait_for_permits(struct et_lock *l, const struct et_ahead *s,
                              int64_t view)
 {
     static const char below[] = "permit/";
     char dir[ET_KEY_MAX];
 
     if (s->permits > l->remote->permits) {
-        wait_for(l, ET_TOLD, s->before, s->len, s->mod, view);
+        wait_for(l, ET_WRITTEN, s->before, s->len, s->mod, view);
         return;
     }
     memcpy(dir, l->key, l->dir_len);
@@ -369,23 +333,23 @@ static void wait_for_permits(struct et_line *l, const struct et_sight *s,
     wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, 0, view);
 }
 
-static bool is_free(const struct et_line *l, const struct et_sight *s)
+static bool is_free(const struct et_lock *l, const struct et_ahead *s)
 {
-    uint32_t wanted = l->ask->permits ? l->ask->permits : 1;
+    uint32_t wanted = l->attempt->permits ? l->attempt->permits : 1;
 
     return l->form == ET_FORM_PERMIT ? s->permits + wanted <= l->remote->permits
                                      : !s->len;
 }
 
-void hf__et_looked(struct et_line *l, int code, const struct et_sight *s,
-                   int64_t view)
+void hf__et_queue_read(struct et_lock *l, int code, const struct et_ahead *s,
+                       int64_t view)
 {
     int rc;
 
-    if (!l->ask)
+    if (!l->attempt)
         return;
     if (code) {
-        hf__et_finish(l->e, l->ask, code);
+        hf__et_finish(l->e, l->attempt, code);
     } else if (s->other) {
         l->other = s->other;
         l->size = s->size;
@@ -397,16 +361,16 @@ void hf__et_looked(struct et_line *l, int code, const struct et_sight *s,
     } else if (l->form != ET_FORM_READ) {
         wait_for(l, ET_GONE, s->before, s->len, s->mod, view);
     } else {
-        rc = hf__et_look_mark(l, s);
+        rc = hf__et_read_mark(l, s);
         if (rc)
             not_sent(l, rc);
     }
 }
 
-void hf__et_looked_at_mark(struct et_line *l, const struct et_sight *s,
-                           bool is_blocked, int64_t view)
+void hf__et_mark_read(struct et_lock *l, const struct et_ahead *s,
+                      bool is_blocked, int64_t view)
 {
-    if (!l->ask)
+    if (!l->attempt)
         return;
     if (is_blocked)
         wait_for(l, ET_PAIR, s->before, s->len, s->mod, view);
@@ -416,10 +380,10 @@ void hf__et_looked_at_mark(struct et_line *l, const struct et_sight *s,
 
 /* Who waits waits for the round that it has found first. A latch holds
  * nothing. */
-void hf__et_counted(struct et_line *l, int64_t round, int64_t mod, int64_t view)
+void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
 {
     struct etcd *e = l->e;
-    struct hf__req *req = l->ask;
+    struct hf__req *req = l->attempt;
 
     if (!req)
         return;
@@ -429,8 +393,7 @@ void hf__et_counted(struct et_line *l, int64_t round, int64_t mod, int64_t view)
         wait_for(l, ET_GONE, l->key, l->key_len, mod, view);
         return;
     }
-    hf__et_unwait(l);
-    l->is_queued = false;
+    hf__et_unqueue(l);
     l->round = 0;
     req->token = 0;
     req->is_zero = !round;
@@ -439,7 +402,7 @@ void hf__et_counted(struct et_line *l, int64_t round, int64_t mod, int64_t view)
     hf__et_finish(e, req, HF__GRANTED);
 }
 
-void hf__et_dropped(struct et_line *l, int code, bool was_there)
+void hf__et_dropped(struct et_lock *l, int code, bool was_there)
 {
     struct hf__req *req = l->let_go;
 
@@ -449,9 +412,9 @@ void hf__et_dropped(struct et_line *l, int code, bool was_there)
         hf__et_finish(l->e, req,
                       was_there || req->op == HF__ABANDON ? HF__DONE
                                                           : HF_ENOTOWNER);
-    if (l->ask && code)
-        hf__et_finish(l->e, l->ask, code);
-    else if (l->ask && l->verdict)
+    if (l->attempt && code)
+        hf__et_finish(l->e, l->attempt, code);
+    else if (l->attempt && l->verdict)
         end_attempt(l);
     else
         next_step(l);
@@ -459,17 +422,17 @@ void hf__et_dropped(struct et_line *l, int code, bool was_there)
     wake_beside(l);
 }
 
-void hf__et_unsent(struct et_line *l)
+void hf__et_unsent(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct hf__req *req = l->let_go ? l->let_go : l->ask;
+    struct hf__req *req = l->let_go ? l->let_go : l->attempt;
 
     l->verdict = 0;
     wake_beside(l);
     if (!req)
         return;
-    if (req == l->ask)
-        l->ask = NULL;
+    if (req == l->attempt)
+        l->attempt = NULL;
     else
         l->let_go = NULL;
     e->put_off = true; /* it is parked */
@@ -478,34 +441,20 @@ void hf__et_unsent(struct et_line *l)
 
 /* ---- slots -------------------------------------------------------------- */
 
-bool hf__et_is_down(struct etcd *e)
-{
-    e->put_off = e->put_off || !hf__link_wanted(&e->g.link) ||
-                 e->g.leaves_at != HF__NEVER || e->g.failed;
-    return e->put_off;
-}
-
-void hf__et_sent(struct etcd *e, const struct hf__req *req)
-{
-    if (!req->parked)
-        hf__grpc_flush(&e->g);
-    e->core->due(e->client, hf__et_session_timeout(e));
-}
-
 int hf__et_attempt(void *self, struct hf__req *req)
 {
     struct etcd *e = self;
-    struct et_line *l = req->remote->impl;
+    struct et_lock *l = req->remote->impl;
     int rc = 0;
 
     if (hf__et_is_down(e))
         return HF__LATER;
     req->sent_at = e->core->now();
-    l->ask = req;
+    l->attempt = req;
     if (!l->under_way && !l->let_go)
         rc = step(l);
     if (rc) {
-        l->ask = NULL;
+        l->attempt = NULL;
         req->untouched = rc == HF_ENOMEM;
         e->put_off = e->put_off || rc == HF__LATER;
         return rc;
@@ -514,7 +463,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
     return HF__PENDING;
 }
 
-static int let_go(struct etcd *e, struct et_line *l, struct hf__req *req)
+static int let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
 {
     int rc = 0;
 
@@ -524,7 +473,7 @@ static int let_go(struct etcd *e, struct et_line *l, struct hf__req *req)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     req->sent_at = e->core->now();
     l->let_go = req;
-    l->is_held = false;
+    hf__et_unhold(l);
     if (!l->under_way && !l->writes) /* else it is being dropped, or will be */
         rc = hf__et_drop(l);
     if (rc) {
@@ -536,12 +485,12 @@ static int let_go(struct etcd *e, struct et_line *l, struct hf__req *req)
     return HF__PENDING;
 }
 
-void hf__et_writes(struct et_line *l)
+void hf__et_writes(struct et_lock *l)
 {
     l->writes++;
 }
 
-void hf__et_has_written(struct et_line *l)
+void hf__et_has_written(struct et_lock *l)
 {
     if (!l->writes || --l->writes || !l->let_go || l->under_way)
         return;
@@ -556,20 +505,18 @@ int hf__et_release(void *self, struct hf__req *req)
 
 int hf__et_abandon(void *self, struct hf__req *req)
 {
-    struct et_line *l = req->remote->impl;
+    struct et_lock *l = req->remote->impl;
 
     /* Sent again, it may be about an earlier hold id than what is asked for
      * now. */
-    if (l->ask && l->ask->hold_id == req->hold_id) {
-        l->ask = NULL;
-        l->is_first = false;
+    if (l->attempt && l->attempt->hold_id == req->hold_id) {
+        l->attempt = NULL;
+        hf__et_unproved(l);
         l->verdict = 0;
         if (!hf__et_is_dropped(l))
-            hf__et_forget(l);
+            hf__et_request_forget(l);
     }
-    if (l->hold_id == req->hold_id) {
-        hf__et_unwait(l);
-        l->is_queued = false;
-    }
+    if (l->hold_id == req->hold_id)
+        hf__et_unqueue(l);
     return let_go(self, l, req);
 }

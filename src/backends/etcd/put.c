@@ -6,7 +6,16 @@
  * holder wrote since. So both look at the guard, and whoever writes after one
  * that is unsure writes the guard, too.
  */
+#include "put.h"
+
+#include "entry.h"
+#include "entry_request.h"
+#include "etcd.h"
+#include "lock.h"
+#include "lock_state.h"
 #include "query.h"
+#include "txn.h"
+#include "watch.h"
 
 #include <string.h>
 
@@ -22,7 +31,7 @@ struct put {
 /* The server serves requests in any order: the release waits for this one. */
 static void over(struct et_query *x)
 {
-    struct et_line *l = hf__et_line_of(x->e, x->q->req.hold_id);
+    struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
     if (l && !x->e->is_closing)
         hf__et_has_written(l);
@@ -85,9 +94,9 @@ static int written(struct et_query *x, const Etcd__TxnAnswer *t)
     return HF__PENDING;
 }
 
-static bool has_hold(const struct et_line *l, const struct hf__query *q)
+static bool has_hold(const struct et_lock *l, const struct hf__query *q)
 {
-    return l->rev && l->is_held && l->hold_id == q->req.hold_id;
+    return l->rev && l->state == ET_HELD && l->hold_id == q->req.hold_id;
 }
 
 int hf__et_put_value(struct etcd *e, struct hf__query *q)
@@ -96,7 +105,7 @@ int hf__et_put_value(struct etcd *e, struct hf__query *q)
                                         .send = send_put,
                                         .answered = written,
                                         .fini = fini};
-    struct et_line *l = q->line->impl;
+    struct et_lock *l = q->line->impl;
     struct put *p;
     int rc;
 
@@ -137,7 +146,7 @@ static void send_mark(struct et_query *x, struct et_txn *t)
 static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
 {
     const struct put *p = (struct put *)x;
-    struct et_line *l = hf__et_line_of(x->e, x->q->req.hold_id);
+    struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
     if (l && l->rev == p->rev)
         l->owes_mark = false;
@@ -146,8 +155,8 @@ static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
                                                                : HF_ENOTOWNER;
 }
 
-/* From here on the entry is that of the other line. */
-static void move(struct et_line *from, struct et_line *into)
+/* From here on the entry is that of the other lock. */
+static void move(struct et_lock *from, struct et_lock *into)
 {
     hf__et_leave(into);
     into->hold_id = from->hold_id;
@@ -156,13 +165,15 @@ static void move(struct et_line *from, struct et_line *into)
     into->form = ET_FORM_WRITE;
     into->key_len = from->key_len;
     memcpy(into->key, from->key, from->key_len);
-    into->is_held = into->is_marked = into->owes_mark = true;
+    into->state = ET_HELD;
+    into->is_marked = into->owes_mark = true;
     into->doubt = from->doubt;
     into->writes = from->writes;
     from->rev = from->lease = 0;
     from->hold_id = 0;
     from->writes = 0;
-    from->is_held = from->doubt = from->maybe = false;
+    from->doubt = from->maybe = false;
+    hf__et_unhold(from);
     hf__et_watch_own(into);
 }
 
@@ -172,7 +183,7 @@ int hf__et_downgrade(struct etcd *e, struct hf__query *q)
                                         .send = send_mark,
                                         .answered = marked,
                                         .fini = over};
-    struct et_line *from = q->line->impl, *into = q->into->impl;
+    struct et_lock *from = q->line->impl, *into = q->into->impl;
     struct put *p;
     int rc;
 

@@ -1,6 +1,15 @@
+
 #include "query.h"
 
 #include "base/list.h"
+
+#include "etcd.h"
+#include "lease.h"
+#include "lock_state.h"
+#include "message.h"
+#include "refusal.h"
+#include "slot.h"
+#include "txn.h"
 
 #include <string.h>
 
@@ -139,7 +148,7 @@ static int read_txn(struct et_query *x, const uint8_t *p, size_t len)
     return rc;
 }
 
-/* What only reads, or can be asked for again, fails for want of memory. */
+/* What only reads, or can be sent again, fails for want of memory. */
 static int not_understood(struct et_query *x)
 {
     int code = hf__et_odd(x->e), op = x->q->req.op;
@@ -182,7 +191,7 @@ int hf__et_query_over(struct grpc_call *c, hf__time now)
         return understood(x);
     if (c->end == GRPC_ANSWERED && c->status == 5) {
         end(x, x->q->line ? HF_ENOTOWNER : HF_EUNKNOWN);
-        return hf__et_session_over(e, "the server ended the client's lease");
+        return hf__et_lease_over(e, "the server ended the client's lease");
     }
     if (c->end == GRPC_ANSWERED && !hf__et_is_unsure(c)) {
         refused(x, hf__et_refusal(e, c));
@@ -195,37 +204,4 @@ int hf__et_query_over(struct grpc_call *c, hf__time now)
     else
         end(x, HF_EUNKNOWN);
     return rc;
-}
-
-int hf__et_query(void *self, struct hf__query *q)
-{
-    struct etcd *e = self;
-
-    /* These are about a hold, and are never parked. */
-    if (q->req.op == HF__DOWNGRADE)
-        return hf__et_downgrade(e, q);
-    if (q->req.op == HF__PUT)
-        return hf__et_put_value(e, q);
-    if (hf__et_is_down(e))
-        return HF__LATER;
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return hf__et_inspect(e, q);
-    case HF__LIST:
-        return hf__et_list(e, q);
-    case HF__BREAK:
-        return hf__et_break(e, q);
-    case HF__ASK:
-        return hf__et_ask_holders(e, q);
-    case HF__DIAGNOSE:
-        return hf__et_diagnose(e, q);
-    case HF__LISTEN:
-        return hf__et_listen(e, q);
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_GET:
-        return hf__et_latch(e, q);
-    default:
-        return HF_ENOTSUP;
-    }
 }

@@ -1,7 +1,9 @@
 /*
- * Questions about a name: a few transactions, one after the other. Each can be
- * sent again if its answer does not come: it says the same then, or finds that
- * it was done.
+ * Queries about a name: a few transactions (or other calls), one after the
+ * other. Each can be sent again if its answer does not come: it says the same
+ * then, or finds that it was done. A kind of query is a struct et_play, whose
+ * functions say what is sent and what an answer means; this unit sends,
+ * repeats, and reports the result to the core.
  */
 #ifndef HF_ETCD_QUERY_H
 #define HF_ETCD_QUERY_H
@@ -44,20 +46,12 @@ void *hf__et_query_new(struct etcd *, struct hf__query *,
 Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
                                 int64_t from, int64_t limit);
 /* Where the page behind one with that last key begins. What is longer than keys
- * of ours can be is not looked at. */
+ * of ours can be is skipped. */
 void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
                    const ProtobufCBinaryData *last);
 /* Begins it. PENDING, or why not; then it is gone. */
 int hf__et_query_begin(struct et_query *);
 
-int hf__et_inspect(struct etcd *, struct hf__query *);
-int hf__et_break(struct etcd *, struct hf__query *);
-int hf__et_ask_holders(struct etcd *, struct hf__query *);
-int hf__et_list(struct etcd *, struct hf__query *);
-int hf__et_diagnose(struct etcd *, struct hf__query *);
-int hf__et_listen(struct etcd *, struct hf__query *);
-int hf__et_put_value(struct etcd *, struct hf__query *);
-int hf__et_downgrade(struct etcd *, struct hf__query *);
-int hf__et_latch(struct etcd *, struct hf__query *);
+void hf__et_queries_fini(struct etcd *);
 
 #endif

@@ -1,77 +1,12 @@
-/*
- * Renewals. One keep-alive renews the lease, and with it every hold. Beside it
- * a transaction looks whether the entries are still there, as many as fit. A
- * renewal is over when both were answered.
- */
+#include "renew.h"
+
+#include "batch.h"
+#include "entry_request.h"
 #include "etcd.h"
-
-static void over(struct etcd *e, struct hf__batch *b)
-{
-    if (--b->chunks)
-        return;
-    for (size_t i = 0; i < b->len; i++)
-        b->item[i].session_ms = e->term_ms;
-    hf__et_finish(e, &b->req, HF__DONE);
-}
-
-static void lose(struct hf__batch *b, size_t from, size_t len, int code)
-{
-    for (size_t i = from; i < from + len; i++)
-        if (b->item[i].result == HF__DONE)
-            b->item[i].result = (int16_t)code;
-}
-
-static bool is_there(const struct hf__renewal *item)
-{
-    const struct et_line *l = item->remote->impl;
-
-    return l->rev && l->is_held && l->hold_id == item->hold_id;
-}
-
-void hf__et_renew_kept(struct etcd *e)
-{
-    struct hf__req **at = (struct hf__req **)&e->batches, *req;
-
-    while ((req = *at)) {
-        if (req->sent_at > e->proved) {
-            at = &req->next;
-            continue;
-        }
-        *at = req->next;
-        over(e, (struct hf__batch *)req);
-    }
-}
-
-void hf__et_renew_failed(struct etcd *e, int code)
-{
-    struct hf__batch *b;
-
-    while ((b = e->batches)) {
-        e->batches = (struct hf__batch *)b->req.next;
-        lose(b, 0, b->len, code);
-        over(e, b);
-    }
-}
-
-static void take(struct hf__renewal *item)
-{
-    if (is_there(item))
-        hf__et_line_taken(item->remote->impl);
-    item->result = HF_ENOTOWNER;
-}
-
-void hf__et_checked(const struct et_ask *a, int code, const bool *gone)
-{
-    struct hf__batch *b = a->batch;
-    struct etcd *e = a->call.g->owner;
-
-    for (size_t i = 0; !code && i < a->len; i++)
-        if (gone[i])
-            take(&b->item[a->from + i]);
-    if (code)
-        lose(b, a->from, a->len, code);
-    over(e, b);
-}
+#include "fixed_lease.h"
+#include "lease.h"
+#include "lock_state.h"
+#include "slot.h"
 
 /* Those that are there stand together, so that they can be checked in one go.
  */
@@ -83,7 +18,7 @@ static size_t sort(struct hf__batch *b)
         struct hf__renewal item = b->item[i];
 
         b->item[i].result = HF_ENOTOWNER;
-        if (!is_there(&item))
+        if (!hf__et_item_is_held(&item))
             continue;
         item.result = HF__DONE;
         b->item[i] = b->item[n];
@@ -96,18 +31,18 @@ static size_t sort(struct hf__batch *b)
 static void count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)
-        lose(b, from, len, rc == HF_ENOMEM ? rc : HF_EUNKNOWN);
+        hf__et_batch_lose(b, from, len, rc == HF_ENOMEM ? rc : HF_EUNKNOWN);
     else
         b->chunks++;
 }
 
 /* What the server is to hear of a hold. */
-static void tell(struct etcd *e, struct hf__batch *b, size_t i)
+static void update(struct etcd *e, struct hf__batch *b, size_t i)
 {
-    struct et_line *l = b->item[i].remote->impl;
+    struct et_lock *l = b->item[i].remote->impl;
 
     if (l->owes_mark)
-        count(b, i, 1, hf__et_tell(e, b, i));
+        count(b, i, 1, hf__et_write_mark(e, b, i));
     if (l->lease && b->item[i].lease_ms)
         count(b, i, 1, hf__et_term_anew(e, b, i));
 }
@@ -126,7 +61,7 @@ int hf__et_renew(void *self, struct hf__batch *b)
     b->req.next = (struct hf__req *)e->batches;
     e->batches = b;
     for (size_t i = 0; i < there; i++)
-        tell(e, b, i);
+        update(e, b, i);
     for (size_t from = 0; from < there; from += ET_CHECKS) {
         size_t len = there - from < ET_CHECKS ? there - from : ET_CHECKS;
 

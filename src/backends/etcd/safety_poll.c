@@ -1,12 +1,14 @@
 /*
- * A watch may fail without a word. So everything that is waited for is looked
- * at once in a while, as much as fits into a transaction: it succeeds if all is
- * as it was seen, and else tells what is there. Lines that find something
- * changed are rung.
+ * A poll is made of transactions, each with as much as fits into it: it
+ * succeeds if all is as it was seen, and else its answer shows what is there.
  */
-#include "etcd.h"
+#include "safety_poll.h"
 
+#include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
 #include "txn.h"
+#include "watch.h"
 
 #define PAUSE (1800 * HF__MS) /* then no event is missed for 2 s */
 
@@ -15,20 +17,20 @@ static int over(struct grpc_call *, hf__time);
 static const struct grpc_method txn = {
     .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
 
-/* A line waits for something that a transaction can look at. */
-static bool add(struct et_round *r, struct et_txn *t, const struct et_line *l)
+/* A lock waits for something that a transaction can check. */
+static bool add(struct et_poll *r, struct et_txn *t, const struct et_lock *l)
 {
     enum et_wait how = ET_BELOW;
     size_t len = 0;
     const char *key = hf__et_watched(l, &how, &len);
-    struct et_rounded *x = &r->line[r->len];
+    struct et_polled *x = &r->lock[r->len];
 
-    if (!key || how == ET_BELOW || how == ET_TOLD)
+    if (!key || how == ET_BELOW || how == ET_WRITTEN)
         return false;
-    *x = (struct et_rounded){.hold_id = l->hold_id,
-                             .rev = l->rev,
-                             .before = l->before,
-                             .has_mark = how == ET_PAIR};
+    *x = (struct et_polled){.hold_id = l->hold_id,
+                            .rev = l->rev,
+                            .before = l->before,
+                            .has_mark = how == ET_PAIR};
     r->len++;
     if (x->rev) {
         hf__et_if_created(t, l->key, l->key_len, l->rev);
@@ -43,42 +45,42 @@ static bool add(struct et_round *r, struct et_txn *t, const struct et_line *l)
     return true;
 }
 
-/* Those that have not been looked at in this round. */
+/* Those that have not been checked in this poll. */
 static void fill(struct etcd *e, struct et_txn *t)
 {
-    struct et_round *r = &e->round;
+    struct et_poll *r = &e->poll;
 
     r->len = 0;
     hf__et_txn(t);
-    for (struct et_line *l = e->lines;
-         l && r->len < ET_ROUND && t->len + 3 <= ET_OPS; l = l->next) {
-        if (!l->is_queued || !l->waits || l->round_no == r->no)
+    for (struct et_lock *l = e->locks;
+         l && r->len < ET_POLLED && t->len + 3 <= ET_OPS; l = l->next) {
+        if (l->state != ET_QUEUED || l->poll_no == r->no)
             continue;
-        l->round_no = r->no;
+        l->poll_no = r->no;
         r->any = true;
         if (!add(r, t, l))
             hf__et_ring(l);
     }
 }
 
-static void look(struct etcd *e, hf__time now)
+static void poll_locks(struct etcd *e, hf__time now)
 {
-    struct et_round *r = &e->round;
+    struct et_poll *r = &e->poll;
     struct et_txn t;
 
     fill(e, &t);
     /* Does the member still have its leader? */
-    if (!r->len && r->any && !r->has_asked)
+    if (!r->len && r->any && !r->has_checked)
         hf__et_range(&t, ET_THEN, e->guard_key, e->guard_len);
-    if (!r->has_asked && r->any) /* is it there at all? */
+    if (!r->has_checked && r->any) /* is it there at all? */
         hf__grpc_ping(&e->g, now);
-    r->has_asked = true;
+    r->has_checked = true;
     if (t.len && !hf__et_pack(&r->call, &t.m) &&
         !hf__grpc_start(&r->call, ET_CALL_MS))
         return;
     r->no++;
     r->at = r->any ? now + PAUSE : HF__NEVER;
-    r->any = r->has_asked = false;
+    r->any = r->has_checked = false;
 }
 
 static const Etcd__KeyValue *found(const Etcd__TxnAnswer *t, size_t i)
@@ -89,7 +91,7 @@ static const Etcd__KeyValue *found(const Etcd__TxnAnswer *t, size_t i)
 }
 
 /* *i: the next part of the answer. */
-static bool is_same(const struct et_rounded *x, const Etcd__TxnAnswer *t,
+static bool is_same(const struct et_polled *x, const Etcd__TxnAnswer *t,
                     size_t *i)
 {
     const Etcd__KeyValue *own = x->rev ? found(t, (*i)++) : NULL,
@@ -102,13 +104,13 @@ static bool is_same(const struct et_rounded *x, const Etcd__TxnAnswer *t,
 
 static void compare(struct etcd *e, const Etcd__TxnAnswer *t)
 {
-    const struct et_round *r = &e->round;
+    const struct et_poll *r = &e->poll;
     size_t i = 0;
 
     for (size_t k = 0; k < r->len; k++) {
-        struct et_line *l = hf__et_line_of(e, r->line[k].hold_id);
+        struct et_lock *l = hf__et_lock_of(e, r->lock[k].hold_id);
 
-        if (!is_same(&r->line[k], t, &i) && l && l->is_queued && l->waits)
+        if (!is_same(&r->lock[k], t, &i) && l && l->state == ET_QUEUED)
             hf__et_ring(l);
     }
 }
@@ -129,30 +131,30 @@ static int over(struct grpc_call *c, hf__time now)
         compare(e, t);
     if (t)
         etcd__txn_answer__free_unpacked(t, &e->memory);
-    look(e, now);
+    poll_locks(e, now);
     return 0;
 }
 
-hf__time hf__et_round_timeout(const struct etcd *e)
+hf__time hf__et_poll_timeout(const struct etcd *e)
 {
-    return hf__grpc_is_idle(&e->round.call) ? e->round.at : HF__NEVER;
+    return hf__grpc_is_idle(&e->poll.call) ? e->poll.at : HF__NEVER;
 }
 
-void hf__et_round_wanted(struct etcd *e)
+void hf__et_poll_wanted(struct etcd *e)
 {
-    if (e->round.at == HF__NEVER)
-        e->round.at = e->core->now() + PAUSE;
+    if (e->poll.at == HF__NEVER)
+        e->poll.at = e->core->now() + PAUSE;
 }
 
-void hf__et_round(struct etcd *e, hf__time now)
+void hf__et_poll(struct etcd *e, hf__time now)
 {
-    if (hf__grpc_is_idle(&e->round.call) && now >= e->round.at)
-        look(e, now);
+    if (hf__grpc_is_idle(&e->poll.call) && now >= e->poll.at)
+        poll_locks(e, now);
 }
 
-void hf__et_round_init(struct etcd *e)
+void hf__et_poll_init(struct etcd *e)
 {
-    e->round.no = 1;
-    e->round.at = HF__NEVER;
-    hf__grpc_call_init(&e->round.call, &e->g, &txn, e);
+    e->poll.no = 1;
+    e->poll.at = HF__NEVER;
+    hf__grpc_call_init(&e->poll.call, &e->g, &txn, e);
 }

@@ -14,9 +14,20 @@
  * If the lease is gone, everything that was under it is, and the next greeting
  * makes a new one.
  */
-#include "etcd.h"
+#include "session.h"
 
 #include "net/tls.h"
+
+#include "batch.h"
+#include "changes.h"
+#include "etcd.h"
+#include "lease.h"
+#include "lock.h"
+#include "lock_state.h"
+#include "message.h"
+#include "refusal.h"
+#include "safety_poll.h"
+#include "watch.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -24,102 +35,24 @@
 #include <time.h>
 
 #define CLOSE_MS 500 /* for the lease to be revoked */
-#define ADVICE 160
-
-int hf__et_pack(struct grpc_call *c, const void *message)
-{
-    uint8_t *p = hf__grpc_room(c, protobuf_c_message_get_packed_size(message));
-
-    if (p)
-        protobuf_c_message_pack(message, p);
-    return p ? 0 : HF_ENOMEM;
-}
-
-int64_t hf__et_wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int no_memory(struct etcd *e)
-{
-    return hf__link_why(&e->g.link, HF_ENOMEM, "out of memory");
-}
-
-int hf__et_odd(struct etcd *e)
-{
-    bool is_short = e->is_short;
-
-    e->is_short = false;
-    return is_short ? no_memory(e)
-                    : hf__link_why(&e->g.link, HF_EPROTO,
-                                   "an answer we do not understand");
-}
 
 /* ---- refusals ----------------------------------------------------------- */
-
-static bool says(const struct grpc_call *c, const char *text)
-{
-    return strstr(c->text, text);
-}
 
 static bool is_stale(struct grpc *g, const struct grpc_call *c)
 {
     const struct etcd *e = g->owner;
 
-    return e->user[0] && (c->status == GRPC_UNAUTHENTICATED ||
-                          (c->status == 3 && (says(c, "auth store is old") ||
-                                              says(c, "user name is empty"))));
-}
-
-static int code_of(const struct grpc_call *c)
-{
-    switch (c->status) {
-    case GRPC_UNAUTHENTICATED:
-    case 7:
-        return HF_EAUTH;
-    case 3:
-        return says(c, "auth") || says(c, "user name is empty") ? HF_EAUTH
-                                                                : HF_EBACKEND;
-    case 12:
-        return HF_EPROTO;
-    }
-    return HF_EBACKEND;
-}
-
-/* The server names neither the user nor the key. */
-static const char *advice(const struct etcd *e, const struct grpc_call *c,
-                          char text[ADVICE])
-{
-    text[0] = '\0';
-    if (c->status == 7 && e->root[0])
-        snprintf(text, ADVICE,
-                 ": the user needs readwrite on all keys that begin with "
-                 "\"%.60s\"",
-                 e->root);
-    else if (c->status == 7)
-        snprintf(text, ADVICE,
-                 ": without a path the user needs readwrite on the keys of all "
-                 "names, and on those that begin with \"" ET_OURS "\"");
-    return text;
-}
-
-int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
-{
-    int code = code_of(c);
-    char text[ADVICE];
-
-    return e->core->why(e->client, code, "%s: %s%s", e->g.link.where,
-                        c->text[0] ? c->text : "refused", advice(e, c, text));
+    return e->user[0] &&
+           (c->status == GRPC_UNAUTHENTICATED ||
+            (c->status == 3 && (hf__et_says(c, "auth store is old") ||
+                                hf__et_says(c, "user name is empty"))));
 }
 
 /* Of a step of the greeting that has failed. What a balancer says is ODD, too.
  */
 static int code_of_step(const struct grpc_call *c)
 {
-    int code = code_of(c);
+    int code = hf__et_code_of(c);
 
     if (c->end == GRPC_ANSWERED)
         return code;
@@ -136,7 +69,7 @@ static bool is_full(const struct grpc_call *c)
 static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
 {
     int code = code_of_step(c);
-    char text[ADVICE];
+    char text[ET_ADVICE];
 
     if (e->g.link.state == NET_PAUSING) /* lost; its text is set */
         return code;
@@ -148,7 +81,8 @@ static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
                             "etcd://user@host, and HOLDFAST_PASSWORD or "
                             "password_file= (%.80s)",
                             c->text);
-    return hf__link_why(&e->g.link, code, "%s%s", c->text, advice(e, c, text));
+    return hf__link_why(&e->g.link, code, "%s%s", c->text,
+                        hf__et_advice(e, c, text));
 }
 
 static bool is_ok(const struct grpc_call *c)
@@ -159,7 +93,7 @@ static bool is_ok(const struct grpc_call *c)
 /* ---- the greeting -----------------------------------------------------------
  */
 
-static int version_told(struct grpc_call *, hf__time);
+static int version_reported(struct grpc_call *, hf__time);
 static int guarded(struct grpc_call *, hf__time);
 static int granted(struct grpc_call *, hf__time);
 static int signed_in(struct grpc_call *, hf__time);
@@ -173,11 +107,11 @@ static const struct grpc_method sign_in = {
     .is_secret = true,
     .most = 64 << 10,
     .over = signed_in};
-static const struct grpc_method ask_version = {
+static const struct grpc_method get_version = {
     .path = "/etcdserverpb.Maintenance/Status",
     .is_greeting = true,
     .most = ET_ANSWER,
-    .over = version_told};
+    .over = version_reported};
 static const struct grpc_method grant = {.path =
                                              "/etcdserverpb.Lease/LeaseGrant",
                                          .is_greeting = true,
@@ -204,7 +138,7 @@ static int start(struct etcd *e, struct grpc_call *c, const void *message)
     if (rc == HF__LATER)
         return hf__link_why(&e->g.link, HF_EBACKEND,
                             "the server ends the connection");
-    return rc ? no_memory(e) : 0;
+    return rc ? hf__et_no_memory(e) : 0;
 }
 
 static int step_guard(struct etcd *e)
@@ -223,7 +157,7 @@ static int step_lease(struct etcd *e, hf__time now)
 {
     Etcd__Status status = ETCD__STATUS__INIT;
     Etcd__Grant m = ETCD__GRANT__INIT;
-    int rc = e->was_up ? 0 : start(e, &e->ask_version, &status);
+    int rc = e->was_up ? 0 : start(e, &e->get_version, &status);
 
     if (rc)
         return rc;
@@ -240,7 +174,7 @@ static int step_lease(struct etcd *e, hf__time now)
                                     (unsigned long long)e->lease);
     m.id = e->lease;
     m.ttl = e->ttl_s;
-    e->asked_at = now;
+    e->grant_sent_at = now;
     return start(e, &e->grant, &m);
 }
 
@@ -269,7 +203,7 @@ static int not_signed_in(struct etcd *e, const struct grpc_call *c,
     bool is_greeting = e->g.link.state == NET_GREETING;
 
     if (is_greeting && c->end == GRPC_ANSWERED && c->status == 9 &&
-        says(c, "not enabled")) {
+        hf__et_says(c, "not enabled")) {
         hf__grpc_token(&e->g, NULL, 0, "");
         return step_lease(e, now);
     }
@@ -298,10 +232,10 @@ static int signed_in(struct grpc_call *c, hf__time now)
     explicit_bzero(a->token, strlen(a->token));
     etcd__authenticate_answer__free_unpacked(a, &e->memory);
     if (rc)
-        return no_memory(e);
+        return hf__et_no_memory(e);
     if (is_greeting)
         return step_lease(e, now);
-    /* The stream of watches has the old one, and is told nothing new. */
+    /* The stream of watches has the old one, and hears of no other. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -337,16 +271,16 @@ static int granted(struct grpc_call *c, hf__time now)
         return hf__et_odd(e);
     }
     e->term_ms = (uint32_t)a->ttl * 1000;
-    e->proved = e->asked_at;
+    e->proved = e->grant_sent_at;
     e->is_granted = true;
     etcd__grant_answer__free_unpacked(a, &e->memory);
     return step_guard(e);
 }
 
 /* The last of the two answers ends the greeting. */
-static int guarded_and_told(struct etcd *e, hf__time now)
+static int guarded_and_known(struct etcd *e, hf__time now)
 {
-    if (e->is_guarded && hf__grpc_is_idle(&e->ask_version))
+    if (e->is_guarded && hf__grpc_is_idle(&e->get_version))
         hf__grpc_up(&e->g, now);
     return 0;
 }
@@ -361,7 +295,7 @@ static bool is_old(const char *version)
 }
 
 /* A server that does not tell is not known to be too old. */
-static int version_told(struct grpc_call *c, hf__time now)
+static int version_reported(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__StatusAnswer *a = NULL;
@@ -386,7 +320,7 @@ static int version_told(struct grpc_call *c, hf__time now)
     }
     if (a)
         etcd__status_answer__free_unpacked(a, &e->memory);
-    return rc ? rc : guarded_and_told(e, now);
+    return rc ? rc : guarded_and_known(e, now);
 }
 
 static int guarded(struct grpc_call *c, hf__time now)
@@ -397,7 +331,7 @@ static int guarded(struct grpc_call *c, hf__time now)
     size_t len;
 
     if (c->end == GRPC_ANSWERED && c->status == 5)
-        return hf__et_session_over(e, "the server ended the client's lease");
+        return hf__et_lease_over(e, "the server ended the client's lease");
     if (is_full(c) && e->guard) {
         hf__grpc_up(&e->g, now);
         return 0;
@@ -415,10 +349,19 @@ static int guarded(struct grpc_call *c, hf__time now)
     if (!e->heard) /* no hold of this lease is older */
         hf__et_heard(e, e->guard);
     etcd__put_answer__free_unpacked(a, &e->memory);
-    for (struct et_line *l = e->lines; l; l = l->next)
+    for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
     e->is_guarded = true;
-    return guarded_and_told(e, now);
+    return guarded_and_known(e, now);
+}
+
+/* Those who hear of changes come first. */
+static void watch(struct etcd *e, hf__time now)
+{
+    if (!hf__et_watch_is_due(e, now))
+        return;
+    hf__et_changes_up(e);
+    hf__et_watch_all(e);
 }
 
 static void up(struct grpc *g, hf__time now)
@@ -431,35 +374,12 @@ static void up(struct grpc *g, hf__time now)
     e->was_up = true;
     e->kept_len = 0;
     hf__et_keep(e, now);
-    hf__et_lines_up(e);
+    hf__et_locks_up(e);
     e->watch_at = e->stream_at = now;
-    hf__et_watch_guard(e, now);
+    watch(e, now);
 }
 
 /* ---- the lease ---------------------------------------------------------- */
-
-static hf__time part(const struct etcd *e, unsigned of)
-{
-    return (hf__time)(e->term_ms ? e->term_ms : 1000) * HF__MS / of;
-}
-
-void hf__et_keep(struct etcd *e, hf__time now)
-{
-    Etcd__KeepAlive m = ETCD__KEEP_ALIVE__INIT;
-
-    e->keep_at = now + part(e, 3);
-    if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT || !e->lease)
-        return;
-    m.id = e->lease;
-    if (hf__et_pack(&e->keep, &m) == 0 &&
-        (!hf__grpc_is_idle(&e->keep) || hf__grpc_start(&e->keep, 0) == 0))
-        e->kept_at[e->kept_len++] = now;
-    else
-        e->keep_at = now + 100 * HF__MS;
-    /* A member that does not answer is left while there is time. */
-    if (now - e->g.pinged_at >= part(e, 4))
-        hf__grpc_ping(&e->g, now);
-}
 
 /* Without a lease the client is leaving, and the answer is about a lease that
  * is known to be gone. */
@@ -479,13 +399,13 @@ static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
     if (!is_ours || ttl < 0 || ttl > UINT32_MAX / 1000)
         return hf__et_odd(e);
     if (!ttl)
-        return hf__et_session_over(e, "the server ended the client's lease");
+        return hf__et_lease_over(e, "the server ended the client's lease");
     e->term_ms = (uint32_t)ttl * 1000;
     hf__et_heard_all(e, rev);
     e->proved = e->kept_at[0];
     memmove(e->kept_at, e->kept_at + 1, --e->kept_len * sizeof(e->kept_at[0]));
     hf__et_renew_kept(e);
-    if ((!hf__et_lines_proved(e) || e->batches) && !e->kept_len)
+    if ((!hf__et_locks_proved(e) || e->batches) && !e->kept_len)
         hf__et_keep(e, now);
     return 0;
 }
@@ -504,18 +424,6 @@ static int keep_over(struct grpc_call *c, hf__time now)
                : 0;
 }
 
-/* A DROP that is under way is answered before the connection ends: only its
- * answer tells whether the entry was there. */
-int hf__et_session_over(struct etcd *e, const char *why)
-{
-    e->lease = e->guard = e->heard = e->kept_rev = 0;
-    e->is_granted = false;
-    e->proved = 0;
-    for (struct et_line *l = e->lines; l; l = l->next)
-        hf__et_line_over(l, why);
-    return hf__grpc_leave(&e->g, why);
-}
-
 /* ---- the end of a connection -------------------------------------------- */
 
 static void down(struct grpc *g, int code, bool was_up, hf__time now)
@@ -532,8 +440,8 @@ static void down(struct grpc *g, int code, bool was_up, hf__time now)
     hf__et_renew_failed(e, HF_EUNKNOWN);
     hf__et_watches_down(e);
     e->core->why(e->client, HF_EUNKNOWN, "%s", l->text);
-    hf__et_lines_down(e);
-    hf__et_ears_down(e);
+    hf__et_locks_down(e);
+    hf__et_changes_down(e);
     e->core->why(e->client, code, "%s", l->text);
     if (code == HF_EPROTO && l->timer > now)
         e->core->refuse(e->client, code);
@@ -542,7 +450,7 @@ static void down(struct grpc *g, int code, bool was_up, hf__time now)
         e->core->refuse(e->client, code);
 }
 
-const struct grpc_owner hf__et_owner = {.hello = hello,
+static const struct grpc_owner owner = {.hello = hello,
                                         .up = up,
                                         .down = down,
                                         .is_stale = is_stale,
@@ -552,15 +460,15 @@ const struct grpc_owner hf__et_owner = {.hello = hello,
 
 int hf__et_session_init(struct etcd *e)
 {
-    int rc = hf__grpc_init(&e->g, e->core, e->client, &hf__et_owner, e);
+    int rc = hf__grpc_init(&e->g, e->core, e->client, &owner, e);
 
     hf__grpc_call_init(&e->sign_in, &e->g, &sign_in, e);
-    hf__grpc_call_init(&e->ask_version, &e->g, &ask_version, e);
+    hf__grpc_call_init(&e->get_version, &e->g, &get_version, e);
     hf__grpc_call_init(&e->grant, &e->g, &grant, e);
     hf__grpc_call_init(&e->put_guard, &e->g, &put_guard, e);
     hf__grpc_call_init(&e->keep, &e->g, &keep, e);
     hf__grpc_call_init(&e->watch, &e->g, &hf__et_watch, e);
-    hf__et_round_init(e);
+    hf__et_poll_init(e);
     return rc;
 }
 
@@ -569,25 +477,15 @@ void hf__et_session_fini(struct etcd *e)
     struct net_tls *tls = e->g.link.stream.tls;
 
     hf__grpc_call_fini(&e->sign_in);
-    hf__grpc_call_fini(&e->ask_version);
+    hf__grpc_call_fini(&e->get_version);
     hf__grpc_call_fini(&e->grant);
     hf__grpc_call_fini(&e->put_guard);
     hf__grpc_call_fini(&e->keep);
     hf__grpc_call_fini(&e->watch);
-    hf__grpc_call_fini(&e->round.call);
+    hf__grpc_call_fini(&e->poll.call);
     hf__et_watches_fini(e);
     hf__grpc_fini(&e->g);
     hf__tls_free(tls);
-}
-
-hf__time hf__et_session_timeout(const struct etcd *e)
-{
-    hf__time at = hf__grpc_timeout(&e->g);
-
-    if (e->g.link.state != NET_UP)
-        return at;
-    at = hf__min_time(at, hf__et_round_timeout(e));
-    return hf__min_time(at, hf__min_time(e->keep_at, hf__et_watch_timeout(e)));
 }
 
 void hf__et_session_move(struct etcd *e, hf__time now)
@@ -595,8 +493,8 @@ void hf__et_session_move(struct etcd *e, hf__time now)
     if (e->g.link.state == NET_UP) {
         if (now >= e->keep_at)
             hf__et_keep(e, now);
-        hf__et_watch_guard(e, now);
-        hf__et_round(e, now);
+        watch(e, now);
+        hf__et_poll(e, now);
     }
     hf__grpc_advance(&e->g, now);
 }

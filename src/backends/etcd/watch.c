@@ -1,16 +1,16 @@
 /*
- * One stream of watches for all of a client. A line that waits watches the
+ * One stream of watches for all of a client. A lock that waits watches the
  * entry before its own, and nobody else's. A watch begins at the present,
  * because the server serves one that begins in the past every 100 ms only. So
- * when it is confirmed at another revision than that of our view, we look once
+ * when it is confirmed at another revision than that of our view, we read once
  * more.
  *
- * A line keeps its last watches when it has been granted: where the same
+ * A lock keeps its last watches when it has been granted: where the same
  * clients queue again and again, the one before us is the same every time. What
- * such a watch tells is remembered, because it may come before the answer that
- * makes us wait. One that tells of something while its line rests is ended, and
- * one that tells again and again what nobody waits for: each event costs the
- * server a message.
+ * such a watch reports is remembered, because it may come before the answer
+ * that makes us wait. One that reports something while its lock rests is ended,
+ * and one that reports again and again what nobody waits for: each event costs
+ * the server a message.
  *
  * The guard is watched, too: it goes with the lease, and so we hear at once if
  * somebody has revoked that.
@@ -19,7 +19,13 @@
  * one key that all wishes are written to. That watch begins where the last one
  * ended, so that a connection may be lost in between.
  */
+#include "watch.h"
+
+#include "entry.h"
 #include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
+#include "refusal.h"
 
 #include <string.h>
 
@@ -28,12 +34,13 @@
 
 struct et_watch {
     struct hf__keyed key; /* its id */
-    struct et_line *line; /* NULL: an ear's, the guard's, or that of wishes */
-    struct et_ear *ear;
-    struct et_watch **place; /* without a line: where it is kept */
+    struct et_lock *lock; /* NULL: of changes, of the guard, or of wishes */
+    struct et_changes *changes;           /* the one that hears of it */
+    const struct et_watch_events *events; /* by these */
+    struct et_watch **place;              /* without a lock: where it is kept */
     int64_t id;
-    int64_t revision; /* what happens later is told; 0: not confirmed */
-    int64_t told;     /* the last event */
+    int64_t revision; /* what happens later is reported; 0: not confirmed */
+    int64_t reported; /* the last event */
     unsigned idle;    /* events since it was last waited for */
     enum et_wait how;
     size_t len;
@@ -73,11 +80,11 @@ static bool say(struct etcd *e, const Etcd__Watch *m)
 
 static struct et_watch **place_of(const struct et_watch *w)
 {
-    if (!w->line)
+    if (!w->lock)
         return w->place;
-    if (w->line->own == w)
-        return &w->line->own;
-    return &w->line->watch[w->line->watch[0] != w];
+    if (w->lock->own == w)
+        return &w->lock->own;
+    return &w->lock->watch[w->lock->watch[0] != w];
 }
 
 static void forget(struct etcd *e, struct et_watch *w)
@@ -102,7 +109,7 @@ static void cancel(struct etcd *e, struct et_watch *w)
 
 /* An id is never used again: the server may give it what was meant for the one
  * before. */
-static struct et_watch *watch_new(struct etcd *e, struct et_line *l,
+static struct et_watch *watch_new(struct etcd *e, struct et_lock *l,
                                   enum et_wait how, const char *what,
                                   size_t len)
 {
@@ -118,7 +125,7 @@ static struct et_watch *watch_new(struct etcd *e, struct et_line *l,
     }
     memcpy(copy, what, len);
     copy[len] = ET_MARK;
-    w->line = l;
+    w->lock = l;
     w->how = how;
     w->id = id;
     w->what = copy;
@@ -154,8 +161,8 @@ static bool begin(struct etcd *e, struct et_watch *w)
     return say(e, &m);
 }
 
-/* For no line; *place is NULL if it cannot be. */
-static void watch_alone(struct etcd *e, struct et_ear *ear,
+/* For no lock; *place is NULL if it cannot be. */
+static void watch_alone(struct etcd *e, struct et_changes *changes,
                         struct et_watch **place, enum et_wait how,
                         const char *key, size_t len)
 {
@@ -164,13 +171,13 @@ static void watch_alone(struct etcd *e, struct et_ear *ear,
     if (!w)
         return;
     *place = w;
-    w->ear = ear;
+    w->changes = changes;
     w->place = place;
     if (!begin(e, w))
         forget(e, w);
 }
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- locks -------------------------------------------------------------- */
 
 static bool is_on(const struct et_watch *w, enum et_wait how, const char *what,
                   size_t len)
@@ -178,8 +185,8 @@ static bool is_on(const struct et_watch *w, enum et_wait how, const char *what,
     return w->how == how && w->len == len && memcmp(w->what, what, len) == 0;
 }
 
-/* The line's watch of that key, in front; NULL: it has none. */
-static struct et_watch *kept(struct et_line *l, enum et_wait how,
+/* The lock's watch of that key, in front; NULL: it has none. */
+static struct et_watch *kept(struct et_lock *l, enum et_wait how,
                              const char *what, size_t len)
 {
     for (int i = 0; i < ET_WATCHES; i++) {
@@ -196,7 +203,7 @@ static struct et_watch *kept(struct et_line *l, enum et_wait how,
 }
 
 /* In front, in place of the one that was not waited for the longest. */
-static struct et_watch *add(struct et_line *l, enum et_wait how,
+static struct et_watch *add(struct et_lock *l, enum et_wait how,
                             const char *what, size_t len)
 {
     struct etcd *e = l->e;
@@ -212,18 +219,19 @@ static struct et_watch *add(struct et_line *l, enum et_wait how,
         forget(e, w);
         return NULL;
     }
-    l->looks = 0;
+    l->rechecks = 0;
     return w;
 }
 
-void hf__et_ring(struct et_line *l)
+void hf__et_ring(struct et_lock *l)
 {
-    l->waits = false;
+    if (l->state == ET_QUEUED)
+        l->state = ET_RUNG;
     l->e->core->bell(l->e->client, l->remote);
 }
 
-/* If it cannot be watched, the next round looks again. */
-void hf__et_wait(struct et_line *l, enum et_wait how, const char *key,
+/* If it cannot be watched, the next poll checks the lock. */
+void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
                  size_t len, int64_t mod, int64_t view)
 {
     const struct et_watch *w = kept(l, how, key, len);
@@ -232,13 +240,12 @@ void hf__et_wait(struct et_line *l, enum et_wait how, const char *key,
         w = add(l, how, key, len);
     l->view = view;
     l->before = mod;
-    l->waits = true;
-    hf__et_round_wanted(l->e);
-    if (w && (w->told > view || w->revision > view))
+    l->state = ET_QUEUED;
+    if (w && (w->reported > view || w->revision > view))
         hf__et_ring(l);
 }
 
-const char *hf__et_watched(const struct et_line *l, enum et_wait *how,
+const char *hf__et_watched(const struct et_lock *l, enum et_wait *how,
                            size_t *len)
 {
     const struct et_watch *w = l->watch[0];
@@ -250,12 +257,7 @@ const char *hf__et_watched(const struct et_line *l, enum et_wait *how,
     return w->what;
 }
 
-void hf__et_unwait(struct et_line *l)
-{
-    l->waits = false;
-}
-
-void hf__et_unwatch(struct et_line *l)
+void hf__et_unwatch(struct et_lock *l)
 {
     for (int i = 0; i < ET_WATCHES; i++)
         if (l->watch[i])
@@ -266,7 +268,7 @@ void hf__et_unwatch(struct et_line *l)
 
 /* Where the next entry has the same key it is kept. What happens before it is
  * confirmed is found by the next renewal. */
-void hf__et_watch_own(struct et_line *l)
+void hf__et_watch_own(struct et_lock *l)
 {
     struct etcd *e = l->e;
 
@@ -285,7 +287,7 @@ void hf__et_watch_own(struct et_line *l)
 
 hf__time hf__et_watch_timeout(const struct etcd *e)
 {
-    return e->guard_watch && !e->is_deaf ? HF__NEVER : e->watch_at;
+    return e->guard_watch && !e->lacks_watch ? HF__NEVER : e->watch_at;
 }
 
 void hf__et_heard(struct etcd *e, int64_t revision)
@@ -294,8 +296,8 @@ void hf__et_heard(struct etcd *e, int64_t revision)
         e->heard = revision;
 }
 
-/* What was there at the keep-alive before has been told since, if a watch was
- * there all the time. */
+/* What was there at the keep-alive before has been reported since, if a watch
+ * was there all the time. */
 void hf__et_heard_all(struct etcd *e, int64_t revision)
 {
     bool listens = e->ask_watch && e->ask_watch->revision;
@@ -309,21 +311,25 @@ static void watch_wishes(struct etcd *e)
 {
     if (!e->listens || e->ask_watch)
         return;
-    watch_alone(e, NULL, &e->ask_watch, ET_TOLD, e->ask_key,
+    watch_alone(e, NULL, &e->ask_watch, ET_WRITTEN, e->ask_key,
                 strlen(e->ask_key));
-    e->is_deaf = e->is_deaf || !e->ask_watch;
+    e->lacks_watch = e->lacks_watch || !e->ask_watch;
 }
 
-void hf__et_watch_guard(struct etcd *e, hf__time now)
+bool hf__et_watch_is_due(struct etcd *e, hf__time now)
 {
-    if ((e->guard_watch && !e->is_deaf) || now < e->watch_at)
-        return;
+    if ((e->guard_watch && !e->lacks_watch) || now < e->watch_at)
+        return false;
     e->watch_at = now + PAUSE;
-    e->is_deaf = false;
-    hf__et_ears_up(e);
+    e->lacks_watch = false;
+    return true;
+}
+
+void hf__et_watch_all(struct etcd *e)
+{
     watch_wishes(e);
-    for (struct et_line *l = e->lines; l; l = l->next)
-        if (l->is_held)
+    for (struct et_lock *l = e->locks; l; l = l->next)
+        if (l->state == ET_HELD)
             hf__et_watch_own(l);
     if (!e->guard_watch)
         watch_alone(e, NULL, &e->guard_watch, ET_GONE, e->guard_key,
@@ -332,10 +338,13 @@ void hf__et_watch_guard(struct etcd *e, hf__time now)
 
 /* ---- those who listen --------------------------------------------------- */
 
-void hf__et_watch_ear(struct etcd *e, struct et_ear *ear,
-                      struct et_watch **place, const char *key, size_t len)
+void hf__et_watch_changes(struct etcd *e, const struct et_watch_events *events,
+                          struct et_changes *changes, struct et_watch **place,
+                          const char *key, size_t len)
 {
-    watch_alone(e, ear, place, ET_ALL, key, len);
+    watch_alone(e, changes, place, ET_ALL, key, len);
+    if (*place)
+        (*place)->events = events;
 }
 
 void hf__et_watch_end(struct etcd *e, struct et_watch *w)
@@ -343,7 +352,8 @@ void hf__et_watch_end(struct etcd *e, struct et_watch *w)
     cancel(e, w);
 }
 
-/* ---- what the server tells ---------------------------------------------- */
+/* ---- what the server reports ----------------------------------------------
+ */
 
 static struct et_watch *find(const struct etcd *e, int64_t id)
 {
@@ -371,73 +381,74 @@ static int64_t last_event(const Etcd__WatchAnswer *a)
     return at;
 }
 
-static bool is_resting(const struct et_line *l)
+static bool is_resting(const struct et_lock *l)
 {
-    return !l->ask && !l->is_queued && !l->is_held;
+    return !l->attempt && l->state == ET_RESTING;
 }
 
 /* An unfair one has the key of all others. */
-static void told_own(struct etcd *e, struct et_watch *w, int64_t at)
+static void own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
-    struct et_line *l = w->line;
+    struct et_lock *l = w->lock;
 
-    if (at > l->rev && l->is_held) {
-        hf__et_line_taken(l);
+    if (at > l->rev && l->state == ET_HELD) {
+        hf__et_lock_taken(l);
         e->core->lost(e->client, l->remote, l->hold_id, NULL);
     }
-    if (!l->is_held && l->form == ET_FORM_UNFAIR)
+    if (l->state != ET_HELD && l->form == ET_FORM_UNFAIR)
         cancel(e, w);
 }
 
-static void told_line(struct etcd *e, struct et_watch *w,
-                      const Etcd__WatchAnswer *a)
+static void lock_reported(struct etcd *e, struct et_watch *w,
+                          const Etcd__WatchAnswer *a)
 {
-    struct et_line *l = w->line;
+    struct et_lock *l = w->lock;
     bool is_front = l->watch[0] == w;
     int64_t at = last_event(a);
 
     if (a->created)
         w->revision = a->header->revision;
     if (w == l->own) {
-        told_own(e, w, at);
+        own_reported(e, w, at);
         return;
     }
     if (a->created) {
-        if (is_front && l->waits && w->revision != l->view)
+        if (is_front && l->state == ET_QUEUED && w->revision != l->view)
             hf__et_ring(l);
         return;
     }
-    w->told = at > w->told ? at : w->told;
-    if (is_front && l->waits && w->told > l->view)
+    w->reported = at > w->reported ? at : w->reported;
+    if (is_front && l->state == ET_QUEUED && w->reported > l->view)
         hf__et_ring(l);
     else if (is_resting(l) || (!is_front && ++w->idle > IDLE_MOST))
         cancel(e, w);
 }
 
-static void told_ear(struct etcd *e, struct et_ear *ear,
-                     const Etcd__WatchAnswer *a)
+static void changes_reported(struct etcd *e, struct et_watch *w,
+                             const Etcd__WatchAnswer *a)
 {
     if (a->created)
-        hf__et_ear_set(e, ear);
+        w->events->confirmed(e, w->changes);
     for (size_t i = 0; i < a->n_events; i++)
         if (a->events[i]->kv)
-            hf__et_ear_told(e, ear, (char *)a->events[i]->kv->key.data,
-                            a->events[i]->kv->key.len);
+            w->events->written(e, w->changes,
+                               (char *)a->events[i]->kv->key.data,
+                               a->events[i]->kv->key.len);
 }
 
 /* A hold that is about to be granted hears of it then. */
 static void ask_for(struct etcd *e, int64_t token)
 {
-    for (struct et_line *l = e->lines; l; l = l->next) {
+    for (struct et_lock *l = e->locks; l; l = l->next) {
         if (token <= 0 || l->rev != token)
             continue;
         l->wanted = token;
-        if (l->is_held)
+        if (l->state == ET_HELD)
             e->core->wanted(e->client, l->remote, (uint64_t)token);
     }
 }
 
-static void told_wishes(struct etcd *e, const Etcd__WatchAnswer *a)
+static void wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
 {
     for (size_t i = 0; i < a->n_events; i++) {
         const Etcd__KeyValue *kv = a->events[i]->kv;
@@ -455,29 +466,29 @@ static void told_wishes(struct etcd *e, const Etcd__WatchAnswer *a)
     }
 }
 
-/* The server will tell nothing more. A line looks again, which makes another
+/* The server will report nothing more. A lock reads again, which makes another
  * one; but not at once, if that one is refused as well. */
 static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
                  hf__time now)
 {
-    struct et_line *l = w->line;
+    struct et_lock *l = w->lock;
     bool is_soon = now < e->watch_at;
 
     e->watch_at = now + PAUSE;
-    e->is_deaf = e->is_deaf || w->ear || w == e->ask_watch;
+    e->lacks_watch = e->lacks_watch || w->changes || w == e->ask_watch;
     if (w == e->ask_watch) {
         e->kept_rev = 0;
         hf__et_heard(e, a->compact_revision); /* it is too late for what was */
     }
-    if (w->ear)
-        hf__et_ear_refused(e, w->ear, a->cancel_reason);
-    if (l && l->waits && !is_soon)
+    if (w->changes)
+        w->events->refused(e, w->changes, a->cancel_reason);
+    if (l && l->state == ET_QUEUED && !is_soon)
         hf__et_ring(l);
     forget(e, w);
     return 0;
 }
 
-static int told(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
+static int reported(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
 {
     struct et_watch *w =
         a->canceled && a->watch_id < 0 ? refused(e) : find(e, a->watch_id);
@@ -486,18 +497,18 @@ static int told(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
         return 0;
     if (a->canceled)
         return ended(e, w, a, now);
-    if (w->line) {
-        told_line(e, w, a);
+    if (w->lock) {
+        lock_reported(e, w, a);
         return 0;
     }
     if (a->created)
         w->revision = a->header->revision;
-    if (w->ear) {
-        told_ear(e, w->ear, a);
+    if (w->changes) {
+        changes_reported(e, w, a);
         return 0;
     }
     if (w == e->ask_watch) {
-        told_wishes(e, a);
+        wishes_reported(e, a);
         return 0;
     }
     if (!last_event(a) || e->is_closing) /* then by us, with the lease */
@@ -511,7 +522,8 @@ static int message(struct grpc_call *c, const uint8_t *p, size_t len,
 {
     struct etcd *e = c->owner;
     Etcd__WatchAnswer *a = etcd__watch_answer__unpack(&e->memory, len, p);
-    int rc = a && (a->header || a->canceled) ? told(e, a, now) : hf__et_odd(e);
+    int rc =
+        a && (a->header || a->canceled) ? reported(e, a, now) : hf__et_odd(e);
 
     if (a)
         etcd__watch_answer__free_unpacked(a, &e->memory);
@@ -525,8 +537,8 @@ void hf__et_watches_down(struct etcd *e)
     e->kept_rev = 0;
     for (; w; w = next) {
         next = hf__table_next(&e->watches, w);
-        if (w->line && w->line->is_queued)
-            hf__et_ring(w->line);
+        if (w->lock && hf__et_is_queued(w->lock))
+            hf__et_ring(w->lock);
         forget(e, w);
     }
 }

@@ -1,3 +1,6 @@
+#include "answer.h"
+
+#include "call.h"
 #include "grpc.h"
 
 #include <stdio.h>
@@ -163,12 +166,6 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
     if (!rc && hf__grpc_find(g, id) == c && !c->is_whole)
         is_odd(c);
     return rc;
-}
-
-const uint8_t *hf__grpc_answer(const struct grpc_call *c, size_t *len)
-{
-    *len = c->is_whole ? c->in_buf.len - PREFIX : 0;
-    return c->is_whole ? c->in_buf.data + PREFIX : NULL;
 }
 
 /* ---- ends --------------------------------------------------------------- */

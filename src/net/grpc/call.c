@@ -1,7 +1,11 @@
-#include "grpc.h"
+#include "call.h"
 
 #include "base/list.h"
 
+#include "grpc.h"
+#include "ping.h"
+
+#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +17,9 @@
  * cannot do its work. */
 #define LATE_MOST 3
 #define SLOW_FOR (2000 * HF__MS) /* a slow answer tells of others */
+
+static ssize_t read_out(nghttp2_session *, int32_t, uint8_t *, size_t,
+                        uint32_t *, nghttp2_data_source *, void *);
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -100,13 +107,13 @@ uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
 
 /* ---- lists -------------------------------------------------------------- */
 
-void hf__grpc_list_add(struct grpc_list *l, struct grpc_call *c)
+static void list_add(struct grpc_list *l, struct grpc_call *c)
 {
     hf__queue_add(l->first, l->last, c);
     c->in = l;
 }
 
-void hf__grpc_list_remove(struct grpc_call *c)
+static void list_remove(struct grpc_call *c)
 {
     hf__queue_remove(c->in->first, c->in->last, c);
     c->in = NULL;
@@ -163,7 +170,7 @@ static int submit(struct grpc_call *c)
 {
     nghttp2_nv nv[8 + GRPC_HEADERS];
     char limit[16];
-    nghttp2_data_provider out = {.read_callback = hf__grpc_read_out};
+    nghttp2_data_provider out = {.read_callback = read_out};
     struct grpc *g = c->g;
     size_t n = put_headers(c, nv, limit);
     int32_t id;
@@ -192,7 +199,7 @@ static bool may_start(struct grpc *g, const struct grpc_method *m)
 {
     if (g->failed || g->leaves_at != HF__NEVER)
         return false;
-    if (m->is_greeting && g->link.state == NET_GREETING && g->is_settled)
+    if (m->is_greeting && g->link.state == NET_GREETING && g->has_settings)
         return !g->link.stream.broken;
     return hf__link_wanted(&g->link);
 }
@@ -231,7 +238,7 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
         empty(c);
         return rc;
     }
-    hf__grpc_list_add(&g->calls, c);
+    list_add(&g->calls, c);
     g->first_limit = hf__min_time(g->first_limit, c->until);
     return 0;
 }
@@ -242,9 +249,9 @@ struct grpc_call *hf__grpc_find(const struct grpc *g, int32_t id)
 }
 
 /* A unary call says one message and closes; a stream waits for more. */
-ssize_t hf__grpc_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
-                          size_t size, uint32_t *flags,
-                          nghttp2_data_source *source, void *self)
+static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
+                        size_t size, uint32_t *flags,
+                        nghttp2_data_source *source, void *self)
 {
     struct grpc *g = self;
     struct grpc_call *c = hf__grpc_find(g, id);
@@ -298,7 +305,7 @@ void hf__grpc_cancel(struct grpc_call *c)
         return;
     }
     hf__grpc_drop(c, NGHTTP2_CANCEL);
-    hf__grpc_list_remove(c);
+    list_remove(c);
     count(c, GRPC_IDLE);
     empty(c);
 }
@@ -308,11 +315,17 @@ bool hf__grpc_is_idle(const struct grpc_call *c)
     return c->state == GRPC_IDLE;
 }
 
+const uint8_t *hf__grpc_answer(const struct grpc_call *c, size_t *len)
+{
+    *len = c->is_whole ? c->in_buf.len - PREFIX : 0;
+    return c->is_whole ? c->in_buf.data + PREFIX : NULL;
+}
+
 static void end(struct grpc_call *c, enum grpc_end how)
 {
     c->end = how;
-    hf__grpc_list_remove(c);
-    hf__grpc_list_add(&c->g->ended, c);
+    list_remove(c);
+    list_add(&c->g->ended, c);
     count(c, GRPC_ENDED);
 }
 
@@ -459,7 +472,7 @@ int hf__grpc_deliver(struct grpc *g)
     int rc = 0;
 
     while (!rc && (c = g->ended.first)) {
-        hf__grpc_list_remove(c);
+        list_remove(c);
         count(c, GRPC_IDLE);
         empty(c);
         is_secret = c->method->is_secret;

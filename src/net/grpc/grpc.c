@@ -1,23 +1,21 @@
 #include "grpc.h"
 
+#include "answer.h"
+#include "call.h"
+#include "ping.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The least time between two PINGs of which the server has heard nothing else
- * from itself: one that comes sooner counts against us. */
-#define PING_MS 5100
 #define STREAM_WINDOW (1 << 20)
 #define WINDOW (4 << 20)
 /* So much is made ready for a server that does not read; nghttp2 counts what
  * it owes then, and ends the session if that is too much. */
 #define OUT_MOST (256 << 10)
-/* Other bytes may come before the answer to a PING, for so many silences. */
-#define PONG_LATE 4
 /* What is under way when either side leaves may last so long. */
 #define LEAVE_MS 1000
 
-static const uint8_t our_ping[8] = "holdfast";
 /* grpc-go measures the bandwidth by it, after each answer to which the last
  * one was acknowledged. An ACK of its own would be a second send() per call. */
 static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
@@ -71,11 +69,11 @@ static int stop_with(struct grpc *g, int code)
     return code ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int settled(struct grpc *g)
+static int settings(struct grpc *g)
 {
-    if (g->is_settled)
+    if (g->has_settings)
         return 0;
-    g->is_settled = g->link.understood = true;
+    g->has_settings = g->link.understood = true;
     if (g->type->hello)
         return g->type->hello(g, g->now);
     hf__grpc_up(g, g->now);
@@ -87,7 +85,7 @@ static int pinged(struct grpc *g, const nghttp2_frame *f)
     const uint8_t *payload = f->ping.opaque_data;
 
     if (f->hd.flags & NGHTTP2_FLAG_ACK) {
-        if (memcmp(payload, our_ping, sizeof(our_ping)) == 0)
+        if (memcmp(payload, hf__grpc_our_ping, sizeof(hf__grpc_our_ping)) == 0)
             g->is_pinging = false;
     } else if (memcmp(payload, their_ping, sizeof(their_ping)) == 0) {
         g->owes_ack = true;
@@ -103,7 +101,7 @@ static void leave(struct grpc *g)
     g->leaves_at = hf__min_time(g->leaves_at, g->now + LEAVE_MS * HF__MS);
 }
 
-static void told_to_leave(struct grpc *g, const nghttp2_goaway *f)
+static void goaway(struct grpc *g, const nghttp2_goaway *f)
 {
     char text[32];
 
@@ -132,11 +130,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f,
     (void)session;
     switch (f->hd.type) {
     case NGHTTP2_SETTINGS:
-        return f->hd.flags & NGHTTP2_FLAG_ACK ? 0 : stop_with(g, settled(g));
+        return f->hd.flags & NGHTTP2_FLAG_ACK ? 0 : stop_with(g, settings(g));
     case NGHTTP2_PING:
         return stop_with(g, pinged(g, f));
     case NGHTTP2_GOAWAY:
-        told_to_leave(g, &f->goaway);
+        goaway(g, &f->goaway);
         return 0;
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA:
@@ -250,7 +248,7 @@ static void clear(struct grpc *g)
 {
     nghttp2_session_del(g->session); /* calls nothing */
     g->session = NULL;
-    g->is_renewing = g->is_settled = g->is_pinging = g->owes_ack = false;
+    g->is_renewing = g->has_settings = g->is_pinging = g->owes_ack = false;
     g->leaves_at = HF__NEVER;
     g->is_short = false;
     g->failed = 0;
@@ -373,43 +371,6 @@ static void down(void *self, int code, bool was_up, hf__time now)
     g->type->down(g, code, was_up, now);
 }
 
-/* ---- pings -----------------------------------------------------------------
- */
-
-static hf__time ping_at(const struct grpc *g)
-{
-    hf__time since =
-        g->link.heard_at > g->asked_at ? g->link.heard_at : g->asked_at;
-    hf__time at = since + g->ping_ms * HF__MS;
-    hf__time allowed = g->pinged_at + PING_MS * HF__MS;
-
-    if (g->link.state != NET_UP || !g->open || g->is_pinging || !g->ping_ms)
-        return HF__NEVER;
-    return g->may_ping || at > allowed ? at : allowed;
-}
-
-static hf__time pong_until(const struct grpc *g)
-{
-    return g->is_pinging
-               ? g->pinged_at + PONG_LATE * g->link.silence_ms * HF__MS
-               : HF__NEVER;
-}
-
-void hf__grpc_ping(struct grpc *g, hf__time now)
-{
-    if (g->link.state != NET_UP || !g->open || g->is_pinging ||
-        (!g->may_ping && now < g->pinged_at + PING_MS * HF__MS))
-        return;
-    if (nghttp2_submit_ping(g->session, NGHTTP2_FLAG_NONE, our_ping)) {
-        fail_later(g, HF_ENOMEM);
-        return;
-    }
-    g->is_pinging = true;
-    g->may_ping = false;
-    g->pinged_at = now;
-    hf__link_await(&g->link, now);
-}
-
 /* ---- driving ----------------------------------------------------------------
  */
 
@@ -456,13 +417,13 @@ static int go_on(struct grpc *g, hf__time now)
 {
     int rc;
 
-    if (now >= pong_until(g))
+    if (now >= hf__grpc_pong_until(g))
         return hf__link_why(&g->link, HF_EBACKEND, "a PING was not answered");
     hf__grpc_end_late(g, now);
     rc = hf__grpc_deliver(g);
     if (rc)
         return rc;
-    if (now >= ping_at(g))
+    if (now >= hf__grpc_ping_at(g))
         hf__grpc_ping(g, now);
     hf__grpc_flush(g);
     if (g->failed)
@@ -498,6 +459,6 @@ hf__time hf__grpc_timeout(const struct grpc *g)
         return at;
     if (g->failed || g->ended.first)
         return 0;
-    at = hf__min_time(at, hf__min_time(g->first_limit, ping_at(g)));
-    return hf__min_time(at, hf__min_time(g->leaves_at, pong_until(g)));
+    at = hf__min_time(at, hf__min_time(g->first_limit, hf__grpc_ping_at(g)));
+    return hf__min_time(at, hf__min_time(g->leaves_at, hf__grpc_pong_until(g)));
 }

@@ -1,29 +1,37 @@
 /* Requests about entries. Most are transactions. */
-#include "ask.h"
+#include "entry_request.h"
+
 #include "base/list.h"
+
+#include "entry.h"
+#include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
+#include "txn.h"
 
 #include <string.h>
 
-#define VIEW 8 /* entries that are looked at in one go */
+#define VIEW 8 /* entries that are read in one go */
+
+static int over(struct grpc_call *c, hf__time now)
+{
+    return ((struct etcd *)c->owner)->request_over(c, now);
+}
 
 static const struct grpc_method txn = {
-    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = hf__et_ask_over};
-static const struct grpc_method grant = {.path =
-                                             "/etcdserverpb.Lease/LeaseGrant",
-                                         .most = ET_ANSWER,
-                                         .over = hf__et_ask_over};
-static const struct grpc_method revoke = {.path =
-                                              "/etcdserverpb.Lease/LeaseRevoke",
-                                          .most = ET_ANSWER,
-                                          .over = hf__et_ask_over};
+    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
+static const struct grpc_method grant = {
+    .path = "/etcdserverpb.Lease/LeaseGrant", .most = ET_ANSWER, .over = over};
+static const struct grpc_method revoke = {
+    .path = "/etcdserverpb.Lease/LeaseRevoke", .most = ET_ANSWER, .over = over};
 
 /* ---- memory ---------------------------------------------------------------
  */
 
-struct et_ask *hf__et_ask_new(struct etcd *e, enum et_op op,
-                              struct et_line *line)
+struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
+                                      struct et_lock *line)
 {
-    struct et_ask *a = e->spare;
+    struct et_request *a = e->spare;
 
     if (a) {
         e->spare = a->next;
@@ -34,33 +42,33 @@ struct et_ask *hf__et_ask_new(struct etcd *e, enum et_op op,
         hf__grpc_call_init(&a->call, &e->g, &txn, e);
     }
     a->call.method = op == ET_TERM ? &grant : op == ET_REVOKE ? &revoke : &txn;
-    a->call.is_local = op == ET_LOOK || op == ET_LOOK_MARK;
+    a->call.is_local = op == ET_READ_QUEUE || op == ET_READ_MARK;
     a->op = op;
-    a->line = line;
+    a->lock = line;
     a->batch = NULL;
     a->below = a->limit = a->view = 0;
-    a->sight = (struct et_sight){0};
-    e->drops += op == ET_DROP || op == ET_SETTLE;
-    hf__list_add(e->asks, a);
+    a->ahead = (struct et_ahead){0};
+    e->drops += op == ET_DROP || op == ET_CONFIRM;
+    hf__list_add(e->requests, a);
     return a;
 }
 
-void hf__et_ask_free(struct etcd *e, struct et_ask *a)
+void hf__et_request_free(struct etcd *e, struct et_request *a)
 {
-    if (a->line && a->line->under_way == a)
-        a->line->under_way = NULL;
-    e->drops -= a->op == ET_DROP || a->op == ET_SETTLE;
-    hf__list_remove(e->asks, a);
+    if (a->lock && a->lock->under_way == a)
+        a->lock->under_way = NULL;
+    e->drops -= a->op == ET_DROP || a->op == ET_CONFIRM;
+    hf__list_remove(e->requests, a);
     a->next = e->spare;
     e->spare = a;
 }
 
-void hf__et_asks_fini(struct etcd *e)
+void hf__et_requests_fini(struct etcd *e)
 {
-    struct et_ask *a;
+    struct et_request *a;
 
-    while (e->asks)
-        hf__et_ask_free(e, e->asks);
+    while (e->requests)
+        hf__et_request_free(e, e->requests);
     while ((a = e->spare)) {
         e->spare = a->next;
         hf__grpc_call_fini(&a->call);
@@ -69,27 +77,27 @@ void hf__et_asks_fini(struct etcd *e)
 }
 
 /* An ENTER that nobody hears of may have been done, or be done yet. */
-void hf__et_lose(const struct et_ask *a)
+void hf__et_request_lost(const struct et_request *a)
 {
-    if (a->op != ET_ENTER || !a->line)
+    if (a->op != ET_ENTER || !a->lock)
         return;
-    a->line->maybe = a->line->doubt = true;
+    a->lock->maybe = a->lock->doubt = true;
 }
 
-void hf__et_forget(struct et_line *l)
+void hf__et_request_forget(struct et_lock *l)
 {
-    struct et_ask *a = l->under_way;
+    struct et_request *a = l->under_way;
 
     if (!a)
         return;
-    hf__et_lose(a);
+    hf__et_request_lost(a);
     hf__grpc_cancel(&a->call);
-    hf__et_ask_free(l->e, a);
+    hf__et_request_free(l->e, a);
 }
 
 /* ---- requests ----------------------------------------------------------- */
 
-int hf__et_submit(struct et_ask *a, const void *message)
+int hf__et_request_send(struct et_request *a, const void *message)
 {
     struct etcd *e = a->call.g->owner;
     int rc = hf__et_pack(&a->call, message);
@@ -97,28 +105,28 @@ int hf__et_submit(struct et_ask *a, const void *message)
     if (!rc)
         rc = hf__grpc_start(&a->call, ET_CALL_MS);
     if (rc) {
-        hf__et_ask_free(e, a);
+        hf__et_request_free(e, a);
         return rc;
     }
-    if (a->line)
-        a->line->under_way = a;
+    if (a->lock)
+        a->lock->under_way = a;
     return 0;
 }
 
-/* Where one that stands at the end has the lock, the youngest one before ours
+/* Where one that stands at the end has the lock, the youngest before ours
  * is all that matters. */
-bool hf__et_sees_all(const struct et_line *l)
+bool hf__et_needs_all(const struct et_lock *l)
 {
     return l->form == ET_FORM_READ || l->form == ET_FORM_PERMIT;
 }
 
-/* The youngest below NAME/ that are older than that; 0: than nothing. A look is
- * answered by the member alone, without its leader: it has what was there when
- * our entry was made, because it has answered that or the greeting since, and
- * what it shows as deleted is. */
-static void add_view(struct et_ask *a, struct et_txn *t, char *end)
+/* The youngest entries below NAME/ that are older than a->below; all, if that
+ * is 0. The member answers alone, without its leader: it has what was there
+ * when our entry was made, because it has answered that or the greeting since,
+ * and what it shows as deleted is. */
+static void add_view(struct et_request *a, struct et_txn *t, char *end)
 {
-    const struct et_line *l = a->line;
+    const struct et_lock *l = a->lock;
     Etcd__Range *r = hf__et_range(t, ET_THEN, l->key, l->dir_len);
 
     memcpy(end, l->key, l->dir_len);
@@ -126,7 +134,7 @@ static void add_view(struct et_ask *a, struct et_txn *t, char *end)
     r->range_end.data = (uint8_t *)end;
     r->range_end.len = l->dir_len;
     if (!a->limit)
-        a->limit = hf__et_sees_all(l) ? ET_VIEW_MAX : VIEW;
+        a->limit = hf__et_needs_all(l) ? ET_VIEW_MAX : VIEW;
     r->limit = a->limit;
     r->sort_order = ETCD__RANGE__ORDER__DESCEND;
     r->sort_target = ETCD__RANGE__TARGET__CREATE;
@@ -141,10 +149,10 @@ static void add_guard(const struct etcd *e, struct et_txn *t,
                strlen(e->about), e->lease);
 }
 
-int hf__et_enter(struct et_line *l)
+int hf__et_enter(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct et_ask *a = hf__et_ask_new(e, ET_ENTER, l);
+    struct et_request *a = hf__et_request_new(e, ET_ENTER, l);
     char end[ET_KEY_MAX], value[ET_VALUE_MAX];
     struct et_txn t;
     size_t len;
@@ -153,8 +161,9 @@ int hf__et_enter(struct et_line *l)
         return HF_ENOMEM;
     l->since_ms = hf__et_wall_ms();
     len = hf__et_value(value, e->about, l->remote->label,
-                       l->ask->fixed && !hf__et_has_term(l) ? l->ask->lease_ms
-                                                            : 0,
+                       l->attempt->fixed && !hf__et_may_have_lease(l->form)
+                           ? l->attempt->lease_ms
+                           : 0,
                        l->since_ms, l->since_ms);
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, 0);
@@ -163,56 +172,57 @@ int hf__et_enter(struct et_line *l)
     add_view(a, &t, end);
     hf__et_range(&t, ET_ELSE, l->key, l->key_len)->keys_only = false;
     hf__et_range(&t, ET_ELSE, e->guard_key, e->guard_len);
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
 /* Those before ours, from a->below on. */
-static int look(struct et_ask *a)
+static int read_queue(struct et_request *a)
 {
-    const struct et_line *l = a->line;
+    const struct et_lock *l = a->lock;
     char end[ET_KEY_MAX];
     struct et_txn t;
 
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     add_view(a, &t, end);
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
-int hf__et_look(struct et_line *l)
+int hf__et_read_queue(struct et_lock *l)
 {
-    struct et_ask *a = hf__et_ask_new(l->e, ET_LOOK, l);
+    struct et_request *a = hf__et_request_new(l->e, ET_READ_QUEUE, l);
 
     if (!a)
         return HF_ENOMEM;
     a->below = l->rev;
-    return look(a);
+    return read_queue(a);
 }
 
-int hf__et_look_on(const struct et_ask *before)
+int hf__et_read_on(const struct et_request *before)
 {
-    struct et_ask *a = hf__et_ask_new(before->line->e, ET_LOOK, before->line);
+    struct et_request *a =
+        hf__et_request_new(before->lock->e, ET_READ_QUEUE, before->lock);
 
     if (!a)
         return HF_ENOMEM;
     a->below = before->below;
-    a->sight = before->sight;
+    a->ahead = before->ahead;
     a->view = before->view;
     a->limit = before->limit < ET_VIEW_MAX ? 16 * before->limit : ET_VIEW_MAX;
-    return look(a);
+    return read_queue(a);
 }
 
 /* A writer and its mark stand beside each other. */
-int hf__et_look_mark(struct et_line *l, const struct et_sight *s)
+int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 {
-    struct et_ask *a = hf__et_ask_new(l->e, ET_LOOK_MARK, l);
+    struct et_request *a = hf__et_request_new(l->e, ET_READ_MARK, l);
     char end[ET_KEY_MAX + 1];
     Etcd__Range *r;
     struct et_txn t;
 
     if (!a)
         return HF_ENOMEM;
-    a->sight = *s;
+    a->ahead = *s;
     memcpy(end, s->before, s->len);
     end[s->len] = ET_MARK + 1;
     hf__et_txn(&t);
@@ -220,15 +230,15 @@ int hf__et_look_mark(struct et_line *l, const struct et_sight *s)
     r->range_end.data = (uint8_t *)end;
     r->range_end.len = s->len + 1;
     r->serializable = true;
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
 /* Whether there is an entry, and of which revision: no ENTER of the past is
  * done after the guard was written, so what is found stays so. */
-static int settle(struct et_line *l)
+static int confirm(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct et_ask *a = hf__et_ask_new(e, ET_SETTLE, l);
+    struct et_request *a = hf__et_request_new(e, ET_CONFIRM, l);
     struct et_txn t;
 
     if (!a)
@@ -236,10 +246,10 @@ static int settle(struct et_line *l)
     hf__et_txn(&t);
     add_guard(e, &t, ET_THEN);
     hf__et_range(&t, ET_THEN, l->key, l->key_len)->keys_only = false;
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
-static void add_drop(struct et_txn *t, const struct et_line *l,
+static void add_drop(struct et_txn *t, const struct et_lock *l,
                      char mark[ET_KEY_MAX + 1])
 {
     hf__et_if_created(t, l->key, l->key_len, l->rev);
@@ -251,41 +261,41 @@ static void add_drop(struct et_txn *t, const struct et_line *l,
     hf__et_delete(t, ET_THEN, mark, l->key_len + 1);
 }
 
-int hf__et_drop(struct et_line *l)
+int hf__et_drop(struct et_lock *l)
 {
-    struct et_ask *a;
+    struct et_request *a;
     char mark[ET_KEY_MAX + 1];
     struct et_txn t;
 
     if (!l->rev || l->doubt)
-        return settle(l);
-    a = hf__et_ask_new(l->e, ET_DROP, l);
+        return confirm(l);
+    a = hf__et_request_new(l->e, ET_DROP, l);
     if (!a)
         return HF_ENOMEM;
     hf__et_txn(&t);
     add_drop(&t, l, mark);
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
-bool hf__et_is_dropped(const struct et_line *l)
+bool hf__et_is_dropped(const struct et_lock *l)
 {
     return l->under_way &&
-           (l->under_way->op == ET_DROP || l->under_way->op == ET_SETTLE);
+           (l->under_way->op == ET_DROP || l->under_way->op == ET_CONFIRM);
 }
 
 /* Only for keys that no other entry has ever had, so that one that is done late
  * finds no other. */
-void hf__et_leave(struct et_line *l)
+void hf__et_leave(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct et_ask *a;
+    struct et_request *a;
     char mark[ET_KEY_MAX + 1];
     struct et_txn t;
 
-    hf__et_forget(l);
+    hf__et_request_forget(l);
     if (!l->rev && !l->maybe && !l->doubt)
         return;
-    a = hf__et_ask_new(e, ET_TOUCH, NULL);
+    a = hf__et_request_new(e, ET_TOUCH, NULL);
     if (!a)
         return;
     hf__et_txn(&t);
@@ -295,17 +305,17 @@ void hf__et_leave(struct et_line *l)
         hf__et_delete(&t, ET_THEN, l->key, l->key_len);
     if (l->doubt)
         add_guard(e, &t, ET_THEN);
-    hf__et_submit(a, &t.m);
+    hf__et_request_send(a, &t.m);
     l->rev = 0;
     l->maybe = l->doubt = l->is_marked = false;
 }
 
 /* Writes our entry, which the next waiter watches: that one is the first now.
- * If the event is lost, its safety look finds out. */
-void hf__et_touch(struct et_line *l)
+ * If the event is lost, its safety poll finds out. */
+void hf__et_touch(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct et_ask *a = hf__et_ask_new(e, ET_TOUCH, NULL);
+    struct et_request *a = hf__et_request_new(e, ET_TOUCH, NULL);
     char value[ET_VALUE_MAX];
     struct et_txn t;
     size_t len;
@@ -318,13 +328,13 @@ void hf__et_touch(struct et_line *l)
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
-    hf__et_submit(a, &t.m); /* if it fails, nothing depends on it */
+    hf__et_request_send(a, &t.m); /* if it fails, nothing depends on it */
 }
 
-int hf__et_tell(struct etcd *e, struct hf__batch *b, size_t item)
+int hf__et_write_mark(struct etcd *e, struct hf__batch *b, size_t item)
 {
-    const struct et_line *l = b->item[item].remote->impl;
-    struct et_ask *a = hf__et_ask_new(e, ET_TELL, NULL);
+    const struct et_lock *l = b->item[item].remote->impl;
+    struct et_request *a = hf__et_request_new(e, ET_WRITE_MARK, NULL);
     char mark[ET_KEY_MAX + 1];
     struct et_txn t;
 
@@ -339,36 +349,36 @@ int hf__et_tell(struct etcd *e, struct hf__batch *b, size_t item)
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_put(&t, ET_THEN, mark, l->key_len + 1, "", 0, e->lease);
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
 void hf__et_wipe(struct etcd *e, const char *key, size_t len)
 {
-    struct et_ask *a = hf__et_ask_new(e, ET_TOUCH, NULL);
+    struct et_request *a = hf__et_request_new(e, ET_TOUCH, NULL);
     struct et_txn t;
 
     if (!a)
         return;
     hf__et_txn(&t);
     hf__et_delete(&t, ET_THEN, key, len);
-    hf__et_submit(a, &t.m); /* if it fails, nothing depends on it */
+    hf__et_request_send(a, &t.m); /* if it fails, nothing depends on it */
 }
 
-int hf__et_count(struct et_line *l)
+int hf__et_count(struct et_lock *l)
 {
-    struct et_ask *a = hf__et_ask_new(l->e, ET_COUNT, l);
+    struct et_request *a = hf__et_request_new(l->e, ET_COUNT, l);
     struct et_txn t;
 
     if (!a)
         return HF_ENOMEM;
     hf__et_txn(&t);
     hf__et_range(&t, ET_THEN, l->key, l->key_len);
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
 }
 
 int hf__et_check(struct etcd *e, struct hf__batch *b, size_t from, size_t len)
 {
-    struct et_ask *a = hf__et_ask_new(e, ET_RENEW, NULL);
+    struct et_request *a = hf__et_request_new(e, ET_RENEW, NULL);
     struct et_txn t;
 
     if (!a)
@@ -378,10 +388,21 @@ int hf__et_check(struct etcd *e, struct hf__batch *b, size_t from, size_t len)
     a->len = len;
     hf__et_txn(&t);
     for (size_t i = 0; i < len; i++) {
-        const struct et_line *l = b->item[from + i].remote->impl;
+        const struct et_lock *l = b->item[from + i].remote->impl;
 
         hf__et_if_created(&t, l->key, l->key_len, l->rev);
         hf__et_range(&t, ET_ELSE, l->key, l->key_len);
     }
-    return hf__et_submit(a, &t.m);
+    return hf__et_request_send(a, &t.m);
+}
+
+void hf__et_revoke(struct etcd *e, int64_t lease)
+{
+    struct et_request *a = hf__et_request_new(e, ET_REVOKE, NULL);
+    Etcd__Revoke m = ETCD__REVOKE__INIT;
+
+    if (!a)
+        return;
+    m.id = lease;
+    hf__et_request_send(a, &m); /* if it fails, it ends by itself */
 }

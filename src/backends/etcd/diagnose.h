@@ -1,0 +1,14 @@
+/*
+ * The query for findings: what the server says of itself, of its cluster, and
+ * of the lease that it gave. PENDING, or a result at once.
+ */
+#ifndef HF_ETCD_DIAGNOSE_H
+#define HF_ETCD_DIAGNOSE_H
+
+#include "backends/backend.h"
+
+struct etcd;
+
+int hf__et_diagnose(struct etcd *, struct hf__query *);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * The requests about entries: one gRPC call each, most of them a transaction. A
+ * request of an attempt or a release belongs to a lock, which has at most one
+ * of them under way; one of a renewal belongs to some items of a batch; the
+ * rest belongs to nobody. This unit packs and sends them and owns their memory.
+ * What an answer means is not decided here: it goes to etcd.request_over, which
+ * frees the request afterwards.
+ */
+#ifndef HF_ETCD_ENTRY_REQUEST_H
+#define HF_ETCD_ENTRY_REQUEST_H
+
+#include "entry.h"
+#include "net/grpc/grpc.h"
+
+struct etcd;
+struct et_lock;
+
+#define ET_VIEW_MAX 1024 /* entries that are read in one go */
+
+/* What was read before our entry. */
+struct et_ahead {
+    uint8_t other;    /* enum et_form: one of another kind; or PERMIT, */
+    uint32_t size;    /* of a semaphore of that size */
+    uint64_t permits; /* of all of them */
+    int64_t mod;      /* when that was written: */
+    size_t len;       /* the youngest that we have to wait for; 0: none */
+    char before[ET_KEY_MAX];
+};
+
+enum et_op {
+    ET_ENTER,
+    ET_READ_QUEUE,
+    ET_READ_MARK,
+    ET_COUNT,
+    ET_CONFIRM,
+    ET_DROP,
+    ET_RENEW,
+    ET_TOUCH,
+    ET_WRITE_MARK,
+    ET_TERM,
+    ET_MOVE,
+    ET_REVOKE
+};
+
+/* A request about entries. */
+struct et_request {
+    struct grpc_call call; /* first: callbacks cast it back */
+    struct et_request *next, *prev;
+    enum et_op op;
+    struct et_lock *lock;    /* NULL: nobody wants to hear of it any more */
+    int64_t below, limit;    /* of a view */
+    struct et_ahead ahead;   /* what was seen so far, */
+    int64_t view;            /* at this revision; 0: at that of the answer */
+    struct hf__batch *batch; /* RENEW, or of a TERM that a renewal wants: */
+    size_t from, len;        /* these of its items */
+    int64_t rev, lease;      /* TERM, MOVE: of this entry, to this lease */
+    uint32_t lease_ms;
+};
+
+/* ---- requests of a lock ------------------------------------------------- */
+
+/* These return 0: it is under way; HF__LATER, HF_ENOMEM. */
+int hf__et_enter(struct et_lock *);
+/* Reads the entries before ours. */
+int hf__et_read_queue(struct et_lock *);
+/* The same from where the last answer ended. */
+int hf__et_read_on(const struct et_request *);
+/* READ: is the writer that was found marked? */
+int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
+/* LATCH: is it set? */
+int hf__et_count(struct et_lock *);
+/* Deletes the entry, also one that may yet be made: then a CONFIRM comes
+ * first. */
+int hf__et_drop(struct et_lock *);
+bool hf__et_is_dropped(const struct et_lock *);
+/* Where a lock that has the whole queue behind it may still be granted
+ * (readers, permits), all entries before ours matter; else only the youngest.
+ */
+bool hf__et_needs_all(const struct et_lock *);
+
+/* ---- requests of a renewal; as those above ------------------------------- */
+
+/* Are the entries of these items still there? */
+int hf__et_check(struct etcd *, struct hf__batch *, size_t from, size_t len);
+/* WRITE: writes the mark, which says that the writer reads now. */
+int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
+
+/* ---- requests whose answers nobody waits for ---------------------------- */
+
+/* PERMIT: writes our entry, which the next waiter watches. */
+void hf__et_touch(struct et_lock *);
+void hf__et_wipe(struct etcd *, const char *key, size_t len);
+/* Deletes the entry as hf__et_drop() does; the lock forgets it at once. */
+void hf__et_leave(struct et_lock *);
+void hf__et_revoke(struct etcd *, int64_t lease);
+
+/* ---- a request from its beginning to its end ---------------------------- */
+
+/* NULL: out of memory. */
+struct et_request *hf__et_request_new(struct etcd *, enum et_op,
+                                      struct et_lock *);
+/* As those above; other than by 0 the request is gone. */
+int hf__et_request_send(struct et_request *, const void *message);
+void hf__et_request_free(struct etcd *, struct et_request *);
+/* It ends without an answer: an ENTER may have been done, or be done yet. */
+void hf__et_request_lost(const struct et_request *);
+/* Whatever is under way for the lock is cancelled, as if it was lost. */
+void hf__et_request_forget(struct et_lock *);
+void hf__et_requests_fini(struct etcd *);
+
+#endif

@@ -1,0 +1,40 @@
+#include "lease.h"
+
+#include "etcd.h"
+#include "lock_state.h"
+#include "message.h"
+
+static hf__time part(const struct etcd *e, unsigned of)
+{
+    return (hf__time)(e->term_ms ? e->term_ms : 1000) * HF__MS / of;
+}
+
+void hf__et_keep(struct etcd *e, hf__time now)
+{
+    Etcd__KeepAlive m = ETCD__KEEP_ALIVE__INIT;
+
+    e->keep_at = now + part(e, 3);
+    if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT || !e->lease)
+        return;
+    m.id = e->lease;
+    if (hf__et_pack(&e->keep, &m) == 0 &&
+        (!hf__grpc_is_idle(&e->keep) || hf__grpc_start(&e->keep, 0) == 0))
+        e->kept_at[e->kept_len++] = now;
+    else
+        e->keep_at = now + 100 * HF__MS;
+    /* A member that does not answer is left while there is time. */
+    if (now - e->g.pinged_at >= part(e, 4))
+        hf__grpc_ping(&e->g, now);
+}
+
+/* A DROP that is under way is answered before the connection ends: only its
+ * answer tells whether the entry was there. */
+int hf__et_lease_over(struct etcd *e, const char *why)
+{
+    e->lease = e->guard = e->heard = e->kept_rev = 0;
+    e->is_granted = false;
+    e->proved = 0;
+    for (struct et_lock *l = e->locks; l; l = l->next)
+        hf__et_lock_over(l, why);
+    return hf__grpc_leave(&e->g, why);
+}

@@ -1,0 +1,16 @@
+/*
+ * What a holder writes: a value beside its lock, and the mark of a writer that
+ * goes on reading. Both are about a hold, so they are never parked. PENDING, or
+ * a result at once.
+ */
+#ifndef HF_ETCD_PUT_H
+#define HF_ETCD_PUT_H
+
+#include "backends/backend.h"
+
+struct etcd;
+
+int hf__et_put_value(struct etcd *, struct hf__query *);
+int hf__et_downgrade(struct etcd *, struct hf__query *);
+
+#endif

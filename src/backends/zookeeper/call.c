@@ -72,7 +72,7 @@ static void put_back(struct zk *z, struct zk_call *call)
 static int begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
-        hf__zk_session_sent(z);
+        hf__zk_socket_sent(z);
         return 0;
     }
     if (rc == ZMARSHALLINGERROR) { /* out of memory; it may complete yet */

@@ -14,30 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct zk_tie {
-    struct zk_tie *next; /* of the node */
-    struct zk_node *node;
-    bool asked;    /* and not answered yet */
-    int refusal;   /* the server does not tell; ZOK: it does */
-    int64_t czxid; /* as for hf__zk_place() */
-    char name[];   /* "": the answer is about the time before a new entry */
-};
-
-void hf__zk_ties_forget(struct zk_node *node)
-{
-    struct zk_tie **at = &node->ties, *tie;
-
-    while ((tie = *at)) {
-        if (tie->asked && !node->z->closing) {
-            tie->name[0] = '\0';
-            at = &tie->next;
-            continue;
-        }
-        *at = tie->next;
-        node->z->core->free(node->z->client, tie);
-    }
-}
-
 static void on_tie(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_tie *tie = owner;

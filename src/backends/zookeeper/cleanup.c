@@ -9,7 +9,7 @@
  * A step that cannot be made now (no memory, no right) is made later
  * (zk.sweep_at); while the connection is down, when it is up again.
  */
-#include "zookeeper.h"
+#include "query.h"
 
 #include "entry.h"
 
@@ -17,8 +17,6 @@
 
 #define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
 #define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
-
-static void sweep(struct zk_node *);
 
 /* ---- steps that cannot be made ----------------------------------------- */
 
@@ -82,7 +80,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
         refused(node, rc);
     if (node->hurried) { /* this answer may be older than who let go */
         node->hurried = false;
-        sweep(node);
+        hf__zk_node_sweep(node);
         return;
     }
     if (!hf__zk_lost(rc) && let_go) {
@@ -111,7 +109,7 @@ static void on_look(void *owner, int rc, const struct zk_reply *reply)
     else if (!hf__zk_lost(rc))
         refused(node, rc);
     if (node->state != ZK_NODE_UNSURE)
-        sweep(node);
+        hf__zk_node_sweep(node);
     else
         hf__zk_node_sweep_later(node);
 }
@@ -138,7 +136,7 @@ static void on_unlowered_deleted(void *owner, int rc,
     node->state = ZK_NODE_THERE;
     node->lowered = false;
     node->unsure = true; /* it was under one of the two names */
-    sweep(node);
+    hf__zk_node_sweep(node);
 }
 
 static void on_lock_deleted(void *owner, int rc, const struct zk_reply *reply)
@@ -213,7 +211,7 @@ static bool is_cut(const struct zk_node *node)
 }
 
 /* The next step towards its end, if one can be made now. */
-static void sweep(struct zk_node *node)
+void hf__zk_node_sweep(struct zk_node *node)
 {
     node->again_at = 0;
     if (node->state == ZK_NODE_GONE) {
@@ -240,7 +238,7 @@ void hf__zk_node_settle(struct zk_node *node)
     if (node->line) /* the line knows, or will be told */
         return;
     if (node->state != ZK_NODE_GONE) {
-        sweep(node);
+        hf__zk_node_sweep(node);
         return;
     }
     node->let_go = NULL;
@@ -271,8 +269,21 @@ void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
         node->line = NULL;
         node->let_go = next ? NULL : let_go;
         node->hurried = node->let_go && node->state == ZK_NODE_DELETING;
-        sweep(node);
+        hf__zk_node_sweep(node);
     }
+}
+
+void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
+{
+    struct zk_node *node = hf__zk_node_alloc(z, path, form);
+
+    if (!node) {
+        hf__zk_delete(z, path, NULL, NULL);
+        return;
+    }
+    node->numbered = true;
+    node->state = ZK_NODE_THERE;
+    hf__zk_node_drop(node, NULL);
 }
 
 void hf__zk_node_vanished(struct zk_node *node)
@@ -281,20 +292,24 @@ void hf__zk_node_vanished(struct zk_node *node)
     hf__zk_node_drop(node, NULL);
 }
 
-/* ---- all of them --------------------------------------------------------- */
-
-void hf__zk_nodes_up(struct zk *z)
+void hf__zk_taken_away(struct zk_line *line)
 {
-    struct zk_node *next;
+    struct zk *z = line->z;
 
-    for (struct zk_node *node = z->nodes; node; node = next) {
-        next = node->next;
-        if (!node->line)
-            sweep(node);
-        else if (node->held)
-            hf__zk_listen(node); /* it may have been lost */
-    }
+    /* Before anybody else can have it, if that is ours to say. */
+    z->core->lost(z->client, line->remote, line->node->hold_id, NULL);
+    hf__zk_node_drop(line->node, NULL);
 }
+
+void hf__zk_sweep(struct zk *z, const char *path)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LEASES), NULL, NULL);
+    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LOCKS), NULL, NULL);
+}
+
+/* ---- all of them --------------------------------------------------------- */
 
 void hf__zk_nodes_sweep(struct zk *z, hf__time now)
 {
@@ -308,7 +323,7 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
         if (!node->again_at)
             continue;
         if (node->again_at <= now)
-            sweep(node);
+            hf__zk_node_sweep(node);
         else if (!z->sweep_at || node->again_at < z->sweep_at)
             z->sweep_at = node->again_at;
     }

@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX 96 /* of the data */
-
 /* A question about it: by name, or of a line that waits (base.q is NULL) and
  * may have let go of it since. */
 struct count {
@@ -27,7 +25,7 @@ struct count {
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
     uint64_t hold_id; /* of the line's question */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
-    char data[COUNT_MAX];
+    char data[ZK_COUNT_MAX];
     char other[ZK_CHILD_MAX]; /* of another kind of lock */
     uint64_t left;
     int32_t version;
@@ -41,21 +39,6 @@ struct count {
     bool was_sent; /* the transaction was, or may have been before */
     bool is_sure;  /* that it is not set */
 };
-
-bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
-                        char round[ZK_UUID_MAX])
-{
-    char text[COUNT_MAX];
-    int used = 0;
-
-    if (len <= 0 || len >= COUNT_MAX)
-        return false;
-    memcpy(text, data, (size_t)len);
-    text[len] = '\0';
-    return sscanf(text, ZK_COUNT "%" SCNu64 " %36[0-9a-f-]%n", count, round,
-                  &used) == 2 &&
-           used == len && strlen(round) == ZK_UUID_MAX - 1;
-}
 
 static void put_count(struct count *c, uint64_t count)
 {

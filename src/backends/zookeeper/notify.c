@@ -13,13 +13,6 @@
 
 #include <string.h>
 
-struct zk_ear {
-    struct zk_ear *next, *prev; /* zk.ears */
-    struct zk *z;
-    struct zk_node *node; /* NULL: nobody listens any more */
-    char path[];
-};
-
 static void ear_free(struct zk_ear *ear)
 {
     struct zk *z = ear->z;
@@ -34,13 +27,6 @@ void hf__zk_ears_fini(struct zk *z)
 {
     while (z->ears)
         ear_free(z->ears);
-}
-
-void hf__zk_ear_close(struct zk_node *node)
-{
-    if (node->ear)
-        node->ear->node = NULL;
-    node->ear = NULL;
 }
 
 static void listen_to(struct zk_node *);

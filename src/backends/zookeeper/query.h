@@ -43,10 +43,6 @@ void hf__zk_query_free(struct zk_query *);
 int hf__zk_query_code(struct zk_query *, int rc);
 int hf__zk_query_refusal(struct zk_query *, int rc, const char *right);
 
-/* "<path>/<child>", cut if it is too long, which no path of ours is. */
-const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
-                        const char *child);
-
 /* ---- inspect.c: who is there ------------------------------------------------
  */
 
@@ -97,6 +93,7 @@ const char *hf__zk_seen_path(const struct zk_seen *, char out[ZK_WHOLE_MAX]);
 void hf__zk_seen_party(const struct zk_seen *, hf_party *);
 /* Its data, without the word that asks for it; and it is an entry of ours that
  * says this of itself, and not a foreign one. */
+bool hf__zk_seen_same_owner(const struct zk_seen *, const struct zk_seen *);
 const char *hf__zk_seen_words(const struct zk_seen *);
 bool hf__zk_seen_is_ours(const struct zk_seen *);
 
@@ -104,6 +101,7 @@ bool hf__zk_seen_is_ours(const struct zk_seen *);
 
 #define ZK_REVOKE "__REVOKE__"
 #define ZK_PERMITS "holdfast permits " /* data of leases: and how many */
+#define ZK_COUNT_MAX 96                /* of the data of latch */
 #define ZK_COUNT "holdfast latch "     /* of latch: the count, the round */
 
 /* 0: it does not say. */
@@ -115,6 +113,9 @@ bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
 /* Deletes what an idle semaphore has left below the node, if it is idle. */
 void hf__zk_sweep(struct zk *, const char *path);
 
+int hf__zk_inspect(struct zk *, struct hf__query *);
+int hf__zk_break(struct zk *, struct hf__query *);
+int hf__zk_ask(struct zk *, struct hf__query *);
 int hf__zk_list_names(struct zk *, struct hf__query *);
 int hf__zk_latch(struct zk *, struct hf__query *);
 int hf__zk_put(struct zk *, struct hf__query *);

@@ -5,60 +5,12 @@
  * lost the same is sent again, with the next renewal: the new name tells
  * whether it was done.
  */
-#include "zookeeper.h"
+#include "query.h"
 
 #include "entry.h"
 
 #include <stdio.h>
 #include <string.h>
-
-struct rename {
-    const char *from, *to;
-    uint8_t form, becomes;
-};
-
-static const struct rename renames[] = {
-    {"__WRIT__", "__READ__", ZK_FORM_WRITE, ZK_FORM_READ},
-    {"__lock__", "__rlock__", ZK_FORM_KAZOO_LOCK, ZK_FORM_KAZOO_READ},
-};
-
-/* Both names have a uuid in front, which has no underscores. */
-static void rename_last(const char *path, const char *from, const char *to,
-                        char out[ZK_WHOLE_MAX])
-{
-    const char *at = strrchr(path, '/');
-
-    at = at ? strstr(at, from) : NULL;
-    if (at)
-        snprintf(out, ZK_WHOLE_MAX, "%.*s%s%s", (int)(at - path), path, to,
-                 at + strlen(from));
-    else
-        snprintf(out, ZK_WHOLE_MAX, "%s", path);
-}
-
-void hf__zk_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
-{
-    const struct rename *r = renames;
-
-    while (r->becomes != node->form)
-        r++;
-    rename_last(node->path, r->to, r->from, out);
-}
-
-/* What it is called from now on. */
-static void rename_node(struct zk_node *node)
-{
-    const struct rename *r = renames;
-    char path[ZK_WHOLE_MAX];
-
-    while (r->form != node->form)
-        r++;
-    rename_last(node->path, r->from, r->to, path);
-    strcpy(node->path, path);
-    node->form = r->becomes;
-    node->lowered = node->restated = true;
-    node->version = 0;
-}
 
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
 {
@@ -129,7 +81,7 @@ int hf__zk_downgrade(struct zk *z, struct hf__query *q)
     node->line = into;
     if (!can_be_renamed(node))
         return HF__DONE;
-    rename_node(node);
+    hf__zk_node_lower(node);
     if (hf__zk_lower(node, on_lower, q) != 0)
         return HF_EUNKNOWN; /* the next renewal tells it */
     return HF__PENDING;

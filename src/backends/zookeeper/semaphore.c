@@ -36,26 +36,6 @@ struct visit {
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
-uint32_t hf__zk_permits_parse(const char *data, int len)
-{
-    size_t skip = strlen(ZK_PERMITS);
-    char text[11] = "";
-
-    if (len <= (int)skip || len - (int)skip >= (int)sizeof(text) ||
-        memcmp(data, ZK_PERMITS, skip) != 0)
-        return 0;
-    memcpy(text, data + skip, (size_t)len - skip);
-    return (uint32_t)strtoul(text, NULL, 10);
-}
-
-void hf__zk_sweep(struct zk *z, const char *path)
-{
-    char dir[ZK_WHOLE_MAX];
-
-    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LEASES), NULL, NULL);
-    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LOCKS), NULL, NULL);
-}
-
 /* Who is before us now may wait for them; or they are to be made anew. */
 static void drop_leases(struct zk_node *turn)
 {
@@ -382,6 +362,12 @@ static int serve(struct zk_line *line, const struct visit *v)
     return grant(line);
 }
 
+static void passed(struct zk_line *line)
+{
+    line->passed = NULL;
+    hf__zk_answer(line, look(line));
+}
+
 /* A try: those before us may be about to go, or may wait themselves. How many
  * permits they take is not known: the leases are listed after the turns, so
  * that one who was before us may have its leases among those that are out. If
@@ -405,15 +391,9 @@ static int pass(struct zk_line *line, const struct visit *v)
     rc = hf__zk_watch(z, line, ZK_WATCH_NODE, path);
     if (rc)
         return rc;
-    line->passing = true;
+    line->passed = passed;
     z->pass_at = hf__min_time(z->pass_at, line->pass_until);
     return HF__PENDING;
-}
-
-void hf__zk_passed(struct zk_line *line)
-{
-    line->passing = false;
-    hf__zk_answer(line, look(line));
 }
 
 /* The turn is not in its list: why? */
@@ -466,9 +446,9 @@ int hf__zk_permits(struct zk_line *line, struct hf__req *req)
     if (node && node->held)
         return hf__zk_granted(line, req);
     hf__zk_prove(line->z, req);
-    if (line->passing)
+    if (line->passed)
         hf__zk_unwatch(line);
-    line->passing = false;
+    line->passed = NULL;
     if (node)
         return look(line);
     line->node = hf__zk_node_new(line, hf__zk_join(dir, line->path, ZK_LOCKS),

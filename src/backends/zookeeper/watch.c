@@ -51,8 +51,8 @@ static void ring(struct zk_watch *w, bool deleted)
 
         hf__zk_unwatch(line);
         line->deleted = deleted;
-        if (line->passing)
-            hf__zk_passed(line);
+        if (line->passed)
+            line->passed(line);
         else
             z->core->bell(z->client, line->remote);
     }
@@ -229,9 +229,9 @@ static struct zk_line *find_late(struct zk *z, hf__time now, hf__time *next)
     *next = HF__NEVER;
     for (; w; w = hf__table_next(&z->watches, w))
         for (struct zk_line *line = w->lines; line; line = line->next) {
-            if (line->passing && now >= line->pass_until)
+            if (line->passed && now >= line->pass_until)
                 return line;
-            if (line->passing)
+            if (line->passed)
                 *next = hf__min_time(*next, line->pass_until);
         }
     return NULL;
@@ -246,7 +246,7 @@ void hf__zk_watches_move(struct zk *z, hf__time now)
     while (now >= z->pass_at && (late = find_late(z, now, &z->pass_at))) {
         z->pass_at = now;
         hf__zk_unwatch(late);
-        hf__zk_passed(late);
+        late->passed(late);
     }
 }
 

@@ -6,7 +6,7 @@
  *   dialect=kazoo   (kazoo's names; no semaphore)
  *   tick=2s         (the servers' tickTime; only where it cannot be guessed)
  */
-#include "zookeeper.h"
+#include "query.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -231,7 +231,45 @@ static void zk_close(void *self)
 static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
     (void)now; /* advance() follows */
-    hf__zk_session_ready(self, tag, events);
+    hf__zk_socket_ready(self, tag, events);
+}
+
+static zk_ask_fn *const attempts[] = {[HF_MUTEX] = hf__zk_queue,
+                                      [HF_RWLOCK] = hf__zk_queue,
+                                      [HF_SEMAPHORE] = hf__zk_permits,
+                                      [HF_LATCH] = hf__zk_count};
+
+static int zk_attempt(void *self, struct hf__req *req)
+{
+    return hf__zk_attempt(self, req, attempts[req->remote->kind]);
+}
+
+static int zk_query(void *self, struct hf__query *q)
+{
+    struct zk *z = self;
+
+    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
+        return HF__LATER;
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return hf__zk_inspect(z, q);
+    case HF__LIST:
+        return hf__zk_list_names(z, q);
+    case HF__BREAK:
+        return hf__zk_break(z, q);
+    case HF__ASK:
+        return hf__zk_ask(z, q);
+    case HF__PUT:
+        return hf__zk_put(z, q);
+    case HF__DOWNGRADE:
+        return hf__zk_downgrade(z, q);
+    case HF__DIAGNOSE:
+        return hf__zk_diagnose(z, q);
+    case HF__LISTEN:
+        return hf__zk_lookout(z, q);
+    default:
+        return hf__zk_latch(z, q);
+    }
 }
 
 #define CAPS                                                                   \
@@ -257,11 +295,11 @@ static const struct hf__backend backend = {
     .next_timeout = hf__zk_session_timeout,
     .attach = hf__zk_attach,
     .detach = hf__zk_detach,
-    .attempt = hf__zk_attempt,
+    .attempt = zk_attempt,
     .release = hf__zk_release,
     .abandon = hf__zk_abandon,
     .renew = hf__zk_renew,
-    .query = hf__zk_query,
+    .query = zk_query,
     .unlisten = hf__zk_unlisten,
 };
 

@@ -31,14 +31,11 @@
 #include "backends/common/table.h"
 #include "base/list.h"
 #include "entry.h"
+#include "path.h"
 
 #include <zookeeper/zookeeper.h>
 
 #define ZK_ABOUT_MAX 512 /* bytes of what an entry says of its owner */
-
-/* A path of ours: the root, a name, an entry. */
-#define ZK_ROOT_MAX 512
-#define ZK_WHOLE_MAX (ZK_ROOT_MAX + 4 * HF_NAME_MAX + 128)
 
 struct zk;
 struct zk_call;
@@ -189,11 +186,29 @@ struct zk_node {
     char path[];       /* CREATING, UNSURE: without the sequence */
 };
 
+struct zk_tie {
+    struct zk_tie *next; /* of the node */
+    struct zk_node *node;
+    bool asked;    /* and not answered yet */
+    int refusal;   /* the server does not tell; ZOK: it does */
+    int64_t czxid; /* as for hf__zk_place() */
+    char name[];   /* "": the answer is about the time before a new entry */
+};
+
+struct zk_ear {
+    struct zk_ear *next, *prev; /* zk.ears */
+    struct zk *z;
+    struct zk_node *node; /* NULL: nobody listens any more */
+    char path[];
+};
+
 /* An entry of the form below the line's node (or `dir`, if not NULL), for the
  * hold id. It is to become line->node, or a sibling of that; nothing is sent
  * yet. NULL: out of memory. */
 struct zk_node *hf__zk_node_new(struct zk_line *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
+/* One with that path, in zk.nodes; NULL: out of memory. */
+struct zk_node *hf__zk_node_alloc(struct zk *, const char *path, uint8_t form);
 /* One that is no entry of a line's and that nobody wants any more: it is
  * deleted as the others are. */
 void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
@@ -214,6 +229,10 @@ void hf__zk_node_lease(struct zk_node *, uint32_t lease_ms);
 int hf__zk_node_list(struct zk_node *, zk_done_fn *);
 /* Both, in one go: PENDING, or why not. */
 int hf__zk_node_enter(struct zk_node *, bool parents, zk_done_fn *listed);
+/* Gives it that name; false: longer than the server's sequences are. */
+bool hf__zk_node_set_name(struct zk_node *, const char *name);
+/* Renames it and its form from write to read. */
+void hf__zk_node_lower(struct zk_node *);
 /* Its name below the lock's node. */
 const char *hf__zk_node_name(const struct zk_node *);
 /* Its lock's node; and the node there that all who want an unfair mutex try to
@@ -251,8 +270,8 @@ void hf__zk_node_called(struct zk_node *);
 void hf__zk_node_settle(struct zk_node *);
 /* That step is made later. */
 void hf__zk_node_sweep_later(struct zk_node *);
-/* The connection is there again: sees to what nobody wants. */
-void hf__zk_nodes_up(struct zk *);
+/* The next step towards its end, if one can be made now. */
+void hf__zk_node_sweep(struct zk_node *);
 /* Once more, if a step could not be made then. */
 void hf__zk_nodes_sweep(struct zk *, hf__time now);
 /* The session is over; why, for people. */
@@ -389,11 +408,22 @@ struct zk {
 
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
-void hf__zk_session_ready(struct zk *, uint32_t tag, uint32_t events);
 void hf__zk_session_move(void *, hf__time now);
 hf__time hf__zk_session_timeout(void *);
-/* After something was sent outside of advance(). */
-void hf__zk_session_sent(struct zk *);
+
+/* ---- socket.c --------------------------------------------------------- */
+
+/* The library has closed the one it had. */
+void hf__zk_socket_gone(struct zk *);
+/* What has come for it. */
+void hf__zk_socket_ready(struct zk *, uint32_t tag, uint32_t events);
+/* No event comes for a descriptor that could not be watched: it is polled. */
+void hf__zk_socket_poll(struct zk *);
+/* It is this one, and the library waits for that. */
+void hf__zk_socket_watch(struct zk *, int fd, int interest);
+/* After something was sent: outside of advance() the library is made to write
+ * it. */
+void hf__zk_socket_sent(struct zk *);
 
 /* ---- session_proof.c
  * ------------------------------------------------------------ */
@@ -403,10 +433,9 @@ void hf__zk_session_sent(struct zk *);
 void hf__zk_life_begin(struct zk *);
 /* The session is long enough for the servers' tick, if we know that. */
 bool hf__zk_life_fits(const struct zk *);
-void hf__zk_life_move(struct zk *, hf__time now);
-/* Something was, outside of advance(). */
-void hf__zk_life_sent(struct zk *);
-hf__time hf__zk_life_timeout(const struct zk *);
+#define ZK_NUDGE (200 * HF__MS) /* so long an answer may take */
+/* That part of the timeout. */
+hf__time hf__zk_proof_part(const struct zk *, int of);
 /* A call that was sent then is answered; by the leader, if it was a write. */
 void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);
 /* 0; or it is not sure to live long enough for a hold: when to look again. */
@@ -415,7 +444,12 @@ hf__time hf__zk_session_doubt(const struct zk *);
 uint32_t hf__zk_session_ms(const struct zk *, hf__time since);
 /* zk.proved is good enough for a hold to begin. */
 bool hf__zk_proved(const struct zk *);
-/* Makes it so, if it is not; a fixed lease shall begin now. */
+
+/* ---- keepalive.c ------------------------------------------------------ */
+
+void hf__zk_keepalive_move(struct zk *, hf__time now);
+hf__time hf__zk_keepalive_timeout(const struct zk *);
+/* Makes zk.proved good enough, if it is not; a fixed lease shall begin now. */
 void hf__zk_prove(struct zk *, const struct hf__req *);
 
 /* ---- lock.c ---------------------------------------------------------- */
@@ -430,7 +464,9 @@ struct zk_line {
     struct zk_line *next, *prev; /* of those with the same watch */
     bool queued;                 /* counted in zk.waiting, or waiting_latch */
     bool deleted;                /* what it watched is gone */
-    bool passing; /* a try that watches who is before it, not longer than: */
+    /* Of a try that watches who is before it: what is called instead of the
+     * bell, at the latest then; NULL: the bell. */
+    void (*passed)(struct zk_line *);
     hf__time pass_until;
     bool blind; /* of a latch: what it wants to watch may not be read */
     /* The sum of the strangers that are known to last, and are harmless. */
@@ -446,13 +482,11 @@ typedef int zk_ask_fn(struct zk_line *, struct hf__req *);
 
 zk_ask_fn hf__zk_queue;   /* mutex, read-write lock */
 zk_ask_fn hf__zk_permits; /* semaphore */
-/* A try: what it watches has changed, or its time is over. */
-void hf__zk_passed(struct zk_line *);
-zk_ask_fn hf__zk_count; /* latch */
+zk_ask_fn hf__zk_count;   /* latch */
 
 int hf__zk_attach(void *self, struct hf__remote *);
 void hf__zk_detach(void *self, struct hf__remote *);
-int hf__zk_attempt(void *self, struct hf__req *);
+int hf__zk_attempt(const struct zk *, struct hf__req *, zk_ask_fn *begin);
 int hf__zk_release(void *self, struct hf__req *);
 int hf__zk_abandon(void *self, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
@@ -532,8 +566,9 @@ int hf__zk_lower_result(struct zk_node *, int rc);
 void hf__zk_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 void hf__zk_renew_fini(struct zk *);
 int hf__zk_renew(void *self, struct hf__batch *);
-int hf__zk_query(void *self, struct hf__query *);
 void hf__zk_queries_fini(struct zk *);
+/* What that line asked is for nobody any more. */
+void hf__zk_queries_leave(struct zk *, const struct zk_line *);
 
 /* ---- changes.c ---------------------------------------------------------- */
 

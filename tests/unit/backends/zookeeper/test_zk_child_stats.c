@@ -297,7 +297,7 @@ static void ask(void)
                                 .op = HF__ATTEMPT,
                                 .lease_ms = 30000};
     fake.remote.ask = &fake.req;
-    assert_int_equal(hf__zk_attempt(&fake.z, &fake.req), HF__PENDING);
+    assert_int_equal(hf__zk_attempt(&fake.z, &fake.req, hf__zk_queue), HF__PENDING);
 }
 
 /* Up to the question about the stranger. */

@@ -89,7 +89,7 @@ static void complete(const void *data, int rc, struct zk_reply reply)
     struct zk *z = call->z;
 
     if (!hf__zk_lost(rc))
-        hf__zk_session_heard(z, call->sent_at, call->is_write && proves(rc));
+        hf__zk_proof_heard(z, call->sent_at, call->is_write && proves(rc));
     reply.z = z;
     reply.results = call->results;
     if (call->done && !z->closing)

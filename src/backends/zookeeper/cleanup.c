@@ -1,5 +1,5 @@
 /*
- * How an entry ends. A node that nobody wants any more (it has no line) is
+ * How an entry ends. A node that nobody wants any more (it has no lock) is
  * deleted as soon as that can be said to the server, and again after each loss
  * of the connection, until the server says that it is gone or the session is
  * over. Step by step: one that is UNSURE is looked for, one that is THERE is
@@ -73,7 +73,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     node->taken = rc == ZNONODE && !node->unsure;
     node->unsure = node->unsure || hf__zk_lost(rc);
     if (node->state == ZK_NODE_GONE) {
-        hf__zk_node_settle(node);
+        hf__zk_node_end_step(node);
         return;
     }
     if (!hf__zk_lost(rc))
@@ -92,7 +92,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_sweep_later(node);
 }
 
-static void on_look(void *owner, int rc, const struct zk_reply *reply)
+static void on_looked_for(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -101,7 +101,7 @@ static void on_look(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZNONODE)
         node->state = ZK_NODE_GONE;
     else if (rc == ZOK && reply->children)
-        hf__zk_node_look_among(node, reply->children);
+        hf__zk_node_match(node, reply->children);
     else if (rc == ZOK)
         node->state = reply->stat->ephemeralOwner == z->session_id
                           ? ZK_NODE_THERE
@@ -119,8 +119,9 @@ static int look_for(struct zk_node *node)
     char dir[ZK_WHOLE_MAX];
 
     if (node->numbered)
-        return hf__zk_exists(node->z, node->path, on_look, node);
-    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_look, node);
+        return hf__zk_exists(node->z, node->path, on_looked_for, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_looked_for,
+                       node);
 }
 
 static void on_unlowered_deleted(void *owner, int rc,
@@ -150,10 +151,10 @@ static void on_lock(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_node *node = owner;
     bool ours = rc == ZOK && reply->stat->czxid == node->czxid;
-    char lock[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX];
 
-    if (ours && hf__zk_delete(z, hf__zk_node_lock(node, lock), on_lock_deleted,
-                              node) == 0)
+    if (ours && hf__zk_delete(z, hf__zk_node_unfair(node, unfair),
+                              on_lock_deleted, node) == 0)
         return;
     on_delete(owner, ours ? ZCONNECTIONLOSS : rc == ZOK ? ZNONODE : rc, reply);
 }
@@ -167,33 +168,33 @@ static void on_pair_deleted(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_node *node = owner;
     bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
-    char lock[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX];
     int sent;
 
     if (rc != ZNONODE || (!alone && !node->czxid)) {
         on_delete(owner, rc, reply);
         return;
     }
-    sent = alone
-               ? hf__zk_delete(z, node->path, on_delete, node)
-               : hf__zk_exists(z, hf__zk_node_lock(node, lock), on_lock, node);
+    sent = alone ? hf__zk_delete(z, node->path, on_delete, node)
+                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), on_lock,
+                                 node);
     if (sent != 0)
         on_delete(owner, ZCONNECTIONLOSS, reply);
 }
 
 static int delete_it(struct zk_node *node)
 {
-    char lock[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
     zoo_op_t op[2];
 
     if (node->lowered) {
-        hf__zk_unlowered(node, unlowered);
+        hf__zk_node_unlowered(node, unlowered);
         return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
     }
     if (node->form != ZK_FORM_HOLDER)
         return hf__zk_delete(node->z, node->path, on_delete, node);
     zoo_delete_op_init(&op[0], node->path, -1);
-    zoo_delete_op_init(&op[1], hf__zk_node_lock(node, lock), -1);
+    zoo_delete_op_init(&op[1], hf__zk_node_unfair(node, unfair), -1);
     return hf__zk_multi(node->z, 2, op, on_pair_deleted, node);
 }
 
@@ -215,7 +216,7 @@ void hf__zk_node_sweep(struct zk_node *node)
 {
     node->again_at = 0;
     if (node->state == ZK_NODE_GONE) {
-        hf__zk_node_settle(node);
+        hf__zk_node_end_step(node);
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
         if (look_for(node) == 0)
             node->calls++;
@@ -231,11 +232,11 @@ void hf__zk_node_sweep(struct zk_node *node)
     }
 }
 
-void hf__zk_node_settle(struct zk_node *node)
+void hf__zk_node_end_step(struct zk_node *node)
 {
     struct hf__req *let_go = node->let_go;
 
-    if (node->line) /* the line knows, or will be told */
+    if (node->lock) /* the lock knows, or will hear */
         return;
     if (node->state != ZK_NODE_GONE) {
         hf__zk_node_sweep(node);
@@ -253,20 +254,20 @@ void hf__zk_node_settle(struct zk_node *node)
 void hf__zk_node_called(struct zk_node *node)
 {
     node->calls--;
-    hf__zk_node_settle(node);
+    hf__zk_node_end_step(node);
 }
 
 void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
 {
     struct zk_node *next;
 
-    if (node->line && node->line->node == node)
-        node->line->node = NULL;
+    if (node->lock && node->lock->node == node)
+        node->lock->node = NULL;
     for (; node; node = next) {
         next = node->sibling;
         node->sibling = NULL;
-        hf__zk_ear_close(node);
-        node->line = NULL;
+        hf__zk_node_stop_notify(node);
+        node->lock = NULL;
         node->let_go = next ? NULL : let_go;
         node->hurried = node->let_go && node->state == ZK_NODE_DELETING;
         hf__zk_node_sweep(node);
@@ -292,16 +293,16 @@ void hf__zk_node_vanished(struct zk_node *node)
     hf__zk_node_drop(node, NULL);
 }
 
-void hf__zk_taken_away(struct zk_line *line)
+void hf__zk_taken_away(struct zk_lock *lock)
 {
-    struct zk *z = line->z;
+    struct zk *z = lock->z;
 
     /* Before anybody else can have it, if that is ours to say. */
-    z->core->lost(z->client, line->remote, line->node->hold_id, NULL);
-    hf__zk_node_drop(line->node, NULL);
+    z->core->lost(z->client, lock->remote, lock->node->hold_id, NULL);
+    hf__zk_node_drop(lock->node, NULL);
 }
 
-void hf__zk_sweep(struct zk *z, const char *path)
+void hf__zk_sweep_semaphore(struct zk *z, const char *path)
 {
     char dir[ZK_WHOLE_MAX];
 
@@ -345,12 +346,12 @@ void hf__zk_nodes_lost(struct zk *z, const char *why)
     z->sweep_at = 0;
     while (z->nodes) {
         struct zk_node *node = z->nodes;
-        struct zk_line *line = node->line;
+        struct zk_lock *lock = node->lock;
 
-        if (line && line->node == node)
-            line->node = NULL;
-        if (line && node->held)
-            z->core->lost(z->client, line->remote, node->hold_id, why);
+        if (lock && lock->node == node)
+            lock->node = NULL;
+        if (lock && node->held)
+            z->core->lost(z->client, lock->remote, node->hold_id, why);
         if (node->let_go)
             let_go_with_session(node);
         hf__zk_node_free(node);

@@ -105,7 +105,7 @@ static void diagnosed(struct zk_query *base)
     hf__zk_query_end(base, base->rc);
 }
 
-int hf__zk_diagnose(struct zk *z, struct hf__query *q)
+int hf__zk_diagnose_query(struct zk *z, struct hf__query *q)
 {
     int rc;
     struct zk_query *base = hf__zk_query_new(z, q, sizeof(*base), &rc);

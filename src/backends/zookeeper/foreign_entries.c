@@ -34,7 +34,7 @@ static uint64_t sum_of(const struct String_vector *children,
     uint64_t sum = 0;
 
     for (int32_t i = 0; i < children->count; i++)
-        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE)) &&
+        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_CHILD_GONE)) &&
             is_stranger(children->data[i], rule, seq))
             sum += hf__hash64(HF__HASH64, children->data[i],
                               strlen(children->data[i]));
@@ -46,30 +46,30 @@ static bool are_known(const struct zk_node *node,
                       const struct String_vector *children)
 {
     for (int32_t i = 0; i < children->count; i++)
-        if (hf__zk_tie_is_open(node, children->data[i]))
+        if (hf__zk_child_stat_is_open(node, children->data[i]))
             return false;
     return true;
 }
 
-int hf__zk_strangers_ask(struct zk_node *node,
-                         const struct String_vector *children,
-                         enum zk_rule rule, int64_t seq)
+int hf__zk_foreign_entries_check(struct zk_node *node,
+                                 const struct String_vector *children,
+                                 enum zk_rule rule, int64_t seq)
 {
     uint64_t sum = sum_of(children, NULL, rule, seq);
     int64_t *czxid;
     int rc = 0;
 
-    if (!sum || sum == node->line->strangers)
+    if (!sum || sum == node->lock->strangers)
         return 0;
-    if (node->asked && are_known(node, children)) {
-        if (!hf__zk_ties_known(node, children, &czxid) && czxid)
-            node->line->strangers = sum_of(children, czxid, rule, seq);
+    if (node->strangers_requested && are_known(node, children)) {
+        if (!hf__zk_child_stats_known(node, children, &czxid) && czxid)
+            node->lock->strangers = sum_of(children, czxid, rule, seq);
         node->z->core->free(node->z->client, czxid);
         return 0;
     }
     for (int32_t i = 0; i < children->count && !rc; i++)
         if (is_stranger(children->data[i], rule, seq))
-            rc = hf__zk_tie_ask(node, children->data[i]);
-    node->asked = !rc;
+            rc = hf__zk_child_stat_request(node, children->data[i]);
+    node->strangers_requested = !rc;
     return rc ? rc : HF__PENDING;
 }

@@ -73,9 +73,9 @@ static int beat(struct zk *z)
     return rc;
 }
 
-void hf__zk_prove(struct zk *z, const struct hf__req *req)
+void hf__zk_keepalive_prove(struct zk *z, const struct hf__req *req)
 {
-    if (req->fixed || !hf__zk_proved(z))
+    if (req->fixed || !hf__zk_proof_is_good(z))
         beat(z);
 }
 

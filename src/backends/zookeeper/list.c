@@ -158,7 +158,7 @@ static int start(struct walk *w)
     return n < 0 ? 0 : push(w, path, (size_t)n, "", false);
 }
 
-int hf__zk_list_names(struct zk *z, struct hf__query *q)
+int hf__zk_list_query(struct zk *z, struct hf__query *q)
 {
     struct walk *w;
     int rc;

@@ -1,12 +1,13 @@
 /*
  * Entries: how one is made, named and found again. A node is made for one hold
- * id of one line and has its uuid, so that it is found whatever answer was
+ * id of one lock and has its uuid, so that it is found whatever answer was
  * lost. The uuid is of this session (zk.salt): what is found by it was created
  * by this session, and not by one of ours that has ended.
  *
  * From the moment its create is sent until it is known to be gone, or the
  * session is over, it is in zk.nodes. How it ends is cleanup.c's: an answer
- * that comes when nobody wants the node any more is for settle() there.
+ * that comes when nobody wants the node any more is for hf__zk_node_end_step()
+ * there.
  */
 #include "query.h"
 
@@ -41,8 +42,8 @@ void hf__zk_node_free(struct zk_node *node)
 {
     struct zk *z = node->z;
 
-    hf__zk_ties_forget(node);
-    hf__zk_ear_close(node);
+    hf__zk_node_forget_child_stats(node);
+    hf__zk_node_stop_notify(node);
     hf__list_remove(z->nodes, node);
     z->core->free(z->client, node);
 }
@@ -66,10 +67,10 @@ struct zk_node *hf__zk_node_alloc(struct zk *z, const char *path, uint8_t form)
     return node;
 }
 
-struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
+struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
                                 uint8_t form, uint64_t hold_id)
 {
-    struct zk *z = line->z;
+    struct zk *z = lock->z;
     char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
     struct zk_node *node;
 
@@ -79,11 +80,11 @@ struct zk_node *hf__zk_node_new(struct zk_line *line, const char *dir,
     uuid_of(z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id,
             uuid);
     hf__zk_entry_prefix(form, uuid, stem);
-    node = hf__zk_node_alloc(z, hf__zk_join(path, dir ? dir : line->path, stem),
+    node = hf__zk_node_alloc(z, hf__zk_join(path, dir ? dir : lock->path, stem),
                              form);
     if (!node)
         return NULL;
-    node->line = line;
+    node->lock = lock;
     node->hold_id = hold_id;
     node->numbered = form == ZK_FORM_HOLDER;
     node->state = ZK_NODE_GONE;
@@ -120,7 +121,8 @@ const char *hf__zk_node_dir(const struct zk_node *node, char out[ZK_WHOLE_MAX])
     return out;
 }
 
-const char *hf__zk_node_lock(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+const char *hf__zk_node_unfair(const struct zk_node *node,
+                               char out[ZK_WHOLE_MAX])
 {
     hf__zk_node_dir(node, out);
     strcpy(out + node->dir_len, "/" ZK_UNFAIR);
@@ -136,13 +138,13 @@ struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
     return node;
 }
 
-struct zk_node *hf__zk_node_below(const struct zk_line *line, uint64_t hold_id)
+struct zk_node *hf__zk_node_below(const struct zk_lock *lock, uint64_t hold_id)
 {
-    struct zk_node *node = line->z->nodes;
+    struct zk_node *node = lock->z->nodes;
 
     while (node && (node->hold_id != hold_id ||
-                    strncmp(node->path, line->path, line->path_len) != 0 ||
-                    node->path[line->path_len] != '/'))
+                    strncmp(node->path, lock->path, lock->path_len) != 0 ||
+                    node->path[lock->path_len] != '/'))
         node = node->next;
     return node;
 }
@@ -154,8 +156,8 @@ static bool same_stem(const struct zk_node *node, const char *name)
     return strncmp(name, hf__zk_node_name(node), len) == 0;
 }
 
-void hf__zk_node_look_among(struct zk_node *node,
-                            const struct String_vector *children)
+void hf__zk_node_match(struct zk_node *node,
+                       const struct String_vector *children)
 {
     for (int32_t i = 0; i < children->count; i++)
         if (same_stem(node, children->data[i]) &&
@@ -166,26 +168,26 @@ void hf__zk_node_look_among(struct zk_node *node,
     node->state = ZK_NODE_GONE;
 }
 
-void hf__zk_ties_forget(struct zk_node *node)
+void hf__zk_node_forget_child_stats(struct zk_node *node)
 {
-    struct zk_tie **at = &node->ties, *tie;
+    struct zk_child_stat **at = &node->child_stats, *child;
 
-    while ((tie = *at)) {
-        if (tie->asked && !node->z->closing) {
-            tie->name[0] = '\0';
-            at = &tie->next;
+    while ((child = *at)) {
+        if (child->requested && !node->z->closing) {
+            child->name[0] = '\0';
+            at = &child->next;
             continue;
         }
-        *at = tie->next;
-        node->z->core->free(node->z->client, tie);
+        *at = child->next;
+        node->z->core->free(node->z->client, child);
     }
 }
 
-void hf__zk_ear_close(struct zk_node *node)
+void hf__zk_node_stop_notify(struct zk_node *node)
 {
-    if (node->ear)
-        node->ear->node = NULL;
-    node->ear = NULL;
+    if (node->notify)
+        node->notify->node = NULL;
+    node->notify = NULL;
 }
 
 /* ---- its two names, from write to read ----------------------------------- */
@@ -214,7 +216,7 @@ static void rename_last(const char *path, const char *from, const char *to,
         snprintf(out, ZK_WHOLE_MAX, "%s", path);
 }
 
-void hf__zk_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
+void hf__zk_node_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
 {
     const struct rename *r = renames;
 

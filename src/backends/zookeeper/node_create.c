@@ -31,8 +31,8 @@ static void on_create(void *owner, int rc, const struct zk_reply *reply)
             node->state = ZK_NODE_UNSURE;
     }
     if (node->state != ZK_NODE_UNSURE)
-        hf__zk_node_settle(node);
-    else if (!node->line)
+        hf__zk_node_end_step(node);
+    else if (!node->lock)
         hf__zk_node_sweep_later(node);
 }
 
@@ -75,8 +75,8 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
 
     (void)reply;
     created(node, rc);
-    if (!node->line && !node->calls)
-        hf__zk_node_settle(node);
+    if (!node->lock && !node->calls)
+        hf__zk_node_end_step(node);
 }
 
 /* With its lock, or not at all. The answer has no czxid: that is asked for in
@@ -84,12 +84,12 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
 static int create_pair(struct zk_node *node, const char *data, int len)
 {
     struct zk *z = node->z;
-    char lock[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX];
     zoo_op_t op[2];
     int rc;
 
-    zoo_create_op_init(&op[0], hf__zk_node_lock(node, lock), data, len, z->acl,
-                       ZOO_EPHEMERAL, NULL, 0);
+    zoo_create_op_init(&op[0], hf__zk_node_unfair(node, unfair), data, len,
+                       z->acl, ZOO_EPHEMERAL, NULL, 0);
     zoo_create_op_init(&op[1], node->path, data, len, z->acl, ZOO_EPHEMERAL,
                        NULL, 0);
     rc = hf__zk_multi(z, 2, op, on_pair_created, node);
@@ -116,7 +116,7 @@ static int create_it(struct zk_node *node, const char *data, int len)
 
 int hf__zk_node_create(struct zk_node *node, bool parents)
 {
-    const struct hf__req *ask = node->line->ask;
+    const struct hf__req *attempt = node->lock->attempt;
     struct zk *z = node->z;
     char data[ZK_ABOUT_MAX], dir[ZK_WHOLE_MAX];
     int len, rc = 0;
@@ -124,9 +124,9 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->czxid = 0; /* these were of another entry */
-    node->second = node->asked = false;
-    hf__zk_ties_forget(node);
-    node->lease_ms = ask && ask->fixed ? ask->lease_ms : 0;
+    node->second = node->strangers_requested = false;
+    hf__zk_node_forget_child_stats(node);
+    node->lease_ms = attempt && attempt->fixed ? attempt->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
     node->path[node->stem_len] = '\0';
     if (!rc)
@@ -144,8 +144,8 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
 
     node->calls--;
     node->lists--;
-    if (!node->line)
-        hf__zk_node_settle(node);
+    if (!node->lock)
+        hf__zk_node_end_step(node);
     else if (!node->lists)
         node->listed(node, rc, reply);
 }
@@ -186,7 +186,7 @@ static void on_stat(void *owner, int rc, const struct zk_reply *reply)
     } else if (rc == ZOK || rc == ZNONODE) {
         node->state = ZK_NODE_GONE;
     }
-    hf__zk_node_settle(node);
+    hf__zk_node_end_step(node);
 }
 
 int hf__zk_node_check(struct zk_node *node)
@@ -203,7 +203,7 @@ int hf__zk_node_check(struct zk_node *node)
 bool hf__zk_node_find(struct zk_node *node,
                       const struct String_vector *children)
 {
-    hf__zk_node_look_among(node, children);
+    hf__zk_node_match(node, children);
     node->refusal = ZOK;
     if (node->state == ZK_NODE_GONE)
         return false;

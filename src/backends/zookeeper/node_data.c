@@ -35,7 +35,7 @@ static uint32_t left_of(const struct zk_node *node)
  * since when. */
 int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
 {
-    const char *about = node->z->about, *label = node->line->remote->label;
+    const char *about = node->z->about, *label = node->lock->remote->label;
     int pid = (int)strcspn(about, "\n"), room = ZK_ABOUT_MAX - 160;
     char more[64] = "";
 

@@ -107,10 +107,10 @@ int hf__zk_not_made(const struct zk_node *node)
 
 void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
 {
-    struct zk_line *line = req->remote ? req->remote->impl : NULL;
+    struct zk_lock *lock = req->remote ? req->remote->impl : NULL;
 
-    if (line && line->ask == req)
-        line->ask = NULL;
+    if (lock && lock->attempt == req)
+        lock->attempt = NULL;
     req->result = (int16_t)result;
     z->core->done(z->client, req);
 }

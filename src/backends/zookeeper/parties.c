@@ -38,7 +38,8 @@ static int64_t left_of(int64_t lease_ms, int64_t since_ms)
 }
 
 /* "<pid>[ <lease>[ <token> <since>]]" */
-static void read_numbers(const struct zk_seen *s, const char *text, hf_party *p)
+static void read_numbers(const struct zk_party *s, const char *text,
+                         hf_party *p)
 {
     int64_t lease = 0;
     char *more;
@@ -56,7 +57,7 @@ static void read_numbers(const struct zk_seen *s, const char *text, hf_party *p)
     }
 }
 
-static void read_ours(const struct zk_seen *s, const char *data,
+static void read_ours(const struct zk_party *s, const char *data,
                       const char *end, hf_party *p)
 {
     size_t len;
@@ -65,7 +66,7 @@ static void read_ours(const struct zk_seen *s, const char *data,
     hf__about_read(p, data, end);
 }
 
-const char *hf__zk_seen_words(const struct zk_seen *s)
+const char *hf__zk_party_words(const struct zk_party *s)
 {
     const char *words = s->data;
 
@@ -74,17 +75,17 @@ const char *hf__zk_seen_words(const struct zk_seen *s)
     return words > s->data && *words == '\n' ? words + 1 : words;
 }
 
-bool hf__zk_seen_is_ours(const struct zk_seen *s)
+bool hf__zk_party_is_ours(const struct zk_party *s)
 {
-    const char *words = hf__zk_seen_words(s);
+    const char *words = hf__zk_party_words(s);
 
     return is_ours(words, s->data + s->data_len);
 }
 
 /* Curator's has its address there, kazoo's what its user called it. */
-static void read_data(const struct zk_seen *s, hf_party *p)
+static void read_data(const struct zk_party *s, hf_party *p)
 {
-    const char *data = hf__zk_seen_words(s), *end = s->data + s->data_len;
+    const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
     bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
                  s->entry.form == ZK_FORM_KAZOO_READ;
 
@@ -96,7 +97,7 @@ static void read_data(const struct zk_seen *s, hf_party *p)
         hf__copy_text(p->host, sizeof(p->host), data, (size_t)(end - data));
 }
 
-void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
+void hf__zk_party_fill(const struct zk_party *s, hf_party *p)
 {
     bool reads =
         s->entry.form == ZK_FORM_READ || s->entry.form == ZK_FORM_KAZOO_READ;
@@ -115,15 +116,15 @@ void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
     p->permits = s->where == ZK_AT_LEASES;
 }
 
-const char *hf__zk_seen_path(const struct zk_seen *s, char out[ZK_WHOLE_MAX])
+const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
 {
-    return hf__zk_join(out, s->look->dirs[s->where].path, s->name);
+    return hf__zk_join(out, s->parties->dirs[s->where].path, s->name);
 }
 
 /* ---- order -------------------------------------------------------------- */
 
 /* Leases have no queue: they were granted as they were made. */
-static bool is_after(const struct zk_seen *a, const struct zk_seen *b)
+static bool is_after(const struct zk_party *a, const struct zk_party *b)
 {
     int order;
 
@@ -136,12 +137,12 @@ static bool is_after(const struct zk_seen *a, const struct zk_seen *b)
     return order > 0;
 }
 
-static struct zk_seen *merge(struct zk_seen *a, struct zk_seen *b)
+static struct zk_party *merge(struct zk_party *a, struct zk_party *b)
 {
-    struct zk_seen *first = NULL, **tail = &first;
+    struct zk_party *first = NULL, **tail = &first;
 
     while (a && b) {
-        struct zk_seen **from = is_after(a, b) ? &b : &a;
+        struct zk_party **from = is_after(a, b) ? &b : &a;
 
         *tail = *from;
         *from = (*from)->next;
@@ -151,9 +152,9 @@ static struct zk_seen *merge(struct zk_seen *a, struct zk_seen *b)
     return first;
 }
 
-static struct zk_seen *sorted(struct zk_seen *list)
+static struct zk_party *sorted(struct zk_party *list)
 {
-    struct zk_seen *half = list, *fast = list;
+    struct zk_party *half = list, *fast = list;
 
     if (!list || !list->next)
         return list;
@@ -167,12 +168,12 @@ static struct zk_seen *sorted(struct zk_seen *list)
 }
 
 /* Those that went between the two trips are left out. */
-static void drop_gone(struct zk_look *look)
+static void drop_gone(struct zk_parties *parties)
 {
-    struct zk *z = look->base.z;
+    struct zk *z = parties->base.z;
 
-    for (struct zk_seen **at = &look->first; *at;) {
-        struct zk_seen *s = *at;
+    for (struct zk_party **at = &parties->first; *at;) {
+        struct zk_party *s = *at;
 
         if (s->here) {
             at = &s->next;
@@ -185,7 +186,7 @@ static void drop_gone(struct zk_look *look)
 
 /* ---- who holds ---------------------------------------------------------- */
 
-static bool is_unfair(const struct zk_seen *s)
+static bool is_unfair(const struct zk_party *s)
 {
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
@@ -193,30 +194,30 @@ static bool is_unfair(const struct zk_seen *s)
 /* Where we know who has it, its lock is not another one. If he has gone between
  * the two trips, the lock that was seen is his, or of one who came since: for a
  * moment nobody had it. */
-static void drop_paired(struct zk_look *look)
+static void drop_paired(struct zk_parties *parties)
 {
     bool holder = false;
 
-    for (struct zk_seen *s = look->first; s; s = s->next)
+    for (struct zk_party *s = parties->first; s; s = s->next)
         holder = holder || s->entry.form == ZK_FORM_HOLDER;
-    for (struct zk_seen *s = look->first; s && holder; s = s->next)
+    for (struct zk_party *s = parties->first; s && holder; s = s->next)
         if (s->entry.form == ZK_FORM_UNFAIR)
             s->here = false;
 }
 
-static void judge_queue(struct zk_look *look)
+static void judge_queue(struct zk_parties *parties)
 {
     bool writer = false, any = false;
 
-    for (struct zk_seen *s = look->first; s && s->where == ZK_AT_NODE;
+    for (struct zk_party *s = parties->first; s && s->where == ZK_AT_NODE;
          s = s->next) {
         bool reads = s->entry.form == ZK_FORM_READ ||
                      s->entry.form == ZK_FORM_KAZOO_READ;
 
         if (!any)
-            look->kind =
+            parties->kind =
                 reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
-        look->unfair = look->unfair || is_unfair(s);
+        parties->unfair = parties->unfair || is_unfair(s);
         s->holds = is_unfair(s) || (reads ? !writer : !any);
         writer = writer || !reads;
         any = true;
@@ -225,13 +226,13 @@ static void judge_queue(struct zk_look *look)
 
 /* Who waits for permits has the first place in locks, and has made its leases
  * already: they are the last ones, and too many. */
-static void judge_leases(struct zk_look *look)
+static void judge_leases(struct zk_parties *parties)
 {
-    struct zk_seen *last = NULL;
+    struct zk_party *last = NULL;
     uint32_t out = 0;
     bool queue = false;
 
-    for (struct zk_seen *s = look->first; s; s = s->next) {
+    for (struct zk_party *s = parties->first; s; s = s->next) {
         queue = queue || s->where == ZK_AT_LOCKS;
         if (s->where != ZK_AT_LEASES)
             continue;
@@ -239,11 +240,11 @@ static void judge_leases(struct zk_look *look)
         last = s;
         out++;
     }
-    if (look->first && !look->kind)
-        look->kind = HF_SEMAPHORE;
-    if (!queue || !look->permits || out <= look->permits)
+    if (parties->first && !parties->kind)
+        parties->kind = HF_SEMAPHORE;
+    if (!queue || !parties->permits || out <= parties->permits)
         return;
-    for (struct zk_seen *s = look->first; s; s = s->next)
+    for (struct zk_party *s = parties->first; s; s = s->next)
         if (s->where == ZK_AT_LEASES && s->session == last->session &&
             s->entry.czxid == last->entry.czxid)
             s->holds = false;
@@ -251,27 +252,27 @@ static void judge_leases(struct zk_look *look)
 
 static void judge(struct zk_query *base)
 {
-    struct zk_look *look = (struct zk_look *)base;
+    struct zk_parties *parties = (struct zk_parties *)base;
 
     if (base->rc) {
         hf__zk_query_end(base, base->rc);
         return;
     }
-    drop_paired(look);
-    drop_gone(look);
-    look->first = sorted(look->first);
-    judge_queue(look);
-    judge_leases(look);
-    if (look->is_latch)
-        look->kind = HF_LATCH;
-    look->then(look);
+    drop_paired(parties);
+    drop_gone(parties);
+    parties->first = sorted(parties->first);
+    judge_queue(parties);
+    judge_leases(parties);
+    if (parties->is_latch)
+        parties->kind = HF_LATCH;
+    parties->then(parties);
 }
 
 /* ---- the second trip ---------------------------------------------------- */
 
 static void on_entry(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_seen *s = owner;
+    struct zk_party *s = owner;
 
     if (rc == ZOK && (!s->stranger || reply->stat->ephemeralOwner)) {
         s->here = true;
@@ -286,21 +287,22 @@ static void on_entry(void *owner, int rc, const struct zk_reply *reply)
         else
             s->data_len = 0;
     }
-    hf__zk_query_back(&s->look->base, hf__zk_query_code(&s->look->base, rc));
+    hf__zk_query_back(&s->parties->base,
+                      hf__zk_query_code(&s->parties->base, rc));
 }
 
-static void ask_each(struct zk_query *base)
+static void request_each(struct zk_query *base)
 {
-    struct zk_look *look = (struct zk_look *)base;
-    unsigned asked[ZK_AT_LEASES + 1] = {0};
+    struct zk_parties *parties = (struct zk_parties *)base;
+    unsigned requested[ZK_AT_LEASES + 1] = {0};
     char path[ZK_WHOLE_MAX];
 
-    look->first = sorted(look->first);
-    for (struct zk_seen *s = look->first; s && !base->rc; s = s->next)
-        if (asked[s->where]++ < MANY || base->q->req.op == HF__BREAK)
+    parties->first = sorted(parties->first);
+    for (struct zk_party *s = parties->first; s && !base->rc; s = s->next)
+        if (requested[s->where]++ < MANY || base->q->req.op == HF__BREAK)
             hf__zk_query_sent(
                 base,
-                hf__zk_get(base->z, hf__zk_seen_path(s, path), on_entry, s));
+                hf__zk_get(base->z, hf__zk_party_path(s, path), on_entry, s));
     hf__zk_query_wait(base, judge);
 }
 
@@ -335,11 +337,12 @@ static bool read_name(const char *name, struct zk_entry *e)
     return is_known;
 }
 
-static int add(struct zk_look *look, const char *name, enum zk_where where)
+static int add(struct zk_parties *parties, const char *name,
+               enum zk_where where)
 {
-    struct zk *z = look->base.z;
+    struct zk *z = parties->base.z;
     struct zk_entry e;
-    struct zk_seen *s;
+    struct zk_party *s;
     bool stranger = !read_name(name, &e);
 
     if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
@@ -350,90 +353,91 @@ static int add(struct zk_look *look, const char *name, enum zk_where where)
     s = z->core->alloc(z->client, sizeof(*s));
     if (!s)
         return HF_ENOMEM;
-    s->look = look;
+    s->parties = parties;
     s->where = (uint8_t)where;
     s->stranger = stranger;
     strcpy(s->name, name);
     read_name(s->name, &s->entry);
-    s->next = look->first;
-    look->first = s;
+    s->next = parties->first;
+    parties->first = s;
     return 0;
 }
 
 static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     const struct zk_dir *dir = owner;
-    struct zk_query *base = &dir->look->base;
+    struct zk_query *base = &dir->parties->base;
     int code = hf__zk_query_code(base, rc);
 
     for (int32_t i = 0; rc == ZOK && !code && i < reply->children->count; i++)
-        code = add(dir->look, reply->children->data[i], dir->where);
+        code = add(dir->parties, reply->children->data[i], dir->where);
     hf__zk_query_back(base, code);
 }
 
 static void on_permits(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_look *look = owner;
+    struct zk_parties *parties = owner;
 
     if (rc == ZOK)
-        look->permits = hf__zk_permits_parse(reply->text, reply->len);
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc));
+        parties->permits = hf__zk_permits_parse(reply->text, reply->len);
+    hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
 }
 
 static void on_latch(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_look *look = owner;
+    struct zk_parties *parties = owner;
 
-    look->is_latch = rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
-                                                     &look->count, look->round);
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc));
+    parties->is_latch =
+        rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
+                                        &parties->count, parties->round);
+    hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
 }
 
-static void free_seen(struct zk_query *base)
+static void free_parties(struct zk_query *base)
 {
-    struct zk_look *look = (struct zk_look *)base;
+    struct zk_parties *parties = (struct zk_parties *)base;
 
-    while (look->first) {
-        struct zk_seen *s = look->first;
+    while (parties->first) {
+        struct zk_party *s = parties->first;
 
-        look->first = s->next;
+        parties->first = s->next;
         base->z->core->free(base->z->client, s);
     }
 }
 
-int hf__zk_look(struct zk *z, struct hf__query *q,
-                void (*then)(struct zk_look *))
+int hf__zk_parties_read(struct zk *z, struct hf__query *q,
+                        void (*then)(struct zk_parties *))
 {
     char path[ZK_WHOLE_MAX];
-    struct zk_look *look;
+    struct zk_parties *parties;
     struct zk_query *base;
     int rc;
 
-    look = hf__zk_query_new(z, q, sizeof(*look), &rc);
-    if (!look)
+    parties = hf__zk_query_new(z, q, sizeof(*parties), &rc);
+    if (!parties)
         return rc;
-    base = &look->base;
-    base->fini = free_seen;
-    look->then = then;
+    base = &parties->base;
+    base->fini = free_parties;
+    parties->then = then;
     hf__zk_sync(z, NULL, NULL);
-    strcpy(look->dirs[ZK_AT_NODE].path, base->path);
-    hf__zk_join(look->dirs[ZK_AT_LOCKS].path, base->path, ZK_LOCKS);
-    hf__zk_join(look->dirs[ZK_AT_LEASES].path, base->path, ZK_LEASES);
+    strcpy(parties->dirs[ZK_AT_NODE].path, base->path);
+    hf__zk_join(parties->dirs[ZK_AT_LOCKS].path, base->path, ZK_LOCKS);
+    hf__zk_join(parties->dirs[ZK_AT_LEASES].path, base->path, ZK_LEASES);
     for (int i = ZK_AT_NODE; i <= ZK_AT_LEASES; i++) {
-        struct zk_dir *dir = &look->dirs[i];
+        struct zk_dir *dir = &parties->dirs[i];
 
-        dir->look = look;
+        dir->parties = parties;
         dir->where = (enum zk_where)i;
         hf__zk_query_sent(base, hf__zk_list(z, dir->path, on_list, dir));
     }
-    hf__zk_query_sent(
-        base, hf__zk_get(z, look->dirs[ZK_AT_LEASES].path, on_permits, look));
+    hf__zk_query_sent(base, hf__zk_get(z, parties->dirs[ZK_AT_LEASES].path,
+                                       on_permits, parties));
     hf__zk_join(path, base->path, ZK_LATCH);
-    hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, look));
-    return hf__zk_query_wait(base, ask_each);
+    hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, parties));
+    return hf__zk_query_wait(base, request_each);
 }
 
-bool hf__zk_seen_same_owner(const struct zk_seen *a, const struct zk_seen *b)
+bool hf__zk_party_same_owner(const struct zk_party *a, const struct zk_party *b)
 {
     return a->entry.uuid_len && a->entry.uuid_len == b->entry.uuid_len &&
            memcmp(a->entry.uuid, b->entry.uuid, a->entry.uuid_len) == 0;

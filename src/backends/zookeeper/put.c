@@ -1,5 +1,5 @@
 /*
- * A value for the holder alone: one transaction of a look at the hold's entry,
+ * A value for the holder alone: one transaction of a check of the hold's entry,
  * whose name is never used again, and the write.
  */
 #include "query.h"
@@ -89,10 +89,10 @@ static int check_key(struct zk *z, const struct hf__query *q)
     return 0;
 }
 
-int hf__zk_put(struct zk *z, struct hf__query *q)
+int hf__zk_put_query(struct zk *z, struct hf__query *q)
 {
-    const struct zk_line *line = q->line->impl;
-    const struct zk_node *node = line->node;
+    const struct zk_lock *lock = q->line->impl;
+    const struct zk_node *node = lock->node;
     struct put *p;
     int rc;
 

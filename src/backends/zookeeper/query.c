@@ -34,16 +34,16 @@ void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
     return base;
 }
 
-void *hf__zk_query_of(struct zk_line *line, size_t size)
+void *hf__zk_query_of(struct zk_lock *lock, size_t size)
 {
-    struct zk *z = line->z;
+    struct zk *z = lock->z;
     struct zk_query *base = z->core->alloc(z->client, size);
 
     if (!base)
         return NULL;
-    memcpy(base->path, line->path, line->path_len + 1);
+    memcpy(base->path, lock->path, lock->path_len + 1);
     base->z = z;
-    base->line = line;
+    base->lock = lock;
     hf__list_add(z->queries, base);
     return base;
 }
@@ -121,9 +121,9 @@ void hf__zk_queries_fini(struct zk *z)
         hf__zk_query_free(z->queries);
 }
 
-void hf__zk_queries_leave(struct zk *z, const struct zk_line *line)
+void hf__zk_queries_leave(struct zk *z, const struct zk_lock *lock)
 {
     for (struct zk_query *base = z->queries; base; base = base->next)
-        if (base->line == line)
-            base->line = NULL;
+        if (base->lock == lock)
+            base->lock = NULL;
 }

@@ -14,7 +14,7 @@ struct zk_query {
     struct zk_query *next, *prev; /* zk.queries */
     struct zk *z;
     struct hf__query *q;  /* that it answers; or */
-    struct zk_line *line; /* whose question it is; NULL: it is gone */
+    struct zk_lock *lock; /* whose question it is; NULL: it is gone */
     void (*step)(struct zk_query *); /* what follows */
     void (*fini)(struct zk_query *); /* frees what it has; may be NULL */
     unsigned calls;                  /* of this step, under way */
@@ -24,8 +24,8 @@ struct zk_query {
 
 /* Of that size, zeroed, with its path; NULL and *rc: EINVAL or ENOMEM. */
 void *hf__zk_query_new(struct zk *, struct hf__query *, size_t size, int *rc);
-/* For what a line asks: no query, its path is the line's. NULL: ENOMEM. */
-void *hf__zk_query_of(struct zk_line *, size_t size);
+/* For what a lock asks: no query, its path is the lock's. NULL: ENOMEM. */
+void *hf__zk_query_of(struct zk_lock *, size_t size);
 /* A call was sent, or not: the code of sending it. */
 void hf__zk_query_sent(struct zk_query *, int rc);
 /* One of its calls is answered: rc, a code of holdfast's, counts if it is the
@@ -52,9 +52,9 @@ enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };
 #define ZK_CHILD_MAX 64
 
 /* A holder, or somebody who waits. */
-struct zk_seen {
-    struct zk_seen *next;
-    struct zk_look *look;
+struct zk_party {
+    struct zk_party *next;
+    struct zk_parties *parties;
     struct zk_entry entry; /* of name */
     int64_t ctime, mtime, session;
     int32_t version;
@@ -67,16 +67,16 @@ struct zk_seen {
     char data[ZK_DATA_MAX + 1]; /* terminated */
 };
 
-struct zk_look {
+struct zk_parties {
     struct zk_query base;
     struct zk_dir {
-        struct zk_look *look;
+        struct zk_parties *parties;
         enum zk_where where;
         char path[ZK_WHOLE_MAX];
     } dirs[ZK_AT_LEASES + 1]; /* that are listed */
-    void (*then)(struct zk_look *);
-    struct zk_seen *first; /* in their order: node, locks, leases */
-    enum hf_kind kind;     /* 0: nobody */
+    void (*then)(struct zk_parties *);
+    struct zk_party *first; /* in their order: node, locks, leases */
+    enum hf_kind kind;      /* 0: nobody */
     bool unfair, is_latch;
     uint32_t permits; /* 0: not known */
     uint64_t count;   /* of a latch */
@@ -86,16 +86,16 @@ struct zk_look {
 };
 
 /* Looks, and calls then() with everything. An outcome. */
-int hf__zk_look(struct zk *, struct hf__query *,
-                void (*then)(struct zk_look *));
+int hf__zk_parties_read(struct zk *, struct hf__query *,
+                        void (*then)(struct zk_parties *));
 /* The whole path of one. */
-const char *hf__zk_seen_path(const struct zk_seen *, char out[ZK_WHOLE_MAX]);
-void hf__zk_seen_party(const struct zk_seen *, hf_party *);
+const char *hf__zk_party_path(const struct zk_party *, char out[ZK_WHOLE_MAX]);
+void hf__zk_party_fill(const struct zk_party *, hf_party *);
 /* Its data, without the word that asks for it; and it is an entry of ours that
  * says this of itself, and not a foreign one. */
-bool hf__zk_seen_same_owner(const struct zk_seen *, const struct zk_seen *);
-const char *hf__zk_seen_words(const struct zk_seen *);
-bool hf__zk_seen_is_ours(const struct zk_seen *);
+bool hf__zk_party_same_owner(const struct zk_party *, const struct zk_party *);
+const char *hf__zk_party_words(const struct zk_party *);
+bool hf__zk_party_is_ours(const struct zk_party *);
 
 /* ---- the rest ----------------------------------------------------------- */
 
@@ -111,14 +111,14 @@ bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
                         char round[ZK_UUID_MAX]);
 
 /* Deletes what an idle semaphore has left below the node, if it is idle. */
-void hf__zk_sweep(struct zk *, const char *path);
+void hf__zk_sweep_semaphore(struct zk *, const char *path);
 
-int hf__zk_inspect(struct zk *, struct hf__query *);
-int hf__zk_break(struct zk *, struct hf__query *);
-int hf__zk_ask(struct zk *, struct hf__query *);
-int hf__zk_list_names(struct zk *, struct hf__query *);
-int hf__zk_latch(struct zk *, struct hf__query *);
-int hf__zk_put(struct zk *, struct hf__query *);
-int hf__zk_diagnose(struct zk *, struct hf__query *);
+int hf__zk_inspect_query(struct zk *, struct hf__query *);
+int hf__zk_break_query(struct zk *, struct hf__query *);
+int hf__zk_ask_query(struct zk *, struct hf__query *);
+int hf__zk_list_query(struct zk *, struct hf__query *);
+int hf__zk_latch_query(struct zk *, struct hf__query *);
+int hf__zk_put_query(struct zk *, struct hf__query *);
+int hf__zk_diagnose_query(struct zk *, struct hf__query *);
 
 #endif

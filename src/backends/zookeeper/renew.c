@@ -55,8 +55,8 @@ void hf__zk_renew_fini(struct zk *z)
 
 static struct zk_node *node_of(const struct hf__renewal *item)
 {
-    const struct zk_line *line = item->remote->impl;
-    struct zk_node *node = line->node;
+    const struct zk_lock *lock = item->remote->impl;
+    struct zk_node *node = lock->node;
 
     return node && node->hold_id == item->hold_id && node->held &&
                    node->state == ZK_NODE_THERE
@@ -65,20 +65,20 @@ static struct zk_node *node_of(const struct hf__renewal *item)
 }
 
 /* Of a hold in several chunks the worst counts. */
-static void tell(struct hf__renewal *item, int result)
+static void report(struct hf__renewal *item, int result)
 {
     if (item->result == HF__PENDING || item->result == HF__DONE ||
         result == HF_ENOTOWNER)
         item->result = (int16_t)result;
 }
 
-static void settle(struct zk *z, struct zk_chunk *c, int result)
+static void finish_chunk(struct zk *z, struct zk_chunk *c, int result)
 {
     for (size_t i = 0; i < c->len; i++) {
         struct hf__renewal *item = &c->batch->item[c->item[i]];
 
-        tell(item, result);
-        item->session_ms = hf__zk_session_ms(z, c->batch->req.sent_at);
+        report(item, result);
+        item->session_ms = hf__zk_proof_ms(z, c->batch->req.sent_at);
     }
     chunk_free(z, c);
 }
@@ -87,7 +87,7 @@ static void over(struct zk *z, struct zk_chunk *c, int result)
 {
     struct hf__batch *b = c->batch;
 
-    settle(z, c, result);
+    finish_chunk(z, c, result);
     if (--b->chunks == 0)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
@@ -97,16 +97,16 @@ static int refusal_of(struct zk *z, const struct zk_chunk *c,
                       const zoo_op_result_t *result)
 {
     const struct hf__renewal *item = &c->batch->item[c->item[0]];
-    struct zk_line *line = item->remote->impl;
+    struct zk_lock *lock = item->remote->impl;
     size_t i = 0;
 
     while (i < c->len - 1 &&
            (result[i].err == ZOK || result[i].err == ZRUNTIMEINCONSISTENCY))
         i++;
     if (result[i].err != ZNONODE)
-        return hf__zk_denied(z, result[i].err, "READ below", line->path);
+        return hf__zk_denied(z, result[i].err, "READ below", lock->path);
     if (node_of(item))
-        hf__zk_taken_away(line);
+        hf__zk_taken_away(lock);
     return HF_ENOTOWNER;
 }
 
@@ -128,7 +128,7 @@ static void date_leases(const struct zk_chunk *c)
     }
 }
 
-static void ask_each(struct zk *, const struct zk_chunk *);
+static void request_each(struct zk *, const struct zk_chunk *);
 
 static void on_checked(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -143,7 +143,7 @@ static void on_checked(void *owner, int rc, const struct zk_reply *reply)
     } else if (c->item[0] == c->item[c->len - 1]) {
         over(z, c, refusal_of(z, c, reply->results));
     } else {
-        ask_each(z, c);
+        request_each(z, c);
         c->len = 0;
         over(z, c, HF__PENDING);
     }
@@ -164,7 +164,7 @@ static void on_lower(void *owner, int rc, const struct zk_reply *reply)
 static void sent(struct zk *z, struct zk_chunk *c, int rc)
 {
     if (rc)
-        settle(z, c, rc);
+        finish_chunk(z, c, rc);
     else
         c->batch->chunks++;
 }
@@ -187,7 +187,7 @@ static bool add(struct sending *s, size_t i)
     if (s->chunk)
         s->chunk->item[s->chunk->len++] = (uint32_t)i;
     else
-        tell(&s->batch->item[i], HF_ENOMEM);
+        report(&s->batch->item[i], HF_ENOMEM);
     return s->chunk;
 }
 
@@ -217,7 +217,7 @@ static void renew(struct sending *s, size_t i, int missing)
     struct zk_node *node = node_of(&s->batch->item[i]);
 
     if (!node)
-        tell(&s->batch->item[i], missing);
+        report(&s->batch->item[i], missing);
     else if (node->lowered)
         lower(s, i, node);
     else
@@ -226,7 +226,7 @@ static void renew(struct sending *s, size_t i, int missing)
 }
 
 /* Those that were let go meanwhile stay out. */
-static void ask_each(struct zk *z, const struct zk_chunk *c)
+static void request_each(struct zk *z, const struct zk_chunk *c)
 {
     struct sending s = {.z = z, .batch = c->batch};
 

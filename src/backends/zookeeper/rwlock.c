@@ -19,7 +19,7 @@ int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
     int len = hf__zk_node_describe(node, data);
     zoo_op_t op[2];
 
-    hf__zk_unlowered(node, old);
+    hf__zk_node_unlowered(node, old);
     zoo_create_op_init(&op[0], node->path, data, len, z->acl, ZOO_EPHEMERAL,
                        NULL, 0);
     zoo_delete_op_init(&op[1], old, -1);
@@ -36,10 +36,10 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
         return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
                              node->path);
     node->lowered = false;
-    if (node->line && rc == ZNONODE)
+    if (node->lock && rc == ZNONODE)
         hf__zk_node_vanished(node);
-    else if (node->line)
-        hf__zk_listen(node);
+    else if (node->lock)
+        hf__zk_notify_listen(node);
     return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
 }
 
@@ -66,9 +66,9 @@ static bool can_be_renamed(const struct zk_node *node)
     return e.seq < ZK_SEQ_LAST;
 }
 
-int hf__zk_downgrade(struct zk *z, struct hf__query *q)
+int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
 {
-    struct zk_line *from = q->line->impl, *into = q->into->impl;
+    struct zk_lock *from = q->line->impl, *into = q->into->impl;
     struct zk_node *node = from->node;
 
     (void)z;
@@ -78,7 +78,7 @@ int hf__zk_downgrade(struct zk *z, struct hf__query *q)
     if (into->node)
         hf__zk_node_drop(into->node, NULL);
     into->node = node;
-    node->line = into;
+    node->lock = into;
     if (!can_be_renamed(node))
         return HF__DONE;
     hf__zk_node_lower(node);

@@ -27,7 +27,7 @@
 #define SHORT_MAX_MS 200   /* which doubles up to this */
 #define PATIENCE_MS 1000   /* with one of them; more, if nobody answers */
 #define SILENT_MS 300      /* without an answer, hf_close waits for none */
-#define LOOK (10 * HF__MS) /* where nobody tells when to */
+#define POLL (10 * HF__MS) /* where nobody tells when to */
 #define USUAL_MS 4000      /* the shortest session of a server as it comes */
 
 /* Of a session: the library has twice as much in an int. */
@@ -124,11 +124,11 @@ static void expect_nothing(const struct zk *z)
 
 void hf__zk_session_close(struct zk *z)
 {
-    hf__time asked = hf__zk_calls_since(z);
+    hf__time oldest = hf__zk_calls_since(z);
 
     z->closing = true;
     hf__zk_speak_for(NULL);
-    if (z->own_fd >= 0 && asked < z->core->now() - SILENT_MS * HF__MS)
+    if (z->own_fd >= 0 && oldest < z->core->now() - SILENT_MS * HF__MS)
         expect_nothing(z);
     if (z->zh)
         zookeeper_close(z->zh);
@@ -143,7 +143,7 @@ void hf__zk_session_close(struct zk *z)
 /* Is it of any use? Else that is said by open(). */
 static bool fits(struct zk *z)
 {
-    if (z->opened || hf__zk_life_fits(z)) {
+    if (z->opened || hf__zk_proof_fits(z)) {
         if (!z->opened && !z->tick_ms && z->timeout_ms < USUAL_MS)
             z->core->log(z->client,
                          "zookeeper: the session's timeout is %u ms; if the "
@@ -167,16 +167,16 @@ static void nodes_up(struct zk *z)
 
     for (struct zk_node *node = z->nodes; node; node = next) {
         next = node->next;
-        if (!node->line)
+        if (!node->lock)
             hf__zk_node_sweep(node);
         else if (node->held)
-            hf__zk_listen(node); /* it may have been lost */
+            hf__zk_notify_listen(node); /* it may have been lost */
     }
 }
 
 static void went_up(struct zk *z)
 {
-    hf__zk_life_begin(z);
+    hf__zk_proof_begin(z);
     if (!fits(z))
         return;
     z->up = true;
@@ -197,7 +197,7 @@ static void went_up(struct zk *z)
 }
 
 /* The library connects again at once. That is right for a connection that was
- * of use. A server that loses each of them soon would be asked for hundreds in
+ * of use. A server that loses each of them soon would be oldest for hundreds in
  * a second. */
 static void set_pause(struct zk *z)
 {
@@ -289,8 +289,8 @@ static void lose(struct zk *z, hf__time now)
     z->timer = HF__NEVER;
     hf__zk_socket_gone(z);
     hf__zk_watches_lost(z);
-    hf__zk_ears_fini(z);
-    hf__zk_lookouts_lost(z);
+    hf__zk_notify_fini(z);
+    hf__zk_changes_lost(z);
     hf__zk_nodes_lost(z, why);
     z->again_at = now;
     if (refused || !had_one) /* it may be so again */
@@ -368,12 +368,12 @@ static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
         z->timer = hf__min_time(z->timer, now + PAUSE_MS * HF__MS);
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
-        z->timer = hf__min_time(z->timer, now + LOOK);
-    /* While nothing is asked, no thread waits for the socket: a connection that
-     * is being made would be given up before anything was said on it. */
+        z->timer = hf__min_time(z->timer, now + POLL);
+    /* While nothing is oldest, no thread waits for the socket: a connection
+     * that is being made would be given up before anything was said on it. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
-            hf__min_time(z->timer, now + LOOK + (now - z->connect_at) / 4);
+            hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);
 }
 
 /* What the library wants next: a connection, a ping, nothing. */
@@ -393,7 +393,7 @@ static void interest(struct zk *z, hf__time now)
         note_state(z);
     }
     if (rc != ZOK) {
-        z->timer = z->pause_until > now ? z->pause_until : now + LOOK;
+        z->timer = z->pause_until > now ? z->pause_until : now + POLL;
         return;
     }
     if (!z->up && z->fd < 0 && fd >= 0)
@@ -402,7 +402,7 @@ static void interest(struct zk *z, hf__time now)
     set_timer(z, now, &tv);
 }
 
-static void tell_trouble(struct zk *z)
+static void report_trouble(struct zk *z)
 {
     char why[200];
 
@@ -446,8 +446,8 @@ void hf__zk_session_move(void *self, hf__time now)
     z->moving = true;
     move(z, now);
     z->moving = false;
-    hf__zk_lookouts_move(z);
-    tell_trouble(z);
+    hf__zk_changes_move(z);
+    report_trouble(z);
 }
 
 hf__time hf__zk_session_timeout(void *self)

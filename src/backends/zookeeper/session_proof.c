@@ -29,7 +29,7 @@ static hf__time half_tick(const struct zk *z)
     return said > hf__zk_proof_part(z, 4) ? said : hf__zk_proof_part(z, 4);
 }
 
-bool hf__zk_life_fits(const struct zk *z)
+bool hf__zk_proof_fits(const struct zk *z)
 {
     return z->tick_ms <= z->timeout_ms;
 }
@@ -45,7 +45,7 @@ static hf__time known(const struct zk *z, hf__time sent_at)
     return z->touched[at];
 }
 
-void hf__zk_session_heard(struct zk *z, hf__time sent_at, bool by_leader)
+void hf__zk_proof_heard(struct zk *z, hf__time sent_at, bool by_leader)
 {
     z->nudges = 0;
     if (by_leader && sent_at > z->proved) {
@@ -58,14 +58,14 @@ void hf__zk_session_heard(struct zk *z, hf__time sent_at, bool by_leader)
     z->touched[z->touched_at] = sent_at;
 }
 
-uint32_t hf__zk_session_ms(const struct zk *z, hf__time since)
+uint32_t hf__zk_proof_ms(const struct zk *z, hf__time since)
 {
     hf__time ms = (z->good_until - since) / HF__MS;
 
     return ms > 1 ? (uint32_t)ms : 1;
 }
 
-bool hf__zk_proved(const struct zk *z)
+bool hf__zk_proof_is_good(const struct zk *z)
 {
     hf__time now = z->core->now();
 
@@ -75,7 +75,7 @@ bool hf__zk_proved(const struct zk *z)
 
 /* We were silent for nearly as long as the timeout: a word of ours is to reach
  * the leader before we rely on it. */
-hf__time hf__zk_session_doubt(const struct zk *z)
+hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))
         return 0;
@@ -84,7 +84,7 @@ hf__time hf__zk_session_doubt(const struct zk *z)
 
 /* The leader has opened the session, or heard of it, after we began to
  * connect. */
-void hf__zk_life_begin(struct zk *z)
+void hf__zk_proof_begin(struct zk *z)
 {
     z->timeout_ms = (uint32_t)zoo_recv_timeout(z->zh);
     for (unsigned i = 0; i < TOUCHES; i++)

@@ -20,7 +20,7 @@ static void free_all(struct zk *z)
     hf__zk_nodes_fini(z);
     hf__zk_renew_fini(z);
     hf__zk_queries_fini(z);
-    hf__zk_ears_fini(z);
+    hf__zk_notify_fini(z);
     hf__zk_calls_fini(z);
     if (z->secret)
         explicit_bzero(z->secret, strlen(z->secret));
@@ -234,14 +234,15 @@ static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
     hf__zk_socket_ready(self, tag, events);
 }
 
-static zk_ask_fn *const attempts[] = {[HF_MUTEX] = hf__zk_queue,
-                                      [HF_RWLOCK] = hf__zk_queue,
-                                      [HF_SEMAPHORE] = hf__zk_permits,
-                                      [HF_LATCH] = hf__zk_count};
+static zk_attempt_fn *const attempts[] = {[HF_MUTEX] = hf__zk_queue_attempt,
+                                          [HF_RWLOCK] = hf__zk_queue_attempt,
+                                          [HF_SEMAPHORE] =
+                                              hf__zk_semaphore_attempt,
+                                          [HF_LATCH] = hf__zk_latch_attempt};
 
 static int zk_attempt(void *self, struct hf__req *req)
 {
-    return hf__zk_attempt(self, req, attempts[req->remote->kind]);
+    return hf__zk_lock_attempt(self, req, attempts[req->remote->kind]);
 }
 
 static int zk_query(void *self, struct hf__query *q)
@@ -252,23 +253,23 @@ static int zk_query(void *self, struct hf__query *q)
         return HF__LATER;
     switch (q->req.op) {
     case HF__INSPECT:
-        return hf__zk_inspect(z, q);
+        return hf__zk_inspect_query(z, q);
     case HF__LIST:
-        return hf__zk_list_names(z, q);
+        return hf__zk_list_query(z, q);
     case HF__BREAK:
-        return hf__zk_break(z, q);
+        return hf__zk_break_query(z, q);
     case HF__ASK:
-        return hf__zk_ask(z, q);
+        return hf__zk_ask_query(z, q);
     case HF__PUT:
-        return hf__zk_put(z, q);
+        return hf__zk_put_query(z, q);
     case HF__DOWNGRADE:
-        return hf__zk_downgrade(z, q);
+        return hf__zk_downgrade_query(z, q);
     case HF__DIAGNOSE:
-        return hf__zk_diagnose(z, q);
+        return hf__zk_diagnose_query(z, q);
     case HF__LISTEN:
-        return hf__zk_lookout(z, q);
+        return hf__zk_changes_listen(z, q);
     default:
-        return hf__zk_latch(z, q);
+        return hf__zk_latch_query(z, q);
     }
 }
 
@@ -293,14 +294,14 @@ static const struct hf__backend backend = {
     .close = zk_close,
     .advance = hf__zk_session_move,
     .next_timeout = hf__zk_session_timeout,
-    .attach = hf__zk_attach,
-    .detach = hf__zk_detach,
+    .attach = hf__zk_lock_attach,
+    .detach = hf__zk_lock_detach,
     .attempt = zk_attempt,
-    .release = hf__zk_release,
-    .abandon = hf__zk_abandon,
+    .release = hf__zk_lock_release,
+    .abandon = hf__zk_lock_abandon,
     .renew = hf__zk_renew,
     .query = zk_query,
-    .unlisten = hf__zk_unlisten,
+    .unlisten = hf__zk_changes_unlisten,
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

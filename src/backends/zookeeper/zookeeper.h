@@ -7,13 +7,13 @@
  * run inside its own functions, so under the mutex too; in close() they only
  * free what is theirs (zk.closing).
  *
- * The words: a *line* is the core's (hf__remote). A *node* is one entry of it
- * at the server, made for one hold id: it outlives the line's interest in it
+ * The words: a *lock* is the core's (hf__remote). A *node* is one entry of it
+ * at the server, made for one hold id: it outlives the lock's interest in it
  * until it is known to be gone, so that whatever was created or may have been
  * is removed. A *call* is one request to the server; it is answered exactly
- * once, and belongs to a node, or a query, never to a line: so what comes late
+ * once, and belongs to a node, or a query, never to a lock: so what comes late
  * finds the node of its time, and no newer one. A *watch* is on one path, for
- * all lines that wait for it.
+ * all locks that wait for it.
  *
  * Files: zookeeper.c the table, the URL; session.c the handle, from its making
  * to expiry; connect.c, session_proof.c how it begins and how long it lasts;
@@ -40,12 +40,12 @@
 struct zk;
 struct zk_call;
 struct zk_chunk;
-struct zk_ear;
-struct zk_line;
+struct zk_notify;
+struct zk_lock;
 struct zk_node;
 struct zk_query;
 struct zk_round;
-struct zk_tie;
+struct zk_child_stat;
 struct zk_watch;
 
 /* ---- call.c ----------------------------------------------------------- */
@@ -114,18 +114,18 @@ void hf__zk_calls_fini(struct zk *);
 enum zk_watch_kind { ZK_WATCH_NODE, ZK_WATCH_CHILDREN };
 
 /*
- * The line's bell rings once when the node changes or goes, or its list of
- * children does; at once if it is not there. A line has one watch at a time,
- * and a path one of each kind, however many lines wait for it. When the session
+ * The lock's bell rings once when the node changes or goes, or its list of
+ * children does; at once if it is not there. A lock has one watch at a time,
+ * and a path one of each kind, however many locks wait for it. When the session
  * is lost all are forgotten.
  */
-int hf__zk_watch(struct zk *, struct zk_line *, enum zk_watch_kind,
+int hf__zk_watch(struct zk *, struct zk_lock *, enum zk_watch_kind,
                  const char *path);
-void hf__zk_unwatch(struct zk_line *);
+void hf__zk_unwatch(struct zk_lock *);
 /* The connection is lost: who waits looks again when there is another. A wait
  * that asks nothing would never learn that there is none. */
 void hf__zk_watches_down(struct zk *);
-/* A line is about to wait. */
+/* A lock is about to wait. */
 void hf__zk_watches_begin(struct zk *);
 /* In case a word is lost; and for those who pass (semaphore.c). */
 void hf__zk_watches_move(struct zk *, hf__time now);
@@ -146,12 +146,13 @@ enum zk_node_state {
 struct zk_node {
     struct zk_node *next, *prev; /* zk.nodes */
     struct zk *z;
-    struct zk_line *line;    /* NULL: nobody wants it any more */
-    struct hf__req *let_go;  /* to be reported when it is gone */
-    struct zk_node *sibling; /* the next of the same hold; line->node is the
-                                first */
-    struct zk_ear *ear;      /* listens to it; or NULL */
-    struct zk_tie *ties;     /* what is known of the children beside it */
+    struct zk_lock *lock;     /* NULL: nobody wants it any more */
+    struct hf__req *let_go;   /* to be reported when it is gone */
+    struct zk_node *sibling;  /* the next of the same hold; lock->node is the
+                                 first */
+    struct zk_notify *notify; /* listens to it; or NULL */
+    struct zk_child_stat
+        *child_stats; /* what is known of the children beside it */
     uint64_t hold_id;
     int64_t czxid;  /* THERE: the token; 0: not known yet */
     uint32_t calls; /* under way, with this owner */
@@ -171,45 +172,45 @@ struct zk_node {
     bool unsure;     /* an answer to its deletion was lost */
     bool hurried;    /* let go once more while it is being deleted */
     bool swept;      /* its siblings were, of what a semaphore has left */
-    bool held;       /* its line's ask was granted by it */
+    bool held;       /* its lock's ask was granted by it */
     uint8_t parents; /* how often they were missing, and were made */
     bool lowered;    /* sent from write to read, and not answered yet: it may be
                         under either name */
     bool restated; /* it says what its entry does not show any more: its token,
                       and when it was granted */
     bool second;   /* of a mutex: just one was before it, and it watches that */
-    bool asked;    /* the strangers beside it were asked for */
-    bool first;    /* a semaphore's turn: of all; leases are waited for */
-    uint32_t made; /* leases of its hold, so far: no name is used again */
+    bool strangers_requested; /* the strangers beside it were */
+    bool first;        /* a semaphore's turn: of all; leases are waited for */
+    uint32_t made;     /* leases of its hold, so far: no name is used again */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
     char path[];       /* CREATING, UNSURE: without the sequence */
 };
 
-struct zk_tie {
-    struct zk_tie *next; /* of the node */
+struct zk_child_stat {
+    struct zk_child_stat *next; /* of the node */
     struct zk_node *node;
-    bool asked;    /* and not answered yet */
-    int refusal;   /* the server does not tell; ZOK: it does */
-    int64_t czxid; /* as for hf__zk_place() */
-    char name[];   /* "": the answer is about the time before a new entry */
+    bool requested; /* and not answered yet */
+    int refusal;    /* the server does not tell; ZOK: it does */
+    int64_t czxid;  /* as for hf__zk_place() */
+    char name[];    /* "": the answer is about the time before a new entry */
 };
 
-struct zk_ear {
-    struct zk_ear *next, *prev; /* zk.ears */
+struct zk_notify {
+    struct zk_notify *next, *prev; /* zk.listening */
     struct zk *z;
     struct zk_node *node; /* NULL: nobody listens any more */
     char path[];
 };
 
-/* An entry of the form below the line's node (or `dir`, if not NULL), for the
- * hold id. It is to become line->node, or a sibling of that; nothing is sent
+/* An entry of the form below the lock's node (or `dir`, if not NULL), for the
+ * hold id. It is to become lock->node, or a sibling of that; nothing is sent
  * yet. NULL: out of memory. */
-struct zk_node *hf__zk_node_new(struct zk_line *, const char *dir, uint8_t form,
+struct zk_node *hf__zk_node_new(struct zk_lock *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
 /* One with that path, in zk.nodes; NULL: out of memory. */
 struct zk_node *hf__zk_node_alloc(struct zk *, const char *path, uint8_t form);
-/* One that is no entry of a line's and that nobody wants any more: it is
+/* One that is no entry of a lock's and that nobody wants any more: it is
  * deleted as the others are. */
 void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
 /* Numbers it among those of its hold, instead of the server. */
@@ -238,19 +239,18 @@ const char *hf__zk_node_name(const struct zk_node *);
 /* Its lock's node; and the node there that all who want an unfair mutex try to
  * create. */
 const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
-const char *hf__zk_node_lock(const struct zk_node *, char out[ZK_WHOLE_MAX]);
+const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 /* Asks for its czxid: afterwards it is THERE, or GONE. */
 int hf__zk_node_check(struct zk_node *);
 /* UNSURE: looks for it in a list. True: found and THERE, its czxid is on the
  * way; else GONE. */
 bool hf__zk_node_find(struct zk_node *, const struct String_vector *children);
-/* The one of that hold id, if it is not gone yet; and if it is below the line's
- * node: after 2^31 lines their ids are used again, and a hold may last. */
+/* The one of that hold id, if it is not gone yet; and if it is below the lock's
+ * node: after 2^31 locks their ids are used again, and a hold may last. */
 struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
-struct zk_node *hf__zk_node_below(const struct zk_line *, uint64_t hold_id);
+struct zk_node *hf__zk_node_below(const struct zk_lock *, uint64_t hold_id);
 /* For cleanup.c: whether it is in the list, THERE or GONE. */
-void hf__zk_node_look_among(struct zk_node *,
-                            const struct String_vector *children);
+void hf__zk_node_match(struct zk_node *, const struct String_vector *children);
 /* Forgets it; nothing is said to the server. */
 void hf__zk_node_free(struct zk_node *);
 /* Makes zk.nowhere, of this session. */
@@ -258,7 +258,7 @@ void hf__zk_nowhere(struct zk *);
 
 /* ---- cleanup.c --------------------------------------------------------- */
 
-/* Takes it and its siblings from their line: they are deleted, and let_go, if
+/* Takes it and its siblings from their lock: they are deleted, and let_go, if
  * not NULL, reported when the last of them is gone. */
 void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
 /* It is not there, or not ours. */
@@ -267,7 +267,7 @@ void hf__zk_node_vanished(struct zk_node *);
 void hf__zk_node_called(struct zk_node *);
 /* The same, counted already: if nobody wants it, the next step towards its end
  * is made, and it may be freed. */
-void hf__zk_node_settle(struct zk_node *);
+void hf__zk_node_end_step(struct zk_node *);
 /* That step is made later. */
 void hf__zk_node_sweep_later(struct zk_node *);
 /* The next step towards its end, if one can be made now. */
@@ -371,11 +371,11 @@ struct zk {
     hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
     uint8_t nudges;      /* questions sent because answers did not come */
-    unsigned waiting;    /* lines in a queue, */
+    unsigned waiting;    /* locks in a queue, */
     unsigned waiting_latch; /* and those that wait for a latch */
-    hf__time look_at;       /* while there are any */
-    uint32_t looks;         /* safety looks that are not answered yet */
-    hf__time pass_at; /* when a line that passes has done so for too long */
+    hf__time poll_at;       /* while there are any */
+    uint32_t polls;         /* safety polls that are not answered yet */
+    hf__time pass_at; /* when a lock that passes has done so for too long */
 
     struct zk_call *calls, *spare; /* under way, and memory for more */
     unsigned calls_len;
@@ -384,7 +384,7 @@ struct zk {
     struct hf__table watches; /* by path */
     uintptr_t watch_ids;      /* so far */
     struct zk_query *queries; /* under way */
-    struct zk_ear *ears;
+    struct zk_notify *listening;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
     /* Requests of latches: the last that was sent, and before this session. */
     uint64_t latch_last, latch_before;
@@ -430,43 +430,43 @@ void hf__zk_socket_sent(struct zk *);
 
 /* It is connected: the leader has opened the session, or heard of it, after we
  * began to connect. */
-void hf__zk_life_begin(struct zk *);
+void hf__zk_proof_begin(struct zk *);
 /* The session is long enough for the servers' tick, if we know that. */
-bool hf__zk_life_fits(const struct zk *);
+bool hf__zk_proof_fits(const struct zk *);
 #define ZK_NUDGE (200 * HF__MS) /* so long an answer may take */
 /* That part of the timeout. */
 hf__time hf__zk_proof_part(const struct zk *, int of);
 /* A call that was sent then is answered; by the leader, if it was a write. */
-void hf__zk_session_heard(struct zk *, hf__time sent_at, bool by_leader);
+void hf__zk_proof_heard(struct zk *, hf__time sent_at, bool by_leader);
 /* 0; or it is not sure to live long enough for a hold: when to look again. */
-hf__time hf__zk_session_doubt(const struct zk *);
+hf__time hf__zk_proof_doubt(const struct zk *);
 /* For how long the session is sure to live, from then on. */
-uint32_t hf__zk_session_ms(const struct zk *, hf__time since);
+uint32_t hf__zk_proof_ms(const struct zk *, hf__time since);
 /* zk.proved is good enough for a hold to begin. */
-bool hf__zk_proved(const struct zk *);
+bool hf__zk_proof_is_good(const struct zk *);
 
 /* ---- keepalive.c ------------------------------------------------------ */
 
 void hf__zk_keepalive_move(struct zk *, hf__time now);
 hf__time hf__zk_keepalive_timeout(const struct zk *);
 /* Makes zk.proved good enough, if it is not; a fixed lease shall begin now. */
-void hf__zk_prove(struct zk *, const struct hf__req *);
+void hf__zk_keepalive_prove(struct zk *, const struct hf__req *);
 
 /* ---- lock.c ---------------------------------------------------------- */
 
 /* hf__remote.impl */
-struct zk_line {
+struct zk_lock {
     struct hf__remote *remote;
     struct zk *z;
-    struct hf__req *ask;  /* the attempt under way */
-    struct zk_node *node; /* of the present question or hold: the first */
+    struct hf__req *attempt; /* the attempt under way */
+    struct zk_node *node;    /* of the present question or hold: the first */
     struct zk_watch *watch;
-    struct zk_line *next, *prev; /* of those with the same watch */
+    struct zk_lock *next, *prev; /* of those with the same watch */
     bool queued;                 /* counted in zk.waiting, or waiting_latch */
     bool deleted;                /* what it watched is gone */
     /* Of a try that watches who is before it: what is called instead of the
      * bell, at the latest then; NULL: the bell. */
-    void (*passed)(struct zk_line *);
+    void (*passed)(struct zk_lock *);
     hf__time pass_until;
     bool blind; /* of a latch: what it wants to watch may not be read */
     /* The sum of the strangers that are known to last, and are harmless. */
@@ -476,22 +476,23 @@ struct zk_line {
     char path[]; /* of the lock's node */
 };
 
-/* How a kind asks for its lines. An outcome; or PENDING: hf__zk_answer() will
- * be called; or EUNKNOWN: not connected, ask again when it is. */
-typedef int zk_ask_fn(struct zk_line *, struct hf__req *);
+/* How a kind asks for its locks. An outcome; or PENDING: hf__zk_lock_answer()
+ * will be called; or EUNKNOWN: not connected, ask again when it is. */
+typedef int zk_attempt_fn(struct zk_lock *, struct hf__req *);
 
-zk_ask_fn hf__zk_queue;   /* mutex, read-write lock */
-zk_ask_fn hf__zk_permits; /* semaphore */
-zk_ask_fn hf__zk_count;   /* latch */
+zk_attempt_fn hf__zk_queue_attempt;     /* mutex, read-write lock */
+zk_attempt_fn hf__zk_semaphore_attempt; /* semaphore */
+zk_attempt_fn hf__zk_latch_attempt;     /* latch */
 
-int hf__zk_attach(void *self, struct hf__remote *);
-void hf__zk_detach(void *self, struct hf__remote *);
-int hf__zk_attempt(const struct zk *, struct hf__req *, zk_ask_fn *begin);
-int hf__zk_release(void *self, struct hf__req *);
-int hf__zk_abandon(void *self, struct hf__req *);
+int hf__zk_lock_attach(void *self, struct hf__remote *);
+void hf__zk_lock_detach(void *self, struct hf__remote *);
+int hf__zk_lock_attempt(const struct zk *, struct hf__req *,
+                        zk_attempt_fn *begin);
+int hf__zk_lock_release(void *self, struct hf__req *);
+int hf__zk_lock_abandon(void *self, struct hf__req *);
 /* Of its hold something is not there any more: nothing of it is left, and the
  * core is told. From advance() only. */
-void hf__zk_taken_away(struct zk_line *);
+void hf__zk_taken_away(struct zk_lock *);
 /* HF_EMISMATCH, with what that child of the name's node is an entry of. */
 int hf__zk_used_as(struct zk *, const char *child);
 /* The code for a call that was refused, with its text; that right is needed for
@@ -502,93 +503,96 @@ int hf__zk_bad_name(struct zk *, const char *what, const char *name,
                     size_t len);
 /* The code for a node that could not be made. */
 int hf__zk_not_made(const struct zk_node *);
-/* Of a line's ask, or any other request. */
+/* Of a lock's ask, or any other request. */
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
-/* The line's ask has come to this outcome, unless it is PENDING. What was
+/* The lock's ask has come to this outcome, unless it is PENDING. What was
  * refused, or is BUSY, keeps no node; with EUNKNOWN it stays, and the core asks
  * again or abandons it. */
-void hf__zk_answer(struct zk_line *, int rc);
+void hf__zk_lock_answer(struct zk_lock *, int rc);
 /* Its parents, which the server sweeps when they are empty, are missing: they
  * are to be made once more. */
-bool hf__zk_parents_again(struct zk_node *);
+bool hf__zk_lock_parents_again(struct zk_node *);
 /* Nothing shall ring for it any more. */
-void hf__zk_stop_waiting(struct zk_line *);
-/* The line's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
+void hf__zk_lock_stop_waiting(struct zk_lock *);
+/* The lock's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
  * if the session is in doubt. */
-int hf__zk_granted(struct zk_line *, struct hf__req *);
-/* The node of this question; NULL: the line has none. One of an earlier
+int hf__zk_lock_granted(struct zk_lock *, struct hf__req *);
+/* The node of this question; NULL: the lock has none. One of an earlier
  * question is dropped. */
-struct zk_node *hf__zk_node_asked(struct zk_line *, const struct hf__req *);
-/* The line's watch will ring: QUEUED. */
-int hf__zk_queued(struct zk_line *, struct hf__req *);
+struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
+/* The lock's watch will ring: QUEUED. */
+int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
 
 /* ---- foreign_entries.c
  * ------------------------------------------------------- */
 
-/* Sees to those below the line's path, for its node. 0: they are known, and
- * hf__zk_ties_known() tells which are ephemeral. PENDING: they were asked for,
- * and are known to whoever lists again now. Or a code. */
-int hf__zk_strangers_ask(struct zk_node *, const struct String_vector *children,
-                         enum zk_rule, int64_t seq);
+/* Sees to those below the lock's path, for its node. 0: they are known, and
+ * hf__zk_child_stats_known() tells which are ephemeral. PENDING: they were
+ * asked for, and are known to whoever lists again now. Or a code. */
+int hf__zk_foreign_entries_check(struct zk_node *,
+                                 const struct String_vector *children,
+                                 enum zk_rule, int64_t seq);
 
 /* ---- child_stats.c
  * ------------------------------------------------------------ */
 
-/* Asks for a child of the line's path, if it is not known. 0, or a code. */
-int hf__zk_tie_ask(struct zk_node *, const char *name);
+/* Asks for a child of the lock's path, if it is not known. 0, or a code. */
+int hf__zk_child_stat_request(struct zk_node *, const char *name);
 /* Asks for all with the node's own sequence: PENDING, they are known to whoever
  * lists again now; or a code. */
-int hf__zk_ties_ask(struct zk_node *, const struct String_vector *children);
+int hf__zk_child_stats_request_tied(struct zk_node *,
+                                    const struct String_vector *children);
 /* It was asked for, and what it is is not known yet. */
-bool hf__zk_tie_is_open(const struct zk_node *, const char *name);
+bool hf__zk_child_stat_is_open(const struct zk_node *, const char *name);
 /* What is known of the children, as hf__zk_place() wants it, to be freed; NULL:
  * nothing. 0, or a code: there is no memory for it, or the server has refused
  * to tell of one of them. Nobody's place is known then. */
-int hf__zk_ties_known(const struct zk_node *,
-                      const struct String_vector *children, int64_t **czxid);
+int hf__zk_child_stats_known(const struct zk_node *,
+                             const struct String_vector *children,
+                             int64_t **czxid);
 /* For a child that had gone when it was asked for: as one that lasts it does
  * not count. No transaction that creates a node has the number 1. */
-#define ZK_TIE_GONE (-1)
+#define ZK_CHILD_GONE (-1)
 /* What was learned is about the time before a new entry; what is under way
  * keeps its memory until it is answered, but nothing finds it any more. */
-void hf__zk_ties_forget(struct zk_node *);
+void hf__zk_node_forget_child_stats(struct zk_node *);
 
 /* ---- rwlock.c, renew.c, query.c, inspect.c ---------------------------------
  */
 
 int64_t hf__zk_wall_ms(void);
-int hf__zk_downgrade(struct zk *, struct hf__query *);
+int hf__zk_downgrade_query(struct zk *, struct hf__query *);
 /* Tells (again) that the node, which is `lowered`, is one for reading now. */
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner);
 /* What the answer means: DONE, ENOTOWNER, EUNKNOWN ... */
 int hf__zk_lower_result(struct zk_node *, int rc);
 /* The other name of a node that is `lowered`. */
-void hf__zk_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
+void hf__zk_node_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 void hf__zk_renew_fini(struct zk *);
 int hf__zk_renew(void *self, struct hf__batch *);
 void hf__zk_queries_fini(struct zk *);
-/* What that line asked is for nobody any more. */
-void hf__zk_queries_leave(struct zk *, const struct zk_line *);
+/* What that lock asked is for nobody any more. */
+void hf__zk_queries_leave(struct zk *, const struct zk_lock *);
 
 /* ---- changes.c ---------------------------------------------------------- */
 
-int hf__zk_lookout(struct zk *, struct hf__query *);
-void hf__zk_unlisten(void *self, struct hf__listener *);
+int hf__zk_changes_listen(struct zk *, struct hf__query *);
+void hf__zk_changes_unlisten(void *self, struct hf__listener *);
 /* Sets the watches that are due; all, if it was down. */
-void hf__zk_lookouts_move(struct zk *);
+void hf__zk_changes_move(struct zk *);
 /* The session is over. */
-void hf__zk_lookouts_lost(struct zk *);
+void hf__zk_changes_lost(struct zk *);
 
 /* ---- notify.c --------------------------------------------------------------
  */
 
 /* The node is held: its holder wants to hear if it is asked for, or if one of
  * its siblings goes. */
-void hf__zk_listen(struct zk_node *);
+void hf__zk_notify_listen(struct zk_node *);
 /* It was granted unseen: is it there? If not, its holder is told. */
-void hf__zk_confirm(struct zk_node *);
-void hf__zk_ear_close(struct zk_node *);
+void hf__zk_notify_confirm(struct zk_node *);
+void hf__zk_node_stop_notify(struct zk_node *);
 /* The session is over. */
-void hf__zk_ears_fini(struct zk *);
+void hf__zk_notify_fini(struct zk *);
 
 #endif

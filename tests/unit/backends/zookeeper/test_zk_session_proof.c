@@ -81,8 +81,8 @@ static hf__time chance(hf__time below)
 
 /* When the leader was told last, if the follower heard of us at those times;
  * its pings come at `phase' and every half tick from then on. */
-static hf__time told(const hf__time *heard, int len, hf__time phase,
-                     hf__time half_tick)
+static hf__time leader_knew(const hf__time *heard, int len, hf__time phase,
+                            hf__time half_tick)
 {
     hf__time sent = heard[len - 1], last = heard[0]; /* it opened the session */
 
@@ -108,15 +108,16 @@ static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
     model.now += 1000000 * HF__MS;
     z.connect_at = heard[0] = model.now;
     phase = model.now - chance(half);
-    hf__zk_life_begin(&z);
+    hf__zk_proof_begin(&z);
     for (int i = 1; i < REQUESTS; i++) {
         bool is_write = chance(2) == 0;
 
         model.now += 1 + chance(timeout_ms * HF__MS / 4);
         heard[i] = model.now;
-        hf__zk_session_heard(&z, model.now, is_write);
-        wrong += is_write && z.good_until > told(heard, i + 1, phase, half) +
-                                                timeout_ms * HF__MS;
+        hf__zk_proof_heard(&z, model.now, is_write);
+        wrong +=
+            is_write && z.good_until > leader_knew(heard, i + 1, phase, half) +
+                                           timeout_ms * HF__MS;
     }
     return wrong;
 }
@@ -166,13 +167,13 @@ static void test_life_needs_a_tick(void **state)
 
     (void)state;
     model.timeout_ms = 2000;
-    hf__zk_life_begin(&z);
-    assert_true(hf__zk_life_fits(&z));
+    hf__zk_proof_begin(&z);
+    assert_true(hf__zk_proof_fits(&z));
     model.timeout_ms = 1999;
-    hf__zk_life_begin(&z);
-    assert_false(hf__zk_life_fits(&z));
+    hf__zk_proof_begin(&z);
+    assert_false(hf__zk_proof_fits(&z));
     z.tick_ms = 0;
-    assert_true(hf__zk_life_fits(&z));
+    assert_true(hf__zk_proof_fits(&z));
 }
 
 int main(void)

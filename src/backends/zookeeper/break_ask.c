@@ -2,7 +2,16 @@
  * What is done to holders from outside: their locks are broken, or they are
  * asked to hand over.
  */
+#include "break_ask.h"
+
+#include "call.h"
+#include "entry.h"
+#include "node_data.h"
+#include "outcome.h"
+#include "parties.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
 #include <string.h>

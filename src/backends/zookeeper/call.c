@@ -4,9 +4,15 @@
  * handle's end. So a call's memory is its own from sending to completion, and
  * goes back to a list of spare ones then.
  */
-#include "zookeeper.h"
+#include "call.h"
 
 #include "base/hash.h"
+#include "base/list.h"
+#include "path.h"
+#include "session_proof.h"
+#include "socket.h"
+#include "words.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

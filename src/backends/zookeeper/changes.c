@@ -11,7 +11,13 @@
  * so what nobody listens to any more stays until the session is over, and
  * is used again for the same name. It is kept as the question that it began as.
  */
+#include "changes.h"
+
+#include "call.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

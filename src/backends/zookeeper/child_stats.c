@@ -7,9 +7,16 @@
  * where it is, and Curator makes one with the number of another: then the order
  * of creation decides, by czxid. And strangers do (foreign_entries.c).
  */
-#include "zookeeper.h"
+#include "child_stats.h"
 
+#include "call.h"
+#include "cleanup.h"
 #include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,9 +9,15 @@
  * A step that cannot be made now (no memory, no right) is made later
  * (zk.sweep_at); while the connection is down, when it is up again.
  */
-#include "query.h"
+#include "cleanup.h"
 
+#include "call.h"
 #include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <poll.h>
 

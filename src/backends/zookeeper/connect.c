@@ -4,6 +4,9 @@
  * most of the session's timeout, takes any answer for ZooKeeper's, and asks
  * nobody whether a server has moved.
  */
+#include "connect.h"
+
+#include "addr.h"
 #include "zookeeper.h"
 
 #include <stdio.h>

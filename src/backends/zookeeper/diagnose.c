@@ -1,7 +1,11 @@
 /* What the ensemble says of itself in its node of the configuration, and what
  * the session was given. */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
+#include "call.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

@@ -75,6 +75,8 @@ struct zk_entry {
     size_t uuid_len;  /* 36 Curator's and ours, 32 kazoo's, or 0 */
 };
 
+#define ZK_CHILD_MAX 64 /* of a child whose form is known */
+
 /* Keeps the pointer. False: of no known form. czxid is 0 then, which stands
  * for not known. */
 bool hf__zk_entry_parse(const char *child, struct zk_entry *);

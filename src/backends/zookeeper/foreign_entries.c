@@ -10,9 +10,13 @@
  * came behind us, as those do that come after a grant. (Names below ours may
  * come and go all the time: there need not be two lists that are the same.)
  */
-#include "query.h"
+#include "foreign_entries.h"
 
 #include "base/hash.h"
+#include "child_stats.h"
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
 
 #include <string.h>
 

@@ -1,5 +1,9 @@
 /* The answer of hf_inspect: who holds a name, and who waits. */
+#include "inspect.h"
+
+#include "parties.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

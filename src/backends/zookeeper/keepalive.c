@@ -2,6 +2,10 @@
  * What is sent so that the session lives, and so that there is a proof that it
  * does (session_proof.c).
  */
+#include "keepalive.h"
+
+#include "call.h"
+#include "session_proof.h"
 #include "zookeeper.h"
 
 #define BEAT_PART 6  /* of the timeout: proofs, while somebody waits */

@@ -11,7 +11,19 @@
  * - Who waits watches the round, which never changes: it hears of the end, and
  *   of nothing else, and it is not kept waiting by a round that began since.
  */
+#include "latch.h"
+
+#include "call.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "lock.h"
+#include "node_data.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "session_proof.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,13 @@
  * time. A node with an entry below it is a lock, whatever else is there; what
  * is no entry may be the node of another one.
  */
+#include "list.h"
+
+#include "call.h"
+#include "entry.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,20 @@
  * (queue.c, semaphore.c ...); here is what they share: who is asking, what is
  * let go.
  */
+#include "lock.h"
+
+#include "call.h"
+#include "cleanup.h"
+#include "node.h"
+#include "node_create.h"
+#include "node_data.h"
+#include "notify.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "session_proof.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

@@ -9,7 +9,13 @@
  * that comes when nobody wants the node any more is for hf__zk_node_end_step()
  * there.
  */
-#include "query.h"
+#include "node.h"
+
+#include "base/list.h"
+#include "entry.h"
+#include "lock.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,16 @@
  * list of its siblings after it. What comes when nobody wants the node any more
  * is for cleanup.c.
  */
-#include "query.h"
+#include "node_create.h"
+
+#include "call.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "node_data.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

@@ -2,7 +2,11 @@
  * What the data of our nodes says: of an entry who it is, of `leases` how many
  * permits there are, of `latch` the count and the round.
  */
-#include "query.h"
+#include "node_data.h"
+
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
 
 #include <inttypes.h>
 #include <stdio.h>

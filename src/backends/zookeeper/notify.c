@@ -9,7 +9,15 @@
  * first is the one that is asked. A zk_notify lives until its watch has fired,
  * or the session is over; its node may be gone before.
  */
-#include "query.h"
+#include "notify.h"
+
+#include "base/list.h"
+#include "call.h"
+#include "cleanup.h"
+#include "lock.h"
+#include "node.h"
+#include "node_data.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

@@ -2,9 +2,14 @@
  * How a request ends: its outcome, and for what was refused the code with a
  * text that tells people why.
  */
-#include "zookeeper.h"
+#include "outcome.h"
 
+#include "call.h"
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
 #include "path.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

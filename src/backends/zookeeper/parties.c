@@ -2,7 +2,14 @@
  * Who is there: everything below a name's node, in two trips. The first lists
  * what there may be of any kind, the second asks each entry who it is.
  */
+#include "parties.h"
+
+#include "call.h"
+#include "entry.h"
+#include "node_data.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

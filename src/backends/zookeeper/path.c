@@ -1,4 +1,5 @@
 #include "path.h"
+
 #include "entry.h"
 
 #include <stdbool.h>

@@ -2,7 +2,14 @@
  * A value for the holder alone: one transaction of a check of the hold's entry,
  * whose name is never used again, and the write.
  */
+#include "put.h"
+
+#include "call.h"
+#include "lock.h"
+#include "node.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

@@ -1,5 +1,12 @@
 #include "query.h"
 
+#include "base/list.h"
+#include "call.h"
+#include "lock.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

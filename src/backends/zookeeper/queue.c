@@ -14,7 +14,23 @@
  * A question that is asked again finds the entry that the first one made, by
  * its uuid, or makes it anew if there is none.
  */
-#include "query.h"
+#include "queue.h"
+
+#include "call.h"
+#include "child_stats.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "foreign_entries.h"
+#include "keepalive.h"
+#include "lock.h"
+#include "node.h"
+#include "node_create.h"
+#include "notify.h"
+#include "outcome.h"
+#include "path.h"
+#include "session_proof.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #include <string.h>
 

@@ -7,6 +7,17 @@
  * alone: then each hold is asked about in a transaction of its own, all in one
  * go.
  */
+#include "renew.h"
+
+#include "base/list.h"
+#include "call.h"
+#include "cleanup.h"
+#include "lock.h"
+#include "node.h"
+#include "node_create.h"
+#include "outcome.h"
+#include "rwlock.h"
+#include "session_proof.h"
 #include "zookeeper.h"
 
 #include <string.h>

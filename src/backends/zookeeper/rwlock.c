@@ -5,9 +5,18 @@
  * lost the same is sent again, with the next renewal: the new name tells
  * whether it was done.
  */
-#include "query.h"
+#include "rwlock.h"
 
+#include "call.h"
+#include "cleanup.h"
 #include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "node_data.h"
+#include "notify.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
 #include <string.h>

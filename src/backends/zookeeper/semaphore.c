@@ -13,7 +13,23 @@
  * The size is kept in the data of leases, by the first who finds none, or
  * another and nobody who has a permit.
  */
+#include "semaphore.h"
+
+#include "call.h"
+#include "child_stats.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "foreign_entries.h"
+#include "keepalive.h"
+#include "lock.h"
+#include "node.h"
+#include "node_create.h"
+#include "node_data.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,20 @@
  * The library never ends a session by itself, however long nobody answers: a
  * hold's end is the core's business, by its deadline.
  */
+#include "session.h"
+
+#include "addr.h"
+#include "call.h"
+#include "changes.h"
+#include "cleanup.h"
+#include "connect.h"
+#include "keepalive.h"
+#include "node.h"
+#include "notify.h"
+#include "session_proof.h"
+#include "socket.h"
+#include "watch.h"
+#include "words.h"
 #include "zookeeper.h"
 
 #include <errno.h>

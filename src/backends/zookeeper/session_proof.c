@@ -10,6 +10,8 @@
  * tick, but grants no timeout of less than two of them, unless its
  * minSessionTimeout was lowered: then the URL has to say the tick.
  */
+#include "session_proof.h"
+
 #include "zookeeper.h"
 
 #define FRESH_PART 4  /* a proof that is younger is as good as new */

@@ -2,6 +2,9 @@
  * The library's socket, as we watch it: whether it can be read or written, and
  * that the library writes what was sent.
  */
+#include "socket.h"
+
+#include "session_proof.h"
 #include "zookeeper.h"
 
 #include <fcntl.h>

@@ -13,6 +13,13 @@
  * anew.) A follower of 3.8 that has fallen asleep over a commit wakes up by it,
  * too.
  */
+#include "watch.h"
+
+#include "backends/common/table.h"
+#include "base/list.h"
+#include "call.h"
+#include "lock.h"
+#include "path.h"
 #include "zookeeper.h"
 
 #include <string.h>

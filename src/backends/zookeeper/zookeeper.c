@@ -6,7 +6,29 @@
  *   dialect=kazoo   (kazoo's names; no semaphore)
  *   tick=2s         (the servers' tickTime; only where it cannot be guessed)
  */
+#include "zookeeper.h"
+
+#include "backends/common/table.h"
+#include "break_ask.h"
+#include "call.h"
+#include "changes.h"
+#include "cleanup.h"
+#include "diagnose.h"
+#include "inspect.h"
+#include "latch.h"
+#include "list.h"
+#include "lock.h"
+#include "notify.h"
+#include "path.h"
+#include "put.h"
 #include "query.h"
+#include "queue.h"
+#include "renew.h"
+#include "rwlock.h"
+#include "semaphore.h"
+#include "session.h"
+#include "socket.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,12 @@
  * lock if that is not told, is refused, was told before a new entry was made,
  * or if there is no memory for it.
  */
+#include "backends/zookeeper/call.h"
+#include "backends/zookeeper/cleanup.h"
+#include "backends/zookeeper/entry.h"
+#include "backends/zookeeper/lock.h"
+#include "backends/zookeeper/notify.h"
+#include "backends/zookeeper/queue.h"
 #include "backends/zookeeper/zookeeper.h"
 
 #include <setjmp.h>

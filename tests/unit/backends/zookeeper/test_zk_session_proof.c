@@ -5,7 +5,7 @@
  * acknowledged the two may be cut off from each other: what we rely on then
  * must not outlast what the leader knows.
  */
-#include "backends/zookeeper/zookeeper.h"
+#include "backends/zookeeper/session_proof.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,33 +42,6 @@ int zoo_recv_timeout(zhandle_t *zh)
 {
     (void)zh;
     return model.timeout_ms;
-}
-
-void zoo_check_op_init(zoo_op_t *op, const char *path, int version)
-{
-    (void)op;
-    (void)path;
-    (void)version;
-}
-
-int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
-{
-    (void)z;
-    (void)path;
-    (void)done;
-    (void)owner;
-    return 0;
-}
-
-int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
-                 void *owner)
-{
-    (void)z;
-    (void)len;
-    (void)op;
-    (void)done;
-    (void)owner;
-    return 0;
 }
 
 /* ---- the servers --------------------------------------------------------- */

@@ -75,10 +75,14 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     char dir[ZK_WHOLE_MAX];
 
     node->calls--;
-    node->state = is_over(node, rc) ? ZK_NODE_GONE : ZK_NODE_THERE;
-    node->taken = rc == ZNONODE && !node->unsure;
-    node->unsure = node->unsure || hf__zk_lost(rc);
-    if (node->state == ZK_NODE_GONE) {
+    if (is_over(node, rc))
+        node->state = rc == ZNONODE && !node->maybe_deleted ? ZK_NODE_TAKEN
+                                                            : ZK_NODE_GONE;
+    else
+        node->state = node->state == ZK_NODE_DELETING_OLD ? ZK_NODE_LOWERING
+                                                          : ZK_NODE_THERE;
+    node->maybe_deleted = node->maybe_deleted || hf__zk_lost(rc);
+    if (hf__zk_node_is_gone(node)) {
         hf__zk_node_end_step(node);
         return;
     }
@@ -141,8 +145,7 @@ static void on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->lowered = false;
-    node->unsure = true; /* it was under one of the two names */
+    node->maybe_deleted = true; /* it was under one of the two names */
     hf__zk_node_sweep(node);
 }
 
@@ -193,7 +196,7 @@ static int delete_it(struct zk_node *node)
     char unfair[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
     zoo_op_t op[2];
 
-    if (node->lowered) {
+    if (node->state == ZK_NODE_LOWERING) {
         hf__zk_node_unlowered(node, unlowered);
         return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
     }
@@ -221,17 +224,18 @@ static bool is_cut(const struct zk_node *node)
 void hf__zk_node_sweep(struct zk_node *node)
 {
     node->again_at = 0;
-    if (node->state == ZK_NODE_GONE) {
+    if (hf__zk_node_is_gone(node)) {
         hf__zk_node_end_step(node);
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
         if (look_for(node) == 0)
             node->calls++;
         else
             hf__zk_node_sweep_later(node);
-    } else if (node->state == ZK_NODE_THERE) {
+    } else if (hf__zk_node_is_there(node)) {
         if (!is_cut(node) && delete_it(node) == 0) {
             node->calls++;
-            node->state = ZK_NODE_DELETING;
+            node->state = hf__zk_node_is_lowered(node) ? ZK_NODE_DELETING_OLD
+                                                       : ZK_NODE_DELETING;
         } else {
             hf__zk_node_sweep_later(node);
         }
@@ -244,15 +248,16 @@ void hf__zk_node_end_step(struct zk_node *node)
 
     if (node->lock) /* the lock knows, or will hear */
         return;
-    if (node->state != ZK_NODE_GONE) {
+    if (!hf__zk_node_is_gone(node)) {
         hf__zk_node_sweep(node);
         return;
     }
     node->let_go = NULL;
     if (let_go)
         hf__zk_finish(node->z, let_go,
-                      node->taken && let_go->op == HF__RELEASE ? HF_ENOTOWNER
-                                                               : HF__DONE);
+                      node->state == ZK_NODE_TAKEN && let_go->op == HF__RELEASE
+                          ? HF_ENOTOWNER
+                          : HF__DONE);
     if (!node->calls)
         hf__zk_node_free(node);
 }
@@ -275,7 +280,8 @@ void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
         hf__zk_node_stop_notify(node);
         node->lock = NULL;
         node->let_go = next ? NULL : let_go;
-        node->hurried = node->let_go && node->state == ZK_NODE_DELETING;
+        node->hurried = node->let_go && (node->state == ZK_NODE_DELETING ||
+                                         node->state == ZK_NODE_DELETING_OLD);
         hf__zk_node_sweep(node);
     }
 }
@@ -341,8 +347,8 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
  * truth is not known any more. Who abandons only wants it to be gone. */
 static void let_go_with_session(struct zk_node *node)
 {
-    bool late = node->let_go->op == HF__RELEASE && !node->unsure &&
-                node->state == ZK_NODE_THERE;
+    bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&
+                hf__zk_node_is_there(node);
 
     hf__zk_finish(node->z, node->let_go, late ? HF_ENOTOWNER : HF__DONE);
 }
@@ -356,7 +362,7 @@ void hf__zk_nodes_lost(struct zk *z, const char *why)
 
         if (lock && lock->node == node)
             lock->node = NULL;
-        if (lock && node->held)
+        if (lock && node->role == ZK_ROLE_HELD)
             z->core->lost(z->client, lock->remote, node->hold_id, why);
         if (node->let_go)
             let_go_with_session(node);

@@ -120,7 +120,7 @@ int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
     hf__time at = hf__zk_proof_doubt(z);
 
     if (at && req->may_queue) {
-        node->second = false;
+        node->role = ZK_ROLE_PLACE;
         hf__zk_lock_queued(lock, req);
         req->look_at = at;
         return HF__QUEUED;
@@ -128,7 +128,7 @@ int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
     if (lock->queued && req->fixed)
         hf__zk_node_date(node);
     hf__zk_lock_stop_waiting(lock);
-    node->held = true;
+    node->role = ZK_ROLE_HELD;
     node->granted_ms = node->leased_ms = hf__zk_wall_ms();
     hf__zk_notify_listen(node);
     req->token = (uint64_t)node->czxid;

@@ -242,6 +242,7 @@ void hf__zk_node_lower(struct zk_node *node)
     rename_last(node->path, r->from, r->to, path);
     strcpy(node->path, path);
     node->form = r->becomes;
-    node->lowered = node->restated = true;
+    node->state = ZK_NODE_LOWERING;
+    node->restated = true;
     node->version = 0;
 }

@@ -49,7 +49,8 @@ static void on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    if (rc == ZOK && !node->lowered) /* that was the entry before */
+    /* Of one that is lowered, that was the entry before. */
+    if (rc == ZOK && !hf__zk_node_is_lowered(node))
         node->version = reply->stat->version;
     hf__zk_node_called(node);
 }
@@ -133,7 +134,8 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->czxid = 0; /* these were of another entry */
-    node->second = node->strangers_requested = false;
+    node->role = ZK_ROLE_PLACE;
+    node->strangers_requested = false;
     hf__zk_node_forget_child_stats(node);
     node->lease_ms = attempt && attempt->fixed ? attempt->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
@@ -187,7 +189,7 @@ static void on_stat(void *owner, int rc, const struct zk_reply *reply)
     struct zk_node *node = owner;
 
     node->calls--;
-    if (node->state != ZK_NODE_GONE) /* or that is why */
+    if (!hf__zk_node_is_gone(node)) /* or that is why */
         node->refusal = ZOK;
     if (rc == ZOK && reply->stat->ephemeralOwner == z->session_id) {
         node->czxid = reply->stat->czxid;

@@ -105,7 +105,7 @@ static void listen_to(struct zk_node *node)
     struct zk *z = node->z;
     struct zk_notify *notify;
 
-    if (!z->listens || node->notify || node->lowered)
+    if (!z->listens || node->notify || hf__zk_node_is_lowered(node))
         return;
     notify =
         z->core->alloc(z->client, sizeof(*notify) + strlen(node->path) + 1);
@@ -131,7 +131,7 @@ static void on_confirmed(void *owner, int rc, const struct zk_reply *reply)
     struct zk_node *node = owner;
 
     (void)reply;
-    if (rc == ZNONODE && node->lock && node->held) {
+    if (rc == ZNONODE && node->lock && node->role == ZK_ROLE_HELD) {
         node->calls--;
         hf__zk_taken_away(node->lock);
     } else {

@@ -103,12 +103,12 @@ int hf__zk_put_query(struct zk *z, struct hf__query *q)
     struct put *p;
     int rc;
 
-    if (!node || node->hold_id != q->req.hold_id || !node->held)
+    if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
         return HF_ENOTOWNER;
     rc = check_key(z, q);
     if (rc)
         return rc;
-    if (!z->up || node->lowered)
+    if (!z->up || hf__zk_node_is_lowered(node))
         return z->core->why(z->client, HF_EBACKEND, "%s; nothing was written",
                             z->up ? "the downgrade is not answered yet"
                                   : "not connected");

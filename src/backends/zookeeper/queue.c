@@ -81,8 +81,9 @@ static int list_again(struct zk_node *node)
  * the same: so it is looked for afterwards.) */
 static bool is_next(const struct zk_lock *lock, const struct zk_node *node)
 {
-    return node->state == ZK_NODE_THERE && node->czxid && node->second &&
-           lock->deleted && hf__zk_proof_is_good(lock->z);
+    return node->state == ZK_NODE_THERE && node->czxid &&
+           node->role == ZK_ROLE_SECOND && lock->deleted &&
+           hf__zk_proof_is_good(lock->z);
 }
 
 int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
@@ -222,8 +223,10 @@ static int judge(struct zk_lock *lock, struct zk_node *node,
     if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
         hf__zk_node_drop(node, NULL);
     else
-        node->second = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
-                       is_mutex(children->data[place.watch]);
+        node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
+                             is_mutex(children->data[place.watch])
+                         ? ZK_ROLE_SECOND
+                         : ZK_ROLE_PLACE;
     return wait_for(lock, children->data[place.watch]);
 }
 

@@ -69,8 +69,8 @@ static struct zk_node *node_of(const struct hf__renewal *item)
     const struct zk_lock *lock = item->remote->impl;
     struct zk_node *node = lock->node;
 
-    return node && node->hold_id == item->hold_id && node->held &&
-                   node->state == ZK_NODE_THERE
+    return node && node->hold_id == item->hold_id &&
+                   node->role == ZK_ROLE_HELD && hf__zk_node_is_there(node)
                ? node
                : NULL;
 }
@@ -229,7 +229,7 @@ static void renew(struct sending *s, size_t i, int missing)
 
     if (!node)
         report(&s->batch->item[i], missing);
-    else if (node->lowered)
+    else if (hf__zk_node_is_lowered(node))
         lower(s, i, node);
     else
         for (; node; node = node->sibling)

@@ -44,7 +44,9 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
     if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
         return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
                              node->path);
-    node->lowered = false;
+    if (hf__zk_node_is_lowered(node))
+        node->state =
+            node->state == ZK_NODE_LOWERING ? ZK_NODE_THERE : ZK_NODE_DELETING;
     if (node->lock && rc == ZNONODE)
         hf__zk_node_vanished(node);
     else if (node->lock)
@@ -81,7 +83,7 @@ int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
     struct zk_node *node = from->node;
 
     (void)z;
-    if (!node || node->hold_id != q->req.hold_id || !node->held)
+    if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
         return HF_ENOTOWNER;
     from->node = NULL;
     if (into->node)

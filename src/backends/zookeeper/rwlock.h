@@ -9,7 +9,7 @@
 
 int hf__zk_downgrade_query(struct zk *, struct hf__query *);
 
-/* Tells (again) that the node, which is `lowered`, is one for reading now. */
+/* Tells (again) that the node, which is LOWERING, is one for reading now. */
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner);
 /* What the answer means: DONE, ENOTOWNER, EUNKNOWN ... */
 int hf__zk_lower_result(struct zk_node *, int rc);

@@ -191,7 +191,7 @@ static int visit_begin(struct zk_lock *lock)
     hf__zk_join(dir, lock->path, ZK_LEASES);
     hf__zk_query_sent(&v->base, hf__zk_get(z, dir, on_size, v));
     /* What happens after the list rings. */
-    if (turn->first && lock->attempt->may_queue &&
+    if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
         (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
     hf__zk_query_sent(&v->base, hf__zk_list(z, dir, on_leases, v));
@@ -212,7 +212,7 @@ static int take_turn(struct zk_lock *lock, bool parents)
     int rc;
 
     drop_leases(turn);
-    turn->first = false;
+    turn->role = ZK_ROLE_PLACE;
     rc = hf__zk_node_create(turn, parents);
     return rc ? rc : visit_begin(lock);
 }
@@ -310,10 +310,10 @@ static int wait_for(struct zk_lock *lock, const struct visit *v)
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    if (turn->first) /* the leases are watched already */
+    if (turn->role == ZK_ROLE_FIRST) /* the leases are watched already */
         return hf__zk_lock_queued(lock, lock->attempt);
     if (!v->ahead) { /* but they were not when we looked */
-        turn->first = true;
+        turn->role = ZK_ROLE_FIRST;
         return visit_begin(lock);
     }
     snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
@@ -459,7 +459,7 @@ int hf__zk_semaphore_attempt(struct zk_lock *lock, struct hf__req *req)
     const struct zk_node *node = hf__zk_lock_node(lock, req);
     char dir[ZK_WHOLE_MAX];
 
-    if (node && node->held)
+    if (node && node->role == ZK_ROLE_HELD)
         return hf__zk_lock_granted(lock, req);
     hf__zk_keepalive_prove(lock->z, req);
     if (lock->passed)

@@ -183,7 +183,7 @@ static void nodes_up(struct zk *z)
         next = node->next;
         if (!node->lock)
             hf__zk_node_sweep(node);
-        else if (node->held)
+        else if (node->role == ZK_ROLE_HELD)
             hf__zk_notify_listen(node); /* it may have been lost */
     }
 }

@@ -61,7 +61,7 @@ int hf__zk_parents_refused(const struct zk *z, const char *path);
 
 /* Not answered: it may have been done, or not. */
 bool hf__zk_lost(int rc);
-/* Since when an answer has not come; HF__NEVER: nothing was asked. */
+/* Since when an answer has not come; HF__NEVER: nothing was sent. */
 hf__time hf__zk_calls_since(const struct zk *);
 void hf__zk_calls_fini(struct zk *);
 

@@ -9,7 +9,7 @@
  * The library keeps watches over the connections of a session, and has each of
  * them once, however often it is set. It cannot be trusted to give them back:
  * so what nobody listens to any more stays until the session is over, and
- * is used again for the same name. It is kept as the question that it began as.
+ * is used again for the same name. It is kept as the query that it began as.
  */
 #include "changes.h"
 

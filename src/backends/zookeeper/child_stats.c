@@ -1,7 +1,7 @@
 /*
- * What is asked about children of a lock's node, beside their names: when they
- * were made, and whether they are ephemeral. What was learned is kept with the
- * node of who asked.
+ * What is requested about children of a lock's node, beside their names: when
+ * they were made, and whether they are ephemeral. What was learned is kept with
+ * the node of who requested it.
  *
  * Children with the same sequence need it. At 2^31-1 the server's counter stays
  * where it is, and Curator makes one with the number of another: then the order
@@ -31,7 +31,7 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
                                                    : -reply->stat->czxid;
     else if (rc == ZNONODE) /* what comes later comes behind us */
         child->czxid = ZK_CHILD_GONE;
-    else if (!hf__zk_lost(rc)) /* else it is asked for again */
+    else if (!hf__zk_lost(rc)) /* else it is requested again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }

@@ -94,7 +94,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
         return;
     }
     if (!hf__zk_lost(rc) && let_go) {
-        node->let_go = NULL; /* it will be asked for again */
+        node->let_go = NULL; /* it will be let go again */
         hf__zk_finish(
             z, let_go,
             hf__zk_denied(z, rc, "DELETE below", hf__zk_node_dir(node, dir)));

@@ -1,12 +1,12 @@
 /*
  * Children of no known form (entry.h). Those that no known client counts as an
  * entry are ignored. The others count if they are ephemeral: one that lasts is
- * the node of another lock, whose name goes on below ours. Nothing but asking
- * for each of them tells; so the sum of those that were found to last is
- * remembered, and as long as the strangers are the same they are not asked for
- * again.
+ * the node of another lock, whose name goes on below ours. Nothing but a
+ * request for each of them tells; so the sum of those that were found to last
+ * is remembered, and as long as the strangers are the same they are not
+ * requested again.
  *
- * They are asked for once for a place: a child that comes after the first list
+ * They are requested once for a place: a child that comes after the first list
  * came behind us, as those do that come after a grant. (Names below ours may
  * come and go all the time: there need not be two lists that are the same.)
  */
@@ -45,7 +45,7 @@ static uint64_t sum_of(const struct String_vector *children,
     return sum;
 }
 
-/* All that were asked for are known. */
+/* All that were requested are known. */
 static bool are_known(const struct zk_node *node,
                       const struct String_vector *children)
 {

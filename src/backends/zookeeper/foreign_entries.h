@@ -9,7 +9,7 @@
 
 /* Sees to those below the lock's path, for its node. 0: they are known, and
  * hf__zk_child_stats_known() tells which are ephemeral. PENDING: they were
- * asked for, and are known to whoever lists again now. Or a code. */
+ * requested, and are known to whoever lists again now. Or a code. */
 int hf__zk_foreign_entries_check(struct zk_node *,
                                  const struct String_vector *children,
                                  enum zk_rule, int64_t seq);

@@ -21,7 +21,7 @@ static hf__time not_starved(const struct zk *z, hf__time at)
 }
 
 /* While somebody waits: what is granted by a word of the server then needs no
- * question more. */
+ * request more. */
 static hf__time beat_at(const struct zk *z)
 {
     return z->up && z->waiting && !z->beating
@@ -30,8 +30,8 @@ static hf__time beat_at(const struct zk *z)
 }
 
 /* The library would ping, but does not tell when. And a member of 3.8 may
- * fall asleep over a commit that it has received, if nobody asks it anything
- * else: one question more wakes it. */
+ * fall asleep over a commit that it has received, if nobody sends it anything
+ * else: one request more wakes it. */
 static hf__time touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
@@ -61,7 +61,7 @@ static void on_beat(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* Sends a write that changes nothing: if it is answered, zk.proved moves. The
- * leader is asked whether something is there that never is. A transaction,
+ * leader has to say whether something is there that never is. A transaction,
  * because no server answers one by itself, which it may do to what is denied
  * (enableEagerACLCheck). */
 static int beat(struct zk *z)

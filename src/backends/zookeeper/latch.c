@@ -30,12 +30,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A question about it: by name, or of a lock that waits (base.q is NULL) and
+/* A query about it: by name, or of a lock that waits (base.q is NULL) and
  * may have let go of it since. */
 struct count {
     struct zk_query base;
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
-    uint64_t hold_id; /* of the lock's question */
+    uint64_t hold_id; /* of the lock's attempt */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[ZK_COUNT_MAX];
     char other[ZK_CHILD_MAX]; /* of another kind of lock */
@@ -443,9 +443,9 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
 
 /* ---- waiting ------------------------------------------------------------ */
 
-/* What a question waits for. */
+/* What an attempt waits for. */
 struct zk_round {
-    uint64_t hold_id; /* of the question */
+    uint64_t hold_id; /* of the attempt */
     char path[ZK_WHOLE_MAX];
 };
 

@@ -1,6 +1,6 @@
 /*
- * What the core asks of a lock. How that is put into entries is its kind's
- * (queue.c, semaphore.c ...); here is what they share: who is asking, what is
+ * What the core wants of a lock. How that is put into entries is its kind's
+ * (queue.c, semaphore.c ...); here is what they share: who tries, what is
  * let go.
  */
 #include "lock.h"
@@ -61,7 +61,7 @@ void hf__zk_lock_stop_waiting(struct zk_lock *lock)
     lock->queued = false;
 }
 
-/* ---- questions and answers ---------------------------------------------- */
+/* ---- attempts and answers ------------------------------------------------ */
 
 /* What was not granted for good keeps nothing. */
 static int finished(struct zk_lock *lock, int rc)
@@ -173,7 +173,7 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     struct zk_lock *lock = req->remote->impl;
 
     (void)self;
-    /* Sent again, it may be about an earlier hold id than what is asked for or
+    /* Sent again, it may be about an earlier hold id than what is tried or
      * waited for now. */
     if (req->remote->ask->hold_id == req->hold_id) {
         lock->attempt = NULL;

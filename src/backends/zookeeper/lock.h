@@ -19,7 +19,7 @@ struct zk_lock {
     struct hf__remote *remote;
     struct zk *z;
     struct hf__req *attempt; /* the attempt under way */
-    struct zk_node *node;    /* of the present question or hold: the first */
+    struct zk_node *node;    /* of the present attempt or hold: the first */
     struct zk_watch *watch;
     struct zk_lock *next, *prev; /* of those with the same watch */
     bool queued;                 /* counted in zk.waiting, or waiting_latch */
@@ -48,8 +48,8 @@ int hf__zk_lock_attempt(const struct zk *, struct hf__req *,
 int hf__zk_lock_release(void *self, struct hf__req *);
 int hf__zk_lock_abandon(void *self, struct hf__req *);
 
-/* The node of this question; NULL: the lock has none. One of an earlier
- * question is dropped. */
+/* The node of this attempt; NULL: the lock has none. One of an earlier
+ * attempt is dropped. */
 struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
 /* The lock's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
  * if the session is in doubt. */

@@ -81,7 +81,7 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     struct zk_node *node;
 
     /* The server numbers the others. A holder of an unfair mutex that is not
-     * wanted any more may be about to be deleted when the same is asked for
+     * wanted any more may be about to be deleted when the same is wanted
      * again: they must not be one. */
     uuid_of(z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id,
             uuid);

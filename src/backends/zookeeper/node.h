@@ -91,7 +91,7 @@ struct zk_node {
     uint8_t parents;    /* how often they were missing, and were made */
     bool restated; /* it says what its entry does not show any more: its token,
                       and when it was granted */
-    bool strangers_requested; /* it was asked what those beside it are */
+    bool strangers_requested; /* what those beside it are was requested */
     uint32_t made;     /* leases of its hold, so far: no name is used again */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */

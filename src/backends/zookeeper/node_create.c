@@ -89,7 +89,7 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_node_end_step(node);
 }
 
-/* With its lock, or not at all. The answer has no czxid: that is asked for in
+/* With its lock, or not at all. The answer has no czxid: that is requested in
  * the same go, and tells as well whether it was there before. */
 static int create_pair(struct zk_node *node, const char *data, int len)
 {
@@ -106,7 +106,7 @@ static int create_pair(struct zk_node *node, const char *data, int len)
     if (rc)
         return rc;
     node->calls++;
-    hf__zk_node_check(node); /* if it is not sent, it will be asked for */
+    hf__zk_node_check(node); /* if it is not sent, it will be requested */
     return 0;
 }
 

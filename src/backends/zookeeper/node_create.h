@@ -9,9 +9,9 @@
 
 #include "node.h"
 
-/* Sends the create; the parents before it, if asked to. Nobody hears of the
- * answer: afterwards it is THERE, UNSURE or GONE, as a list that was sent after
- * it will find it. */
+/* Sends the create; the parents before it, if that is wanted. Nobody hears of
+ * the answer: afterwards it is THERE, UNSURE or GONE, as a list that was sent
+ * after it will find it. */
 int hf__zk_node_create(struct zk_node *, bool parents);
 /* Sends a list of its siblings. done is called with the node, if it is the last
  * list sent and the node is still wanted. */

@@ -1,9 +1,9 @@
 /*
  * Holders that listen: a watch on the hold's own entry. The word __REVOKE__ in
  * its data, by Curator's Revoker or hf_ask(), asks for the lock; that it is
- * gone says that somebody took the lock away. Costs a question more for each
+ * gone says that somebody took the lock away. Costs a request more for each
  * grant, so it is for programs that hear of events. (Whoever was granted a lock
- * unseen asks one in any case: hf__zk_notify_confirm().)
+ * unseen sends one in any case: hf__zk_notify_confirm().)
  *
  * A hold of several permits has a zk_notify on each of its leases, of which the
  * first is the one that is asked. A zk_notify lives until its watch has fired,
@@ -59,7 +59,7 @@ static void hear_no_more(struct zk_notify *notify, bool deleted)
         hf__zk_taken_away(node->lock);
 }
 
-/* The answer to the question that set the watch. */
+/* The answer to the request that set the watch. */
 static void on_data(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -141,7 +141,7 @@ static void on_confirmed(void *owner, int rc, const struct zk_reply *reply)
 
 void hf__zk_notify_confirm(struct zk_node *node)
 {
-    if (node->notify) /* the question that opened it says the same */
+    if (node->notify) /* the request that opened it says the same */
         return;
     if (hf__zk_exists(node->z, node->path, on_confirmed, node) == 0)
         node->calls++;

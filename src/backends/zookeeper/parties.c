@@ -1,6 +1,6 @@
 /*
  * Who is there: everything below a name's node, in two trips. The first lists
- * what there may be of any kind, the second asks each entry who it is.
+ * what there may be of any kind, the second reads what each entry says.
  */
 #include "parties.h"
 

@@ -1,7 +1,7 @@
 /*
- * Questions about a name, which take several calls: all of a step are sent
+ * Requests about a name, which take several calls: all of a step are sent
  * together, the next one follows when all are answered. The first failure
- * counts, and ends the question after its step. A query is in zk.queries until
+ * counts, and ends the query after its step. A query is in zk.queries until
  * it is freed by hf__zk_query_end() or _free(); its memory is the owner of its
  * calls. With the client's mutex held.
  */
@@ -16,8 +16,8 @@ struct zk_lock;
 struct zk_query {
     struct zk_query *next, *prev; /* zk.queries */
     struct zk *z;
-    struct hf__query *q;  /* that it answers; or */
-    struct zk_lock *lock; /* whose question it is; NULL: it is gone */
+    struct hf__query *q;             /* that it answers; or */
+    struct zk_lock *lock;            /* whose query it is; NULL: it is gone */
     void (*step)(struct zk_query *); /* what follows */
     void (*fini)(struct zk_query *); /* frees what it has; may be NULL */
     unsigned calls;                  /* of this step, under way */
@@ -27,7 +27,8 @@ struct zk_query {
 
 /* Of that size, zeroed, with its path; NULL and *rc: EINVAL or ENOMEM. */
 void *hf__zk_query_new(struct zk *, struct hf__query *, size_t size, int *rc);
-/* For what a lock asks: no query, its path is the lock's. NULL: ENOMEM. */
+/* For what a lock wants to know: no hf__query, its path is the lock's. NULL:
+ * ENOMEM. */
 void *hf__zk_query_of(struct zk_lock *, size_t size);
 
 /* A call was sent, or not: the code of sending it. */
@@ -44,12 +45,12 @@ bool hf__zk_query_is_over(const struct zk_query *);
 void hf__zk_query_end(struct zk_query *, int result);
 void hf__zk_query_free(struct zk_query *);
 /* 0, EUNKNOWN, or what the refusal means; that there is no such node is none.
- * Of a question, or of a call that needs that right (hf__zk_denied). */
+ * Of a query, or of a call that needs that right (hf__zk_denied). */
 int hf__zk_query_code(struct zk_query *, int rc);
 int hf__zk_query_refusal(struct zk_query *, int rc, const char *right);
 
 void hf__zk_queries_fini(struct zk *);
-/* What that lock asked is for nobody any more. */
+/* The queries of that lock are for nobody any more. */
 void hf__zk_queries_leave(struct zk *, const struct zk_lock *);
 
 #endif

@@ -11,7 +11,7 @@
  * by now (theirs was taken away), a second one of our own name is created and
  * deleted with it, each time in one transaction: that is the entry.
  *
- * A question that is asked again finds the entry that the first one made, by
+ * An attempt that is repeated finds the entry that the first one made, by
  * its uuid, or makes it anew if there is none.
  */
 #include "queue.h"

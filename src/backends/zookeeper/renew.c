@@ -4,7 +4,7 @@
  * checks that each entry is still there, as many as fit into one transaction,
  * so that a hold that somebody has taken away is noticed as well. If one is
  * not there, the transaction is refused, and the answer tells of the first
- * alone: then each hold is asked about in a transaction of its own, all in one
+ * alone: then each hold is checked in a transaction of its own, all in one
  * go.
  */
 #include "renew.h"
@@ -127,7 +127,8 @@ static bool is_first(const struct zk_chunk *c, size_t k)
     return !k || c->item[k] != c->item[k - 1];
 }
 
-/* Fixed leases that the program asked to begin anew: for those who look. */
+/* Fixed leases that the program asked to begin anew: for those who inspect
+ * them. */
 static void date_leases(const struct zk_chunk *c)
 {
     for (size_t k = 0; k < c->len; k++) {

@@ -44,7 +44,7 @@ struct visit {
     bool here;            /* our turn is in its list */
     bool no_leases;       /* there is no such node */
     bool unnumbered;      /* it has no size yet */
-    bool again;           /* strangers were asked about: visit again */
+    bool again;           /* strangers were requested: visit again */
     uint32_t ahead;       /* before our turn */
     uint32_t others;      /* leases that are not ours, */
     uint32_t ours;        /* and those that are */

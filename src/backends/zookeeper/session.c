@@ -374,7 +374,7 @@ static void process(struct zk *z)
     note_state(z);
 }
 
-/* When the library, or who looks in its place, is to be asked again. */
+/* When the library, or who polls in its place, is to be called again. */
 static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
 {
     z->timer = now + tv->tv_sec * 1000 * HF__MS + tv->tv_usec * 1000;

@@ -1,7 +1,7 @@
 /*
  * For how long the session is sure to live, by what the leader has
  * acknowledged. Nothing is sent here (keepalive.h does that): call.c reports
- * what was answered, and who grants or renews asks how long that is good for.
+ * what was answered, and who grants or renews learns how long that is good for.
  * With the client's mutex held.
  */
 #ifndef HF_ZK_SESSION_PROOF_H

@@ -8,8 +8,8 @@
  * that has seen a node in a list and finds a watch on it may rely on it.
  *
  * In case a word is lost all the same, every 1.5 to 2 s each node that is
- * waited for is asked for: one small question for each, however long the queue
- * is. (Those who watch a list, of whom there is one for a semaphore, look
+ * waited for is polled: one small request for each, however long the queue
+ * is. (Those who watch a list, of whom there is one for a semaphore, try
  * anew.) A follower of 3.8 that has fallen asleep over a commit wakes up by it,
  * too.
  */
@@ -25,7 +25,7 @@
 #include <string.h>
 
 #define POLL (1500 * HF__MS)
-#define POLL_SPREAD (400 * HF__MS) /* clients do not ask all at once */
+#define POLL_SPREAD (400 * HF__MS) /* clients do not poll all at once */
 #define POLL_LATE (500 * HF__MS)   /* so long an answer to a poll may take */
 
 struct zk_watch {
@@ -110,7 +110,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* It may not be read: whatever comes or goes beside it rings as well. (That it
- * exists could be asked for, but later servers do not tell of its end.) */
+ * exists could be requested, but later servers do not tell of its end.) */
 static int watch_siblings(struct zk_watch *w)
 {
     char dir[ZK_WHOLE_MAX];
@@ -220,7 +220,7 @@ static void poll_watched(struct zk *z)
 }
 
 /* A poll that is not answered is the backend's own; no lock would hear of
- * it: so the locks ask anew, and wait for op_timeout at most. */
+ * it: so the locks try anew, and wait for op_timeout at most. */
 static void poll_late(struct zk *z)
 {
     z->polls = 0;

@@ -22,7 +22,7 @@ void hf__zk_unwatch(struct zk_lock *);
 void hf__zk_watches_begin(struct zk *);
 
 /* The connection is lost: who waits tries again when there is another. A wait
- * that asks nothing would never learn that there is none. */
+ * that sends nothing would never learn that there is none. */
 void hf__zk_watches_down(struct zk *);
 /* In case a word is lost; and for those who pass (semaphore.c). */
 void hf__zk_watches_move(struct zk *, hf__time now);

@@ -87,7 +87,7 @@ struct zk {
     hf__time proved;     /* send time of the last write that was acknowledged */
     hf__time good_until; /* by that, the session lives */
     bool beating;        /* a beat is under way */
-    uint8_t nudges;      /* questions sent because answers did not come */
+    uint8_t nudges;      /* requests sent because answers did not come */
     unsigned waiting;    /* locks in a queue, */
     unsigned waiting_latch; /* and those that wait for a latch */
     hf__time poll_at;       /* while there are any */

@@ -295,7 +295,7 @@ static int end(void **state)
     return fake.blocks ? -1 : 0;
 }
 
-static void ask(void)
+static void attempt(void)
 {
     fake.result = GOES_ON;
     fake.req = (struct hf__req){.remote = &fake.remote,
@@ -311,7 +311,7 @@ static void ask(void)
 /* Up to the question about the stranger. */
 static void enter(void)
 {
-    ask();
+    attempt();
     answer_create();
     both_are_listed();
     assert_int_equal(fake.result, GOES_ON);
@@ -351,7 +351,7 @@ static void test_without_memory_no_unfair_one_is_granted(void **state)
     fake.remote.fair = false;
     hf__zk_lock_detach(&fake.z, &fake.remote);
     assert_int_equal(hf__zk_lock_attach(&fake.z, &fake.remote), 0);
-    ask();
+    attempt();
     answer_pair();
     answer_exists(ZOK, fake.mine, 9, 8);
     both_are_listed();

@@ -5,8 +5,6 @@
 #include "query.h"
 #include "zookeeper.h"
 
-#include <string.h>
-
 /* Who waits for permits has an entry in locks until it has seen that it may
  * go: by its leases it is known as a holder. */
 static bool is_shown(const struct zk_parties *parties, const struct zk_party *s)

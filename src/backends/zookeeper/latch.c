@@ -27,7 +27,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A query about it: by name, or of a lock that waits (base.q is NULL) and

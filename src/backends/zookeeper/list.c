@@ -11,7 +11,6 @@
 #include "query.h"
 #include "zookeeper.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define AT_ONCE 64 /* lists under way */

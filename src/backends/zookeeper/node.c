@@ -17,7 +17,6 @@
 #include "path.h"
 #include "zookeeper.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,8 +7,6 @@
 #include "path.h"
 #include "zookeeper.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int path_of(struct zk *z, struct hf__query *q, char out[ZK_WHOLE_MAX])

@@ -32,8 +32,6 @@
 #include "watch.h"
 #include "zookeeper.h"
 
-#include <string.h>
-
 #define SEQUENCE_LATE (ZK_SEQ_LAST - (1 << 27))
 
 static zk_done_fn listed;

@@ -18,9 +18,6 @@
 #include "path.h"
 #include "zookeeper.h"
 
-#include <stdio.h>
-#include <string.h>
-
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
 {
     struct zk *z = node->z;

@@ -32,7 +32,6 @@
 #include "zookeeper.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A try waits for those who are passing through, for so long. */

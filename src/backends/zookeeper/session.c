@@ -23,14 +23,11 @@
 #include "zookeeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #define PACKETS_MAX 256    /* in one go */
 #define CONNECTS_MAX 4     /* in one go */

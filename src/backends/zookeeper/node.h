@@ -91,13 +91,15 @@ struct zk_node {
     uint8_t parents;    /* how often they were missing, and were made */
     bool restated; /* it says what its entry does not show any more: its token,
                       and when it was granted */
-    bool strangers_requested; /* what those beside it are was requested */
+    bool strangers_requested; /* those beside it were, once for a place */
     uint32_t made;     /* leases of its hold, so far: no name is used again */
     uint16_t dir_len;  /* of the path: the lock's node */
     uint16_t stem_len; /* of the path, without the sequence */
     char path[];       /* CREATING, UNSURE: without the sequence */
 };
 
+/* What is known of a child beside it. child_stats.c fills it in, and it goes
+ * with the node. */
 struct zk_child_stat {
     struct zk_child_stat *next; /* of the node */
     struct zk_node *node;
@@ -107,6 +109,8 @@ struct zk_child_stat {
     char name[];    /* "": the answer is about the time before a new entry */
 };
 
+/* A watch on the entry of a hold (notify.c), of which the node knows so that it
+ * can be gone before. */
 struct zk_notify {
     struct zk_notify *next, *prev; /* zk.listening */
     struct zk *z;

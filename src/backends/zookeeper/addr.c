@@ -3,7 +3,7 @@
  * each of them again before each attempt to connect, with the client's mutex
  * held.
  */
-#include "zookeeper.h"
+#include "addr.h"
 
 #include <netdb.h>
 #include <stdio.h>

@@ -4,9 +4,15 @@
  * handle's end. So a call's memory is its own from sending to completion, and
  * goes back to a list of spare ones then.
  */
-#include "zookeeper.h"
+#include "call.h"
 
 #include "base/hash.h"
+#include "base/list.h"
+#include "path.h"
+#include "session_proof.h"
+#include "socket.h"
+#include "words.h"
+#include "zookeeper.h"
 
 #include <string.h>
 
@@ -72,7 +78,7 @@ static void put_back(struct zk *z, struct zk_call *call)
 static int begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
-        hf__zk_session_sent(z);
+        hf__zk_socket_sent(z);
         return 0;
     }
     if (rc == ZMARSHALLINGERROR) { /* out of memory; it may complete yet */
@@ -89,7 +95,7 @@ static void complete(const void *data, int rc, struct zk_reply reply)
     struct zk *z = call->z;
 
     if (!hf__zk_lost(rc))
-        hf__zk_session_heard(z, call->sent_at, call->is_write && proves(rc));
+        hf__zk_proof_heard(z, call->sent_at, call->is_write && proves(rc));
     reply.z = z;
     reply.results = call->results;
     if (call->done && !z->closing)

@@ -1,20 +1,27 @@
 /*
- * Changes of a name: watches on all that hf__zk_look() reads, which are the
- * children of the name's node (or that it is created), those of `locks` and of
- * `leases`, and the data of `latch`. A watch fires once. After each event all
- * are set again, and only when the server has answered that is the change told:
- * so a program that looks then sees what happened while nothing was watched.
+ * Changes of a name: watches on all that hf__zk_parties_read() reads, which are
+ * the children of the name's node (or that it is created), those of `locks` and
+ * of `leases`, and the data of `latch`. A watch fires once. After each event
+ * all are set again, and only when the server has answered that is the change
+ * reported: so a program that looks then sees what happened while nothing was
+ * watched.
  *
  * The library keeps watches over the connections of a session, and has each of
  * them once, however often it is set. It cannot be trusted to give them back:
- * so a lookout that nobody wants any more stays until the session is over, and
- * is used again for the same name. It is kept as the question that it began as.
+ * so what nobody listens to any more stays until the session is over, and
+ * is used again for the same name. It is kept as the query that it began as.
  */
+#include "changes.h"
+
+#include "call.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 
-struct zk_lookout {
+struct zk_changes {
     struct zk_query base;    /* its q is NULL when LISTEN is answered */
     struct hf__listener *on; /* NULL: nobody wants it any more */
     bool due; /* the watches are to be set when it is up and calls is 0 */
@@ -23,7 +30,7 @@ struct zk_lookout {
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
                      void *arg)
 {
-    struct zk_lookout *l = arg;
+    struct zk_changes *l = arg;
 
     (void)zh;
     (void)state;
@@ -32,11 +39,11 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
         l->due = true;
 }
 
-/* All watches are set: LISTEN is answered, or a change is told (which may be
- * that nothing can be read any more). */
-static void settled(struct zk_query *base)
+/* All watches are set: LISTEN is answered, or a change is reported (which may
+ * be that nothing can be read any more). */
+static void watches_set(struct zk_query *base)
 {
-    struct zk_lookout *l = (struct zk_lookout *)base;
+    struct zk_changes *l = (struct zk_changes *)base;
     struct zk *z = base->z;
     struct hf__query *q = base->q;
     int rc = base->rc;
@@ -53,7 +60,7 @@ static void settled(struct zk_query *base)
 
 static void on_set(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_lookout *l = owner;
+    struct zk_changes *l = owner;
 
     (void)reply;
     hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
@@ -62,7 +69,7 @@ static void on_set(void *owner, int rc, const struct zk_reply *reply)
 /* It was not there a moment ago. */
 static void on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_lookout *l = owner;
+    struct zk_changes *l = owner;
 
     l->due = l->due || rc == ZOK;
     on_set(owner, rc, reply);
@@ -70,7 +77,7 @@ static void on_exists(void *owner, int rc, const struct zk_reply *reply)
 
 static void on_children(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_lookout *l = owner;
+    struct zk_changes *l = owner;
     struct zk_query *base = &l->base;
     char path[ZK_WHOLE_MAX];
 
@@ -92,30 +99,30 @@ static void on_children(void *owner, int rc, const struct zk_reply *reply)
     on_set(owner, rc, reply);
 }
 
-static void set_watches(struct zk_lookout *l)
+static void set_watches(struct zk_changes *l)
 {
     struct zk_query *base = &l->base;
 
     l->due = false;
     hf__zk_query_sent(base, hf__zk_list_watched(base->z, base->path, on_event,
                                                 l, on_children, l));
-    hf__zk_query_wait(base, settled);
+    hf__zk_query_wait(base, watches_set);
 }
 
 /* The next one of them; NULL: the first. */
-static struct zk_lookout *next_of(struct zk *z, struct zk_lookout *l)
+static struct zk_changes *next_of(struct zk *z, struct zk_changes *l)
 {
     struct zk_query *base = l ? l->base.next : z->queries;
 
-    while (base && base->step != settled)
+    while (base && base->step != watches_set)
         base = base->next;
-    return (struct zk_lookout *)base;
+    return (struct zk_changes *)base;
 }
 
 /* The first answer, or failure, is reported from advance(). */
-int hf__zk_lookout(struct zk *z, struct hf__query *q)
+int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
 {
-    struct zk_lookout *l, *old = NULL;
+    struct zk_changes *l, *old = NULL;
     int rc;
 
     if (q->listener->is_prefix)
@@ -134,7 +141,7 @@ int hf__zk_lookout(struct zk *z, struct hf__query *q)
         hf__zk_query_free(&l->base);
         l = old;
     }
-    l->base.step = settled;
+    l->base.step = watches_set;
     l->base.q = q;
     l->on = q->listener;
     l->on->impl = l;
@@ -143,9 +150,9 @@ int hf__zk_lookout(struct zk *z, struct hf__query *q)
     return HF__PENDING;
 }
 
-void hf__zk_unlisten(void *self, struct hf__listener *on)
+void hf__zk_changes_unlisten(void *self, struct hf__listener *on)
 {
-    struct zk_lookout *l = on->impl;
+    struct zk_changes *l = on->impl;
 
     (void)self;
     if (l)
@@ -153,18 +160,18 @@ void hf__zk_unlisten(void *self, struct hf__listener *on)
     on->impl = NULL;
 }
 
-void hf__zk_lookouts_move(struct zk *z)
+void hf__zk_changes_move(struct zk *z)
 {
-    for (struct zk_lookout *l = NULL; (l = next_of(z, l));) {
+    for (struct zk_changes *l = NULL; (l = next_of(z, l));) {
         l->due = l->on && (l->due || !z->up);
         if (l->due && z->up && !l->base.calls)
             set_watches(l);
     }
 }
 
-void hf__zk_lookouts_lost(struct zk *z)
+void hf__zk_changes_lost(struct zk *z)
 {
-    struct zk_lookout *l, *next;
+    struct zk_changes *l, *next;
 
     for (l = next_of(z, NULL); l; l = next) {
         next = next_of(z, l);

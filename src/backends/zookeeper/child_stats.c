@@ -1,124 +1,109 @@
 /*
- * What is asked about children of a lock's node, beside their names: when they
- * were made, and whether they are ephemeral. What was learned is kept with the
- * node of who asked.
+ * What is requested about children of a lock's node, beside their names: when
+ * they were made, and whether they are ephemeral. What was learned is kept with
+ * the node of who requested it.
  *
  * Children with the same sequence need it. At 2^31-1 the server's counter stays
  * where it is, and Curator makes one with the number of another: then the order
  * of creation decides, by czxid. And strangers do (foreign_entries.c).
  */
-#include "zookeeper.h"
+#include "child_stats.h"
 
+#include "call.h"
+#include "cleanup.h"
 #include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct zk_tie {
-    struct zk_tie *next; /* of the node */
-    struct zk_node *node;
-    bool asked;    /* and not answered yet */
-    int refusal;   /* the server does not tell; ZOK: it does */
-    int64_t czxid; /* as for hf__zk_place() */
-    char name[];   /* "": the answer is about the time before a new entry */
-};
-
-void hf__zk_ties_forget(struct zk_node *node)
+static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
 {
-    struct zk_tie **at = &node->ties, *tie;
+    struct zk_child_stat *child = owner;
 
-    while ((tie = *at)) {
-        if (tie->asked && !node->z->closing) {
-            tie->name[0] = '\0';
-            at = &tie->next;
-            continue;
-        }
-        *at = tie->next;
-        node->z->core->free(node->z->client, tie);
-    }
-}
-
-static void on_tie(void *owner, int rc, const struct zk_reply *reply)
-{
-    struct zk_tie *tie = owner;
-
-    tie->asked = false;
+    child->requested = false;
     if (rc == ZOK)
-        tie->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
-                                                 : -reply->stat->czxid;
+        child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
+                                                   : -reply->stat->czxid;
     else if (rc == ZNONODE) /* what comes later comes behind us */
-        tie->czxid = ZK_TIE_GONE;
-    else if (!hf__zk_lost(rc)) /* else it is asked for again */
-        tie->refusal = rc;
-    hf__zk_node_called(tie->node);
+        child->czxid = ZK_CHILD_GONE;
+    else if (!hf__zk_lost(rc)) /* else it is requested again */
+        child->refusal = rc;
+    hf__zk_node_called(child->node);
 }
 
-static struct zk_tie *find(const struct zk_node *node, const char *name)
+static struct zk_child_stat *find(const struct zk_node *node, const char *name)
 {
-    struct zk_tie *tie = node->ties;
+    struct zk_child_stat *child = node->child_stats;
 
-    while (tie && strcmp(tie->name, name) != 0)
-        tie = tie->next;
-    return tie;
+    while (child && strcmp(child->name, name) != 0)
+        child = child->next;
+    return child;
 }
 
-bool hf__zk_tie_is_open(const struct zk_node *node, const char *name)
+bool hf__zk_child_stat_is_open(const struct zk_node *node, const char *name)
 {
-    const struct zk_tie *tie = find(node, name);
+    const struct zk_child_stat *child = find(node, name);
 
-    return tie && !tie->czxid;
+    return child && !child->czxid;
 }
 
-static struct zk_tie *tie_new(struct zk_node *node, const char *name,
-                              size_t len)
+static struct zk_child_stat *child_stat_new(struct zk_node *node,
+                                            const char *name, size_t len)
 {
     struct zk *z = node->z;
-    struct zk_tie *tie = z->core->alloc(z->client, sizeof(*tie) + len + 1);
+    struct zk_child_stat *child =
+        z->core->alloc(z->client, sizeof(*child) + len + 1);
 
-    if (!tie)
+    if (!child)
         return NULL;
-    memcpy(tie->name, name, len + 1);
-    tie->node = node;
-    tie->next = node->ties;
-    node->ties = tie;
-    return tie;
+    memcpy(child->name, name, len + 1);
+    child->node = node;
+    child->next = node->child_stats;
+    node->child_stats = child;
+    return child;
 }
 
 static void path_of(const struct zk_node *node, const char *name,
                     char out[ZK_WHOLE_MAX])
 {
-    snprintf(out, ZK_WHOLE_MAX, "%s/%s", node->line->path, name);
+    snprintf(out, ZK_WHOLE_MAX, "%s/%s", node->lock->path, name);
 }
 
-int hf__zk_tie_ask(struct zk_node *node, const char *name)
+int hf__zk_child_stat_request(struct zk_node *node, const char *name)
 {
     struct zk *z = node->z;
     size_t len = strlen(name);
-    struct zk_tie *tie = find(node, name);
+    struct zk_child_stat *child = find(node, name);
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    if (tie && (tie->asked || tie->czxid))
+    if (child && (child->requested || child->czxid))
         return 0;
-    if (node->line->path_len + 1 + len >= sizeof(path))
+    if (node->lock->path_len + 1 + len >= sizeof(path))
         return z->core->why(z->client, HF_EPROTO,
                             "%.100s has a child whose name has %zu bytes: "
                             "%.40s...",
-                            node->line->path, len, name);
-    if (!tie)
-        tie = tie_new(node, name, len);
-    if (!tie)
+                            node->lock->path, len, name);
+    if (!child)
+        child = child_stat_new(node, name, len);
+    if (!child)
         return HF_ENOMEM;
     path_of(node, name, path);
-    rc = hf__zk_exists(z, path, on_tie, tie);
+    rc = hf__zk_exists(z, path, on_child_stat, child);
     if (rc)
         return rc;
-    tie->asked = true;
+    child->requested = true;
     node->calls++;
     return 0;
 }
 
-int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children)
+int hf__zk_child_stats_request_tied(struct zk_node *node,
+                                    const struct String_vector *children)
 {
     struct zk_entry mine, e;
     int rc = 0;
@@ -127,36 +112,37 @@ int hf__zk_ties_ask(struct zk_node *node, const struct String_vector *children)
     for (int32_t i = 0; i < children->count && !rc; i++)
         if (hf__zk_entry_parse(children->data[i], &e) && e.seq == mine.seq &&
             strcmp(e.name, mine.name) != 0)
-            rc = hf__zk_tie_ask(node, e.name);
+            rc = hf__zk_child_stat_request(node, e.name);
     return rc ? rc : HF__PENDING;
 }
 
-static int refused(const struct zk_tie *tie)
+static int refused(const struct zk_child_stat *child)
 {
     char path[ZK_WHOLE_MAX];
 
-    path_of(tie->node, tie->name, path);
-    return hf__zk_denied(tie->node->z, tie->refusal, "READ", path);
+    path_of(child->node, child->name, path);
+    return hf__zk_denied(child->node->z, child->refusal, "READ", path);
 }
 
-int hf__zk_ties_known(const struct zk_node *node,
-                      const struct String_vector *children, int64_t **czxid)
+int hf__zk_child_stats_known(const struct zk_node *node,
+                             const struct String_vector *children,
+                             int64_t **czxid)
 {
     struct zk *z = node->z;
     int rc = 0;
 
     *czxid = NULL;
-    if (!node->ties || children->count <= 0)
+    if (!node->child_stats || children->count <= 0)
         return 0;
     *czxid =
         z->core->alloc(z->client, (size_t)children->count * sizeof(**czxid));
     if (!*czxid)
         return HF_ENOMEM;
     for (int32_t i = 0; i < children->count && !rc; i++) {
-        const struct zk_tie *tie = find(node, children->data[i]);
+        const struct zk_child_stat *child = find(node, children->data[i]);
 
-        (*czxid)[i] = tie ? tie->czxid : 0;
-        rc = tie && tie->refusal ? refused(tie) : 0;
+        (*czxid)[i] = child ? child->czxid : 0;
+        rc = child && child->refusal ? refused(child) : 0;
     }
     if (rc) {
         z->core->free(z->client, *czxid);

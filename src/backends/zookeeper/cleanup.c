@@ -1,5 +1,5 @@
 /*
- * How an entry ends. A node that nobody wants any more (it has no line) is
+ * How an entry ends. A node that nobody wants any more (it has no lock) is
  * deleted as soon as that can be said to the server, and again after each loss
  * of the connection, until the server says that it is gone or the session is
  * over. Step by step: one that is UNSURE is looked for, one that is THERE is
@@ -9,16 +9,20 @@
  * A step that cannot be made now (no memory, no right) is made later
  * (zk.sweep_at); while the connection is down, when it is up again.
  */
-#include "zookeeper.h"
+#include "cleanup.h"
 
+#include "call.h"
 #include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
 
 #include <poll.h>
 
 #define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
 #define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
-
-static void sweep(struct zk_node *);
 
 /* ---- steps that cannot be made ----------------------------------------- */
 
@@ -71,22 +75,26 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     char dir[ZK_WHOLE_MAX];
 
     node->calls--;
-    node->state = is_over(node, rc) ? ZK_NODE_GONE : ZK_NODE_THERE;
-    node->taken = rc == ZNONODE && !node->unsure;
-    node->unsure = node->unsure || hf__zk_lost(rc);
-    if (node->state == ZK_NODE_GONE) {
-        hf__zk_node_settle(node);
+    if (is_over(node, rc))
+        node->state = rc == ZNONODE && !node->maybe_deleted ? ZK_NODE_TAKEN
+                                                            : ZK_NODE_GONE;
+    else
+        node->state = node->state == ZK_NODE_DELETING_OLD ? ZK_NODE_LOWERING
+                                                          : ZK_NODE_THERE;
+    node->maybe_deleted = node->maybe_deleted || hf__zk_lost(rc);
+    if (hf__zk_node_is_gone(node)) {
+        hf__zk_node_end_step(node);
         return;
     }
     if (!hf__zk_lost(rc))
         refused(node, rc);
     if (node->hurried) { /* this answer may be older than who let go */
         node->hurried = false;
-        sweep(node);
+        hf__zk_node_sweep(node);
         return;
     }
     if (!hf__zk_lost(rc) && let_go) {
-        node->let_go = NULL; /* it will be asked for again */
+        node->let_go = NULL; /* it will be let go again */
         hf__zk_finish(
             z, let_go,
             hf__zk_denied(z, rc, "DELETE below", hf__zk_node_dir(node, dir)));
@@ -94,7 +102,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_sweep_later(node);
 }
 
-static void on_look(void *owner, int rc, const struct zk_reply *reply)
+static void on_looked_for(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -103,7 +111,7 @@ static void on_look(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZNONODE)
         node->state = ZK_NODE_GONE;
     else if (rc == ZOK && reply->children)
-        hf__zk_node_look_among(node, reply->children);
+        hf__zk_node_match(node, reply->children);
     else if (rc == ZOK)
         node->state = reply->stat->ephemeralOwner == z->session_id
                           ? ZK_NODE_THERE
@@ -111,7 +119,7 @@ static void on_look(void *owner, int rc, const struct zk_reply *reply)
     else if (!hf__zk_lost(rc))
         refused(node, rc);
     if (node->state != ZK_NODE_UNSURE)
-        sweep(node);
+        hf__zk_node_sweep(node);
     else
         hf__zk_node_sweep_later(node);
 }
@@ -121,8 +129,9 @@ static int look_for(struct zk_node *node)
     char dir[ZK_WHOLE_MAX];
 
     if (node->numbered)
-        return hf__zk_exists(node->z, node->path, on_look, node);
-    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_look, node);
+        return hf__zk_exists(node->z, node->path, on_looked_for, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_looked_for,
+                       node);
 }
 
 static void on_unlowered_deleted(void *owner, int rc,
@@ -136,9 +145,8 @@ static void on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->lowered = false;
-    node->unsure = true; /* it was under one of the two names */
-    sweep(node);
+    node->maybe_deleted = true; /* it was under one of the two names */
+    hf__zk_node_sweep(node);
 }
 
 static void on_lock_deleted(void *owner, int rc, const struct zk_reply *reply)
@@ -152,10 +160,10 @@ static void on_lock(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_node *node = owner;
     bool ours = rc == ZOK && reply->stat->czxid == node->czxid;
-    char lock[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX];
 
-    if (ours && hf__zk_delete(z, hf__zk_node_lock(node, lock), on_lock_deleted,
-                              node) == 0)
+    if (ours && hf__zk_delete(z, hf__zk_node_unfair(node, unfair),
+                              on_lock_deleted, node) == 0)
         return;
     on_delete(owner, ours ? ZCONNECTIONLOSS : rc == ZOK ? ZNONODE : rc, reply);
 }
@@ -169,33 +177,33 @@ static void on_pair_deleted(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_node *node = owner;
     bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
-    char lock[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX];
     int sent;
 
     if (rc != ZNONODE || (!alone && !node->czxid)) {
         on_delete(owner, rc, reply);
         return;
     }
-    sent = alone
-               ? hf__zk_delete(z, node->path, on_delete, node)
-               : hf__zk_exists(z, hf__zk_node_lock(node, lock), on_lock, node);
+    sent = alone ? hf__zk_delete(z, node->path, on_delete, node)
+                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), on_lock,
+                                 node);
     if (sent != 0)
         on_delete(owner, ZCONNECTIONLOSS, reply);
 }
 
 static int delete_it(struct zk_node *node)
 {
-    char lock[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
+    char unfair[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
     zoo_op_t op[2];
 
-    if (node->lowered) {
-        hf__zk_unlowered(node, unlowered);
+    if (node->state == ZK_NODE_LOWERING) {
+        hf__zk_node_unlowered(node, unlowered);
         return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
     }
     if (node->form != ZK_FORM_HOLDER)
         return hf__zk_delete(node->z, node->path, on_delete, node);
     zoo_delete_op_init(&op[0], node->path, -1);
-    zoo_delete_op_init(&op[1], hf__zk_node_lock(node, lock), -1);
+    zoo_delete_op_init(&op[1], hf__zk_node_unfair(node, unfair), -1);
     return hf__zk_multi(node->z, 2, op, on_pair_deleted, node);
 }
 
@@ -213,41 +221,43 @@ static bool is_cut(const struct zk_node *node)
 }
 
 /* The next step towards its end, if one can be made now. */
-static void sweep(struct zk_node *node)
+void hf__zk_node_sweep(struct zk_node *node)
 {
     node->again_at = 0;
-    if (node->state == ZK_NODE_GONE) {
-        hf__zk_node_settle(node);
+    if (hf__zk_node_is_gone(node)) {
+        hf__zk_node_end_step(node);
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
         if (look_for(node) == 0)
             node->calls++;
         else
             hf__zk_node_sweep_later(node);
-    } else if (node->state == ZK_NODE_THERE) {
+    } else if (hf__zk_node_is_there(node)) {
         if (!is_cut(node) && delete_it(node) == 0) {
             node->calls++;
-            node->state = ZK_NODE_DELETING;
+            node->state = hf__zk_node_is_lowered(node) ? ZK_NODE_DELETING_OLD
+                                                       : ZK_NODE_DELETING;
         } else {
             hf__zk_node_sweep_later(node);
         }
     }
 }
 
-void hf__zk_node_settle(struct zk_node *node)
+void hf__zk_node_end_step(struct zk_node *node)
 {
     struct hf__req *let_go = node->let_go;
 
-    if (node->line) /* the line knows, or will be told */
+    if (node->lock) /* the lock knows, or will hear */
         return;
-    if (node->state != ZK_NODE_GONE) {
-        sweep(node);
+    if (!hf__zk_node_is_gone(node)) {
+        hf__zk_node_sweep(node);
         return;
     }
     node->let_go = NULL;
     if (let_go)
         hf__zk_finish(node->z, let_go,
-                      node->taken && let_go->op == HF__RELEASE ? HF_ENOTOWNER
-                                                               : HF__DONE);
+                      node->state == ZK_NODE_TAKEN && let_go->op == HF__RELEASE
+                          ? HF_ENOTOWNER
+                          : HF__DONE);
     if (!node->calls)
         hf__zk_node_free(node);
 }
@@ -255,24 +265,38 @@ void hf__zk_node_settle(struct zk_node *node)
 void hf__zk_node_called(struct zk_node *node)
 {
     node->calls--;
-    hf__zk_node_settle(node);
+    hf__zk_node_end_step(node);
 }
 
 void hf__zk_node_drop(struct zk_node *node, struct hf__req *let_go)
 {
     struct zk_node *next;
 
-    if (node->line && node->line->node == node)
-        node->line->node = NULL;
+    if (node->lock && node->lock->node == node)
+        node->lock->node = NULL;
     for (; node; node = next) {
         next = node->sibling;
         node->sibling = NULL;
-        hf__zk_ear_close(node);
-        node->line = NULL;
+        hf__zk_node_stop_notify(node);
+        node->lock = NULL;
         node->let_go = next ? NULL : let_go;
-        node->hurried = node->let_go && node->state == ZK_NODE_DELETING;
-        sweep(node);
+        node->hurried = node->let_go && (node->state == ZK_NODE_DELETING ||
+                                         node->state == ZK_NODE_DELETING_OLD);
+        hf__zk_node_sweep(node);
     }
+}
+
+void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
+{
+    struct zk_node *node = hf__zk_node_alloc(z, path, form);
+
+    if (!node) {
+        hf__zk_delete(z, path, NULL, NULL);
+        return;
+    }
+    node->numbered = true;
+    node->state = ZK_NODE_THERE;
+    hf__zk_node_drop(node, NULL);
 }
 
 void hf__zk_node_vanished(struct zk_node *node)
@@ -281,20 +305,24 @@ void hf__zk_node_vanished(struct zk_node *node)
     hf__zk_node_drop(node, NULL);
 }
 
-/* ---- all of them --------------------------------------------------------- */
-
-void hf__zk_nodes_up(struct zk *z)
+void hf__zk_taken_away(struct zk_lock *lock)
 {
-    struct zk_node *next;
+    struct zk *z = lock->z;
 
-    for (struct zk_node *node = z->nodes; node; node = next) {
-        next = node->next;
-        if (!node->line)
-            sweep(node);
-        else if (node->held)
-            hf__zk_listen(node); /* it may have been lost */
-    }
+    /* Before anybody else can have it, if that is ours to say. */
+    z->core->lost(z->client, lock->remote, lock->node->hold_id, NULL);
+    hf__zk_node_drop(lock->node, NULL);
 }
+
+void hf__zk_sweep_semaphore(struct zk *z, const char *path)
+{
+    char dir[ZK_WHOLE_MAX];
+
+    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LEASES), NULL, NULL);
+    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LOCKS), NULL, NULL);
+}
+
+/* ---- all of them --------------------------------------------------------- */
 
 void hf__zk_nodes_sweep(struct zk *z, hf__time now)
 {
@@ -308,7 +336,7 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
         if (!node->again_at)
             continue;
         if (node->again_at <= now)
-            sweep(node);
+            hf__zk_node_sweep(node);
         else if (!z->sweep_at || node->again_at < z->sweep_at)
             z->sweep_at = node->again_at;
     }
@@ -319,8 +347,8 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
  * truth is not known any more. Who abandons only wants it to be gone. */
 static void let_go_with_session(struct zk_node *node)
 {
-    bool late = node->let_go->op == HF__RELEASE && !node->unsure &&
-                node->state == ZK_NODE_THERE;
+    bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&
+                hf__zk_node_is_there(node);
 
     hf__zk_finish(node->z, node->let_go, late ? HF_ENOTOWNER : HF__DONE);
 }
@@ -330,12 +358,12 @@ void hf__zk_nodes_lost(struct zk *z, const char *why)
     z->sweep_at = 0;
     while (z->nodes) {
         struct zk_node *node = z->nodes;
-        struct zk_line *line = node->line;
+        struct zk_lock *lock = node->lock;
 
-        if (line && line->node == node)
-            line->node = NULL;
-        if (line && node->held)
-            z->core->lost(z->client, line->remote, node->hold_id, why);
+        if (lock && lock->node == node)
+            lock->node = NULL;
+        if (lock && node->role == ZK_ROLE_HELD)
+            z->core->lost(z->client, lock->remote, node->hold_id, why);
         if (node->let_go)
             let_go_with_session(node);
         hf__zk_node_free(node);

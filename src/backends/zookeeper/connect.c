@@ -1,9 +1,12 @@
 /*
  * A connection that is being made: whereto, for how long, and with whom. The
  * library is patient with servers that take a connection and say nothing, for
- * most of the session's timeout, takes any answer for ZooKeeper's, and asks
- * nobody whether a server has moved.
+ * most of the session's timeout, takes any answer for ZooKeeper's, and never
+ * checks whether a server has moved.
  */
+#include "connect.h"
+
+#include "addr.h"
 #include "zookeeper.h"
 
 #include <stdio.h>
@@ -13,7 +16,7 @@
 #define LOOKUP_PART 3 /* of the timeout: how often, while it is down */
 #define LOOKUP_MIN_MS 1000
 #define LOOKUP_MAX_MS 10000
-#define FOUND_MS 100  /* how often it is asked whether one is over */
+#define FOUND_MS 100  /* how often it is checked whether one is over */
 #define ANSWER_MIN 36 /* bytes, of a server's first words */
 #define ANSWER_MAX 37
 
@@ -47,7 +50,7 @@ bool hf__zk_is_closed(const struct zk *z)
 
 /* Between two attempts to connect: of an attempt that goes on it must stay
  * known when it began. What is known already is not worth the library's trouble
- * (it asks drand48(3), which is the program's). */
+ * (it calls drand48(3), which is the program's). */
 void hf__zk_take_found(struct zk *z)
 {
     struct zk_addrs addrs;
@@ -82,7 +85,7 @@ static void hang_up(struct zk *z)
     (void)connect(z->fd, &nobody, sizeof(nobody));
 }
 
-/* All are asked before the caller's time is over, and those who are slow have
+/* All are tried before the caller's time is over, and those who are slow have
  * half of it for a second chance. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {

@@ -1,7 +1,11 @@
 /* What the ensemble says of itself in its node of the configuration, and what
  * the session was given. */
+#include "diagnose.h"
+
 #include "backends/common/finding.h"
+#include "call.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 
@@ -105,7 +109,7 @@ static void diagnosed(struct zk_query *base)
     hf__zk_query_end(base, base->rc);
 }
 
-int hf__zk_diagnose(struct zk *z, struct hf__query *q)
+int hf__zk_diagnose_query(struct zk *z, struct hf__query *q)
 {
     int rc;
     struct zk_query *base = hf__zk_query_new(z, q, sizeof(*base), &rc);

@@ -1,4 +1,5 @@
 #include "entry.h"
+
 #include "path.h"
 
 #include <stdio.h>

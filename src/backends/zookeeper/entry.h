@@ -25,7 +25,7 @@
  * All others are *strangers*. Most of them no known client counts as an entry,
  * and they are ignored. Some would be counted, but may as well be the node of
  * another lock, whose name goes on below ours. They count if they are
- * ephemeral, which has to be asked for (hf__zk_entry_guess):
+ * ephemeral, which has to be requested (hf__zk_entry_guess):
  *
  *     ...lock-<seq>, ...__lock__<seq>, and the like: Curator and kazoo look at
  *                               the end of a name alone
@@ -75,6 +75,8 @@ struct zk_entry {
     size_t uuid_len;  /* 36 Curator's and ours, 32 kazoo's, or 0 */
 };
 
+#define ZK_CHILD_MAX 64 /* of a child whose form is known */
+
 /* Keeps the pointer. False: of no known form. czxid is 0 then, which stands
  * for not known. */
 bool hf__zk_entry_parse(const char *child, struct zk_entry *);
@@ -122,7 +124,7 @@ struct zk_place {
  * The place of `mine` among the children of its node. czxid has one number for
  * each child, 0 where it is not known, negative if the child is not ephemeral;
  * or is NULL. mine->name is NULL for who
- * asks whether it would have to wait at the end.
+ * wants to know whether it would have to wait at the end.
  */
 void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
                   const struct zk_entry *mine, enum zk_rule, struct zk_place *);

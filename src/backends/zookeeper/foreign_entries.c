@@ -1,18 +1,22 @@
 /*
  * Children of no known form (entry.h). Those that no known client counts as an
  * entry are ignored. The others count if they are ephemeral: one that lasts is
- * the node of another lock, whose name goes on below ours. Nothing but asking
- * for each of them tells; so the sum of those that were found to last is
- * remembered, and as long as the strangers are the same they are not asked for
- * again.
+ * the node of another lock, whose name goes on below ours. Nothing but a
+ * request for each of them tells; so the sum of those that were found to last
+ * is remembered, and as long as the strangers are the same they are not
+ * requested again.
  *
- * They are asked for once for a place: a child that comes after the first list
+ * They are requested once for a place: a child that comes after the first list
  * came behind us, as those do that come after a grant. (Names below ours may
  * come and go all the time: there need not be two lists that are the same.)
  */
-#include "query.h"
+#include "foreign_entries.h"
 
 #include "base/hash.h"
+#include "child_stats.h"
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
 
 #include <string.h>
 
@@ -34,42 +38,42 @@ static uint64_t sum_of(const struct String_vector *children,
     uint64_t sum = 0;
 
     for (int32_t i = 0; i < children->count; i++)
-        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_TIE_GONE)) &&
+        if ((!czxid || (czxid[i] < 0 && czxid[i] != ZK_CHILD_GONE)) &&
             is_stranger(children->data[i], rule, seq))
             sum += hf__hash64(HF__HASH64, children->data[i],
                               strlen(children->data[i]));
     return sum;
 }
 
-/* All that were asked for are known. */
+/* All that were requested are known. */
 static bool are_known(const struct zk_node *node,
                       const struct String_vector *children)
 {
     for (int32_t i = 0; i < children->count; i++)
-        if (hf__zk_tie_is_open(node, children->data[i]))
+        if (hf__zk_child_stat_is_open(node, children->data[i]))
             return false;
     return true;
 }
 
-int hf__zk_strangers_ask(struct zk_node *node,
-                         const struct String_vector *children,
-                         enum zk_rule rule, int64_t seq)
+int hf__zk_foreign_entries_check(struct zk_node *node,
+                                 const struct String_vector *children,
+                                 enum zk_rule rule, int64_t seq)
 {
     uint64_t sum = sum_of(children, NULL, rule, seq);
     int64_t *czxid;
     int rc = 0;
 
-    if (!sum || sum == node->line->strangers)
+    if (!sum || sum == node->lock->strangers)
         return 0;
-    if (node->asked && are_known(node, children)) {
-        if (!hf__zk_ties_known(node, children, &czxid) && czxid)
-            node->line->strangers = sum_of(children, czxid, rule, seq);
+    if (node->strangers_requested && are_known(node, children)) {
+        if (!hf__zk_child_stats_known(node, children, &czxid) && czxid)
+            node->lock->strangers = sum_of(children, czxid, rule, seq);
         node->z->core->free(node->z->client, czxid);
         return 0;
     }
     for (int32_t i = 0; i < children->count && !rc; i++)
         if (is_stranger(children->data[i], rule, seq))
-            rc = hf__zk_tie_ask(node, children->data[i]);
-    node->asked = !rc;
+            rc = hf__zk_child_stat_request(node, children->data[i]);
+    node->strangers_requested = !rc;
     return rc ? rc : HF__PENDING;
 }

@@ -1,443 +1,69 @@
-/*
- * Who is there: everything below a name's node, in two trips. The first lists
- * what there may be of any kind, the second asks each entry who it is.
- */
+/* The answer of hf_inspect: who holds a name, and who waits. */
+#include "inspect.h"
+
+#include "parties.h"
 #include "query.h"
+#include "zookeeper.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#define MANY 1000 /* entries of one list that are shown */
-
-/* ---- what each says ----------------------------------------------------- */
-
-static bool begins(const char *data, int len, const char *text)
+/* Who waits for permits has an entry in locks until it has seen that it may
+ * go: by its leases it is known as a holder. */
+static bool is_shown(const struct zk_parties *parties, const struct zk_party *s)
 {
-    size_t n = strlen(text);
-
-    return len >= (int)n && memcmp(data, text, n) == 0;
+    if (s->where == ZK_AT_LEASES)
+        return s->holds;
+    for (const struct zk_party *o = parties->first;
+         o && s->where == ZK_AT_LOCKS; o = o->next)
+        if (o->holds && hf__zk_party_same_owner(o, s))
+            return false;
+    return true;
 }
 
-/* "<pid>[ ...]\n<host>\n<label>" */
-static bool is_ours(const char *data, const char *end)
+static int show(struct zk_parties *parties, const struct zk_party *s,
+                hf_party **last)
 {
-    size_t digits = strspn(data, "0123456789");
-    const char *host = memchr(data, '\n', (size_t)(end - data));
+    struct zk *z = parties->base.z;
+    struct hf__query *q = parties->base.q;
+    hf_party *p = z->core->add_party(z->client, q, s->holds);
 
-    return digits && (data[digits] == '\n' || data[digits] == ' ') && host &&
-           memchr(host + 1, '\n', (size_t)(end - host - 1));
-}
-
-int64_t hf__zk_wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* What is left of a fixed lease that began then, by two machines' clocks. */
-static int64_t left_of(int64_t lease_ms, int64_t since_ms)
-{
-    int64_t left = since_ms + lease_ms - hf__zk_wall_ms();
-
-    return left < 0 ? 0 : left < lease_ms ? left : lease_ms;
-}
-
-/* "<pid>[ <lease>[ <token> <since>]]" */
-static void read_numbers(const struct zk_seen *s, const char *text, hf_party *p)
-{
-    int64_t lease = 0;
-    char *more;
-
-    p->pid = strtoll(text, &more, 10);
-    if (*more == ' ')
-        lease = strtoll(more, &more, 10);
-    if (lease > 0 && s->holds) {
-        p->left_ms = left_of(lease, s->mtime);
-        p->since_unix_ms = s->mtime;
-    }
-    if (*more == ' ') {
-        p->token = strtoull(more, &more, 10);
-        p->since_unix_ms = strtoll(more, &more, 10);
-    }
-}
-
-static void read_ours(const struct zk_seen *s, const char *data,
-                      const char *end, hf_party *p)
-{
-    size_t len;
-
-    read_numbers(s, hf__cut(&data, end, '\n', &len), p);
-    hf__about_read(p, data, end);
-}
-
-const char *hf__zk_seen_words(const struct zk_seen *s)
-{
-    const char *words = s->data;
-
-    if (begins(s->data, s->data_len, ZK_REVOKE))
-        words += strlen(ZK_REVOKE);
-    return words > s->data && *words == '\n' ? words + 1 : words;
-}
-
-bool hf__zk_seen_is_ours(const struct zk_seen *s)
-{
-    const char *words = hf__zk_seen_words(s);
-
-    return is_ours(words, s->data + s->data_len);
-}
-
-/* Curator's has its address there, kazoo's what its user called it. */
-static void read_data(const struct zk_seen *s, hf_party *p)
-{
-    const char *data = hf__zk_seen_words(s), *end = s->data + s->data_len;
-    bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
-                 s->entry.form == ZK_FORM_KAZOO_READ;
-
-    if (is_ours(data, end))
-        read_ours(s, data, end, p);
-    else if (kazoo)
-        hf__copy_text(p->label, sizeof(p->label), data, (size_t)(end - data));
-    else
-        hf__copy_text(p->host, sizeof(p->host), data, (size_t)(end - data));
-}
-
-void hf__zk_seen_party(const struct zk_seen *s, hf_party *p)
-{
-    bool reads =
-        s->entry.form == ZK_FORM_READ || s->entry.form == ZK_FORM_KAZOO_READ;
-
-    if (s->entry.uuid_len)
-        hf__copy_text(p->owner, sizeof(p->owner), s->entry.uuid,
-                      s->entry.uuid_len);
-    else
-        snprintf(p->owner, sizeof(p->owner), "session 0x%llx",
-                 (unsigned long long)s->session);
-    p->since_unix_ms = s->ctime;
-    p->left_ms = -1;
-    p->token = (uint64_t)s->entry.czxid;
-    read_data(s, p);
-    p->mode = reads ? HF_READ : HF_WRITE;
-    p->permits = s->where == ZK_AT_LEASES;
-}
-
-const char *hf__zk_seen_path(const struct zk_seen *s, char out[ZK_WHOLE_MAX])
-{
-    return hf__zk_join(out, s->look->dirs[s->where].path, s->name);
-}
-
-/* ---- order -------------------------------------------------------------- */
-
-/* Leases have no queue: they were granted as they were made. */
-static bool is_after(const struct zk_seen *a, const struct zk_seen *b)
-{
-    int order;
-
-    if (a->where != b->where)
-        return a->where > b->where;
-    order =
-        a->where == ZK_AT_LEASES ? 0 : hf__zk_entry_order(&a->entry, &b->entry);
-    if (order == 0)
-        return a->entry.czxid > b->entry.czxid;
-    return order > 0;
-}
-
-static struct zk_seen *merge(struct zk_seen *a, struct zk_seen *b)
-{
-    struct zk_seen *first = NULL, **tail = &first;
-
-    while (a && b) {
-        struct zk_seen **from = is_after(a, b) ? &b : &a;
-
-        *tail = *from;
-        *from = (*from)->next;
-        tail = &(*tail)->next;
-    }
-    *tail = a ? a : b;
-    return first;
-}
-
-static struct zk_seen *sorted(struct zk_seen *list)
-{
-    struct zk_seen *half = list, *fast = list;
-
-    if (!list || !list->next)
-        return list;
-    while (fast->next && fast->next->next) {
-        half = half->next;
-        fast = fast->next->next;
-    }
-    fast = half->next;
-    half->next = NULL;
-    return merge(sorted(list), sorted(fast));
-}
-
-/* Those that went between the two trips are left out. */
-static void drop_gone(struct zk_look *look)
-{
-    struct zk *z = look->base.z;
-
-    for (struct zk_seen **at = &look->first; *at;) {
-        struct zk_seen *s = *at;
-
-        if (s->here) {
-            at = &s->next;
-            continue;
-        }
-        *at = s->next;
-        z->core->free(z->client, s);
-    }
-}
-
-/* ---- who holds ---------------------------------------------------------- */
-
-static bool is_unfair(const struct zk_seen *s)
-{
-    return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
-}
-
-/* Where we know who has it, its lock is not another one. If he has gone between
- * the two trips, the lock that was seen is his, or of one who came since: for a
- * moment nobody had it. */
-static void drop_paired(struct zk_look *look)
-{
-    bool holder = false;
-
-    for (struct zk_seen *s = look->first; s; s = s->next)
-        holder = holder || s->entry.form == ZK_FORM_HOLDER;
-    for (struct zk_seen *s = look->first; s && holder; s = s->next)
-        if (s->entry.form == ZK_FORM_UNFAIR)
-            s->here = false;
-}
-
-static void judge_queue(struct zk_look *look)
-{
-    bool writer = false, any = false;
-
-    for (struct zk_seen *s = look->first; s && s->where == ZK_AT_NODE;
-         s = s->next) {
-        bool reads = s->entry.form == ZK_FORM_READ ||
-                     s->entry.form == ZK_FORM_KAZOO_READ;
-
-        if (!any)
-            look->kind =
-                reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
-        look->unfair = look->unfair || is_unfair(s);
-        s->holds = is_unfair(s) || (reads ? !writer : !any);
-        writer = writer || !reads;
-        any = true;
-    }
-}
-
-/* Who waits for permits has the first place in locks, and has made its leases
- * already: they are the last ones, and too many. */
-static void judge_leases(struct zk_look *look)
-{
-    struct zk_seen *last = NULL;
-    uint32_t out = 0;
-    bool queue = false;
-
-    for (struct zk_seen *s = look->first; s; s = s->next) {
-        queue = queue || s->where == ZK_AT_LOCKS;
-        if (s->where != ZK_AT_LEASES)
-            continue;
-        s->holds = true;
-        last = s;
-        out++;
-    }
-    if (look->first && !look->kind)
-        look->kind = HF_SEMAPHORE;
-    if (!queue || !look->permits || out <= look->permits)
-        return;
-    for (struct zk_seen *s = look->first; s; s = s->next)
-        if (s->where == ZK_AT_LEASES && s->session == last->session &&
-            s->entry.czxid == last->entry.czxid)
-            s->holds = false;
-}
-
-static void judge(struct zk_query *base)
-{
-    struct zk_look *look = (struct zk_look *)base;
-
-    if (base->rc) {
-        hf__zk_query_end(base, base->rc);
-        return;
-    }
-    drop_paired(look);
-    drop_gone(look);
-    look->first = sorted(look->first);
-    judge_queue(look);
-    judge_leases(look);
-    if (look->is_latch)
-        look->kind = HF_LATCH;
-    look->then(look);
-}
-
-/* ---- the second trip ---------------------------------------------------- */
-
-static void on_entry(void *owner, int rc, const struct zk_reply *reply)
-{
-    struct zk_seen *s = owner;
-
-    if (rc == ZOK && (!s->stranger || reply->stat->ephemeralOwner)) {
-        s->here = true;
-        s->entry.czxid = reply->stat->czxid;
-        s->ctime = reply->stat->ctime;
-        s->mtime = reply->stat->mtime;
-        s->session = reply->stat->ephemeralOwner;
-        s->version = reply->stat->version;
-        s->data_len = reply->len > ZK_DATA_MAX ? ZK_DATA_MAX : reply->len;
-        if (s->data_len > 0)
-            memcpy(s->data, reply->text, (size_t)s->data_len);
-        else
-            s->data_len = 0;
-    }
-    hf__zk_query_back(&s->look->base, hf__zk_query_code(&s->look->base, rc));
-}
-
-static void ask_each(struct zk_query *base)
-{
-    struct zk_look *look = (struct zk_look *)base;
-    unsigned asked[ZK_AT_LEASES + 1] = {0};
-    char path[ZK_WHOLE_MAX];
-
-    look->first = sorted(look->first);
-    for (struct zk_seen *s = look->first; s && !base->rc; s = s->next)
-        if (asked[s->where]++ < MANY || base->q->req.op == HF__BREAK)
-            hf__zk_query_sent(
-                base,
-                hf__zk_get(base->z, hf__zk_seen_path(s, path), on_entry, s));
-    hf__zk_query_wait(base, judge);
-}
-
-/* ---- the first ---------------------------------------------------------- */
-
-static bool belongs(enum zk_form form, enum zk_where where)
-{
-    switch (form) {
-    case ZK_FORM_LOCK:
-        return where != ZK_AT_LEASES;
-    case ZK_FORM_READ:
-    case ZK_FORM_WRITE:
-    case ZK_FORM_KAZOO_LOCK:
-    case ZK_FORM_KAZOO_READ:
-    case ZK_FORM_UNFAIR:
-    case ZK_FORM_HOLDER:
-        return where == ZK_AT_NODE;
-    case ZK_FORM_LEASE:
-        return where == ZK_AT_LEASES;
-    default:
-        return false;
-    }
-}
-
-/* False: it is a stranger. */
-static bool read_name(const char *name, struct zk_entry *e)
-{
-    bool is_known = hf__zk_entry_parse(name, e);
-
-    if (!is_known)
-        hf__zk_entry_guess(name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, e);
-    return is_known;
-}
-
-static int add(struct zk_look *look, const char *name, enum zk_where where)
-{
-    struct zk *z = look->base.z;
-    struct zk_entry e;
-    struct zk_seen *s;
-    bool stranger = !read_name(name, &e);
-
-    if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
-        return z->core->why(z->client, HF_EMISMATCH,
-                            "the name is a LeaderLatch: %s", name);
-    if (!belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
-        return 0;
-    s = z->core->alloc(z->client, sizeof(*s));
-    if (!s)
+    if (!p)
         return HF_ENOMEM;
-    s->look = look;
-    s->where = (uint8_t)where;
-    s->stranger = stranger;
-    strcpy(s->name, name);
-    read_name(s->name, &s->entry);
-    s->next = look->first;
-    look->first = s;
+    hf__zk_party_fill(s, p);
+    /* A hold that has another token than its entry had it when it wrote. */
+    if (s->holds && parties->kind != HF_SEMAPHORE &&
+        (p->mode == HF_WRITE || p->token != (uint64_t)s->entry.czxid))
+        q->info->token = p->token;
+    *last = p;
     return 0;
 }
 
-static void on_list(void *owner, int rc, const struct zk_reply *reply)
+static void inspected(struct zk_parties *parties)
 {
-    const struct zk_dir *dir = owner;
-    struct zk_query *base = &dir->look->base;
-    int code = hf__zk_query_code(base, rc);
+    hf_info *info = parties->base.q->info;
+    const struct zk_party *before = NULL;
+    hf_party *last = NULL;
+    int rc = 0;
 
-    for (int32_t i = 0; rc == ZOK && !code && i < reply->children->count; i++)
-        code = add(dir->look, reply->children->data[i], dir->where);
-    hf__zk_query_back(base, code);
-}
-
-static void on_permits(void *owner, int rc, const struct zk_reply *reply)
-{
-    struct zk_look *look = owner;
-
-    if (rc == ZOK)
-        look->permits = hf__zk_permits_parse(reply->text, reply->len);
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc));
-}
-
-static void on_latch(void *owner, int rc, const struct zk_reply *reply)
-{
-    struct zk_look *look = owner;
-
-    look->is_latch = rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
-                                                     &look->count, look->round);
-    hf__zk_query_back(&look->base, hf__zk_query_code(&look->base, rc));
-}
-
-static void free_seen(struct zk_query *base)
-{
-    struct zk_look *look = (struct zk_look *)base;
-
-    while (look->first) {
-        struct zk_seen *s = look->first;
-
-        look->first = s->next;
-        base->z->core->free(base->z->client, s);
+    info->kind = parties->kind;
+    info->count = parties->count;
+    info->permits = parties->kind == HF_SEMAPHORE ? parties->permits : 0;
+    info->fairness = parties->unfair ? HF_UNFAIR : HF_FAIR;
+    /* Who waits for these has a watch, and nothing that others could see. */
+    info->waiters_unknown = parties->unfair || parties->is_latch;
+    for (const struct zk_party *s = parties->first; s && !rc; s = s->next) {
+        if (!is_shown(parties, s))
+            continue;
+        if (s->where == ZK_AT_LEASES && before &&
+            hf__zk_party_same_owner(before, s)) {
+            last->permits++; /* one more of the same hold */
+            continue;
+        }
+        rc = show(parties, s, &last);
+        before = s->where == ZK_AT_LEASES ? s : NULL;
     }
+    hf__zk_query_end(&parties->base, rc);
 }
 
-int hf__zk_look(struct zk *z, struct hf__query *q,
-                void (*then)(struct zk_look *))
+int hf__zk_inspect_query(struct zk *z, struct hf__query *q)
 {
-    char path[ZK_WHOLE_MAX];
-    struct zk_look *look;
-    struct zk_query *base;
-    int rc;
-
-    look = hf__zk_query_new(z, q, sizeof(*look), &rc);
-    if (!look)
-        return rc;
-    base = &look->base;
-    base->fini = free_seen;
-    look->then = then;
-    hf__zk_sync(z, NULL, NULL);
-    strcpy(look->dirs[ZK_AT_NODE].path, base->path);
-    hf__zk_join(look->dirs[ZK_AT_LOCKS].path, base->path, ZK_LOCKS);
-    hf__zk_join(look->dirs[ZK_AT_LEASES].path, base->path, ZK_LEASES);
-    for (int i = ZK_AT_NODE; i <= ZK_AT_LEASES; i++) {
-        struct zk_dir *dir = &look->dirs[i];
-
-        dir->look = look;
-        dir->where = (enum zk_where)i;
-        hf__zk_query_sent(base, hf__zk_list(z, dir->path, on_list, dir));
-    }
-    hf__zk_query_sent(
-        base, hf__zk_get(z, look->dirs[ZK_AT_LEASES].path, on_permits, look));
-    hf__zk_join(path, base->path, ZK_LATCH);
-    hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, look));
-    return hf__zk_query_wait(base, ask_each);
+    return hf__zk_parties_read(z, q, inspected);
 }

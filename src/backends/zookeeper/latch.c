@@ -11,23 +11,32 @@
  * - Who waits watches the round, which never changes: it hears of the end, and
  *   of nothing else, and it is not kept waiting by a round that began since.
  */
+#include "latch.h"
+
+#include "call.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "lock.h"
+#include "node_data.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "session_proof.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX 96 /* of the data */
-
-/* A question about it: by name, or of a line that waits (base.q is NULL) and
+/* A query about it: by name, or of a lock that waits (base.q is NULL) and
  * may have let go of it since. */
 struct count {
     struct zk_query base;
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
-    uint64_t hold_id; /* of the line's question */
+    uint64_t hold_id; /* of the lock's attempt */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
-    char data[COUNT_MAX];
+    char data[ZK_COUNT_MAX];
     char other[ZK_CHILD_MAX]; /* of another kind of lock */
     uint64_t left;
     int32_t version;
@@ -41,21 +50,6 @@ struct count {
     bool was_sent; /* the transaction was, or may have been before */
     bool is_sure;  /* that it is not set */
 };
-
-bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
-                        char round[ZK_UUID_MAX])
-{
-    char text[COUNT_MAX];
-    int used = 0;
-
-    if (len <= 0 || len >= COUNT_MAX)
-        return false;
-    memcpy(text, data, (size_t)len);
-    text[len] = '\0';
-    return sscanf(text, ZK_COUNT "%" SCNu64 " %36[0-9a-f-]%n", count, round,
-                  &used) == 2 &&
-           used == len && strlen(round) == ZK_UUID_MAX - 1;
-}
 
 static void put_count(struct count *c, uint64_t count)
 {
@@ -112,7 +106,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
-static void send_look(struct count *c)
+static void send_read(struct count *c)
 {
     struct zk *z = c->base.z;
 
@@ -123,9 +117,9 @@ static void send_look(struct count *c)
     hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, on_latch, c));
 }
 
-static void look(struct count *c, void (*then)(struct zk_query *))
+static void read_latch(struct count *c, void (*then)(struct zk_query *))
 {
-    send_look(c);
+    send_read(c);
     hf__zk_query_wait(&c->base, then);
 }
 
@@ -235,7 +229,7 @@ static void not_set(struct zk_query *base)
     if (c->is_sure)
         finish(c, HF__DONE, 0);
     else
-        look(c, c->op == HF__LATCH_DOWN ? down : got);
+        read_latch(c, c->op == HF__LATCH_DOWN ? down : got);
 }
 
 /* The leader answers a read, and a sync, by what it has applied itself: a set
@@ -263,7 +257,7 @@ static void was_down(struct zk_query *base)
     else if (is_marked(c))
         finish(c, HF__DONE, c->left);
     else
-        look(c, down);
+        read_latch(c, down);
 }
 
 static void down(struct zk_query *base)
@@ -312,9 +306,9 @@ static void on_undone(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
 }
 
-/* Somebody took the name as a lock between our look and our set. The round is
- * ours, whatever the count is by now. With its mark: if the answer to this is
- * lost, it does not count as set. */
+/* Somebody took the name as a lock between our reading and our set. The round
+ * is ours, whatever the count is by now. With its mark: if the answer to this
+ * is lost, it does not count as set. */
 static void undo(struct count *c)
 {
     zoo_op_t op[3];
@@ -340,7 +334,7 @@ static void was_set(struct zk_query *base)
     else if (c->refusal == ZNONODE && above && c->made)
         finish(c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
     else
-        look(c, set);
+        read_latch(c, set);
 }
 
 static void send_set(struct count *c)
@@ -380,8 +374,8 @@ static void set(struct zk_query *base)
         finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
     } else if (e.form == ZK_FORM_SEMAPHORE && !c->swept) {
         c->swept = true;
-        hf__zk_sweep(base->z, base->path);
-        look(c, set);
+        hf__zk_sweep_semaphore(base->z, base->path);
+        read_latch(c, set);
     } else if (c->other[0]) {
         finish(c, mismatch(c), 0);
     } else {
@@ -418,7 +412,7 @@ static bool may_count_twice(struct zk *z, const struct hf__query *q)
     return false;
 }
 
-int hf__zk_latch(struct zk *z, struct hf__query *q)
+int hf__zk_latch_query(struct zk *z, struct hf__query *q)
 {
     char uuid[ZK_UUID_MAX], mark[ZK_CHILD_MAX];
     bool counts = q->req.op != HF__LATCH_GET;
@@ -440,79 +434,79 @@ int hf__zk_latch(struct zk *z, struct hf__query *q)
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);
     hf__zk_join(c->latch, c->base.path, ZK_LATCH);
-    look(c, c->op == HF__LATCH_SET    ? set
-            : c->op == HF__LATCH_DOWN ? down
-                                      : got);
+    read_latch(c, c->op == HF__LATCH_SET    ? set
+                  : c->op == HF__LATCH_DOWN ? down
+                                            : got);
     return HF__PENDING;
 }
 
 /* ---- waiting ------------------------------------------------------------ */
 
-/* What a question waits for. */
+/* What an attempt waits for. */
 struct zk_round {
-    uint64_t hold_id; /* of the question */
+    uint64_t hold_id; /* of the attempt */
     char path[ZK_WHOLE_MAX];
 };
 
-static int is_zero(struct zk_line *line, struct hf__req *req)
+static int is_zero(struct zk_lock *lock, struct hf__req *req)
 {
-    hf__zk_stop_waiting(line);
+    hf__zk_lock_stop_waiting(lock);
     req->token = 0;
-    req->sent_at = line->z->core->now();
-    req->session_ms = hf__zk_session_ms(line->z, req->sent_at);
+    req->sent_at = lock->z->core->now();
+    req->session_ms = hf__zk_proof_ms(lock->z, req->sent_at);
     return HF__GRANTED;
 }
 
-static int watch_round(struct zk_line *line, struct hf__req *req)
+static int watch_round(struct zk_lock *lock, struct hf__req *req)
 {
-    const char *path = line->round->path;
+    const char *path = lock->round->path;
     int rc;
 
     if (!req->may_queue)
         return HF__BUSY;
-    if (line->blind)
-        return hf__zk_denied(line->z, ZNOAUTH, "READ", path);
-    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
-    return rc ? rc : hf__zk_queued(line, req);
+    if (lock->blind)
+        return hf__zk_denied(lock->z, ZNOAUTH, "READ", path);
+    rc = hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
+    return rc ? rc : hf__zk_lock_queued(lock, req);
 }
 
 /* It waits for the round that it has found, or for nothing. */
-static int judge(struct zk_line *line, const struct count *c)
+static int judge(struct zk_lock *lock, const struct count *c)
 {
-    struct zk *z = line->z;
+    struct zk *z = lock->z;
 
     if (!c->is_set)
-        return is_zero(line, line->ask);
-    if (!line->round)
-        line->round = z->core->alloc(z->client, sizeof(*line->round));
-    if (!line->round)
+        return is_zero(lock, lock->attempt);
+    if (!lock->round)
+        lock->round = z->core->alloc(z->client, sizeof(*lock->round));
+    if (!lock->round)
         return HF_ENOMEM;
-    line->round->hold_id = c->hold_id;
-    strcpy(line->round->path, c->round);
-    return watch_round(line, line->ask);
+    lock->round->hold_id = c->hold_id;
+    strcpy(lock->round->path, c->round);
+    return watch_round(lock, lock->attempt);
 }
 
 static void end_wait(struct count *c, int rc)
 {
-    struct zk_line *line = c->base.line;
+    struct zk_lock *lock = c->base.lock;
 
-    if (line && line->ask && line->ask->hold_id == c->hold_id)
-        hf__zk_answer(line, rc ? rc : judge(line, c));
+    if (lock && lock->attempt && lock->attempt->hold_id == c->hold_id)
+        hf__zk_lock_answer(lock, rc ? rc : judge(lock, c));
     hf__zk_query_free(&c->base);
 }
 
-static int begin(struct zk_line *line, const struct hf__req *req)
+static int begin(struct zk_lock *lock, const struct hf__req *req)
 {
-    struct count *c = hf__zk_query_of(line, sizeof(*c));
+    struct count *c = hf__zk_query_of(lock, sizeof(*c));
     int rc;
 
     if (!c)
         return HF_ENOMEM;
     c->op = HF__LATCH_GET;
     c->hold_id = req->hold_id;
-    hf__zk_join(c->latch, line->path, ZK_LATCH);
+    hf__zk_join(c->latch, lock->path, ZK_LATCH);
     c->base.step = got;
-    send_look(c);
+    send_read(c);
     if (c->base.calls)
         return HF__PENDING;
     rc = c->base.rc;
@@ -520,10 +514,10 @@ static int begin(struct zk_line *line, const struct hf__req *req)
     return rc;
 }
 
-int hf__zk_count(struct zk_line *line, struct hf__req *req)
+int hf__zk_latch_attempt(struct zk_lock *lock, struct hf__req *req)
 {
-    if (line->round && line->round->hold_id == req->hold_id)
-        return line->deleted ? is_zero(line, req) : watch_round(line, req);
-    line->blind = false;
-    return begin(line, req);
+    if (lock->round && lock->round->hold_id == req->hold_id)
+        return lock->deleted ? is_zero(lock, req) : watch_round(lock, req);
+    lock->blind = false;
+    return begin(lock, req);
 }

@@ -3,9 +3,14 @@
  * time. A node with an entry below it is a lock, whatever else is there; what
  * is no entry may be the node of another one.
  */
-#include "query.h"
+#include "list.h"
 
-#include <stdlib.h>
+#include "call.h"
+#include "entry.h"
+#include "path.h"
+#include "query.h"
+#include "zookeeper.h"
+
 #include <string.h>
 
 #define AT_ONCE 64 /* lists under way */
@@ -158,7 +163,7 @@ static int start(struct walk *w)
     return n < 0 ? 0 : push(w, path, (size_t)n, "", false);
 }
 
-int hf__zk_list_names(struct zk *z, struct hf__query *q)
+int hf__zk_list_query(struct zk *z, struct hf__query *q)
 {
     struct walk *w;
     int rc;

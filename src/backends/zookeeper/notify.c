@@ -1,46 +1,40 @@
 /*
  * Holders that listen: a watch on the hold's own entry. The word __REVOKE__ in
  * its data, by Curator's Revoker or hf_ask(), asks for the lock; that it is
- * gone says that somebody took the lock away. Costs a question more for each
+ * gone says that somebody took the lock away. Costs a request more for each
  * grant, so it is for programs that hear of events. (Whoever was granted a lock
- * unseen asks one in any case: hf__zk_confirm().)
+ * unseen sends one in any case: hf__zk_notify_confirm().)
  *
- * A hold of several permits has an ear on each of its leases, of which the
- * first is the one that is asked. An ear lives until its watch has fired, or
- * the session is over; its node may be gone before.
+ * A hold of several permits has a zk_notify on each of its leases, of which the
+ * first is the one that is asked. A zk_notify lives until its watch has fired,
+ * or the session is over; its node may be gone before.
  */
-#include "query.h"
+#include "notify.h"
+
+#include "base/list.h"
+#include "call.h"
+#include "cleanup.h"
+#include "lock.h"
+#include "node.h"
+#include "node_data.h"
+#include "zookeeper.h"
 
 #include <string.h>
 
-struct zk_ear {
-    struct zk_ear *next, *prev; /* zk.ears */
-    struct zk *z;
-    struct zk_node *node; /* NULL: nobody listens any more */
-    char path[];
-};
-
-static void ear_free(struct zk_ear *ear)
+static void notify_free(struct zk_notify *notify)
 {
-    struct zk *z = ear->z;
+    struct zk *z = notify->z;
 
-    if (ear->node)
-        ear->node->ear = NULL;
-    hf__list_remove(z->ears, ear);
-    z->core->free(z->client, ear);
+    if (notify->node)
+        notify->node->notify = NULL;
+    hf__list_remove(z->listening, notify);
+    z->core->free(z->client, notify);
 }
 
-void hf__zk_ears_fini(struct zk *z)
+void hf__zk_notify_fini(struct zk *z)
 {
-    while (z->ears)
-        ear_free(z->ears);
-}
-
-void hf__zk_ear_close(struct zk_node *node)
-{
-    if (node->ear)
-        node->ear->node = NULL;
-    node->ear = NULL;
+    while (z->listening)
+        notify_free(z->listening);
 }
 
 static void listen_to(struct zk_node *);
@@ -53,54 +47,55 @@ static bool is_asked(const struct zk_reply *reply)
 }
 
 /* deleted: there is no such node any more. */
-static void hear_no_more(struct zk_ear *ear, bool deleted)
+static void hear_no_more(struct zk_notify *notify, bool deleted)
 {
-    struct zk_node *node = ear->node;
-    bool renamed = node && strcmp(node->path, ear->path) != 0;
+    struct zk_node *node = notify->node;
+    bool renamed = node && strcmp(node->path, notify->path) != 0;
 
-    ear_free(ear);
+    notify_free(notify);
     if (renamed)
         listen_to(node);
-    else if (node && node->line && deleted)
-        hf__zk_taken_away(node->line);
+    else if (node && node->lock && deleted)
+        hf__zk_taken_away(node->lock);
 }
 
-/* The answer to the question that set the watch. */
+/* The answer to the request that set the watch. */
 static void on_data(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
-    struct zk_ear *ear = owner;
-    const struct zk_node *node = ear->node;
+    struct zk_notify *notify = owner;
+    const struct zk_node *node = notify->node;
 
     if (rc == ZNONODE) /* it went between the grant and this */
-        hear_no_more(ear, true);
+        hear_no_more(notify, true);
     else if (rc != ZOK)
-        ear_free(ear); /* no watch was set */
-    else if (node && node->line && node->line->node == node && is_asked(reply))
-        z->core->wanted(z->client, node->line->remote, (uint64_t)node->czxid);
+        notify_free(notify); /* no watch was set */
+    else if (node && node->lock && node->lock->node == node && is_asked(reply))
+        z->core->wanted(z->client, node->lock->remote, (uint64_t)node->czxid);
 }
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
                      void *arg);
 
-static int open_ear(struct zk_ear *ear)
+static int open_notify(struct zk_notify *notify)
 {
-    return hf__zk_get_watched(ear->z, ear->path, on_event, ear, on_data, ear);
+    return hf__zk_get_watched(notify->z, notify->path, on_event, notify,
+                              on_data, notify);
 }
 
 static void on_event(zhandle_t *zh, int type, int state, const char *path,
                      void *arg)
 {
-    struct zk_ear *ear = arg;
+    struct zk_notify *notify = arg;
 
     (void)zh;
     (void)state;
     (void)path;
     if (type == ZOO_SESSION_EVENT) /* those reach every watcher */
         return;
-    if (ear->node && type == ZOO_CHANGED_EVENT && open_ear(ear) == 0)
+    if (notify->node && type == ZOO_CHANGED_EVENT && open_notify(notify) == 0)
         return;
-    hear_no_more(ear, type == ZOO_DELETED_EVENT);
+    hear_no_more(notify, type == ZOO_DELETED_EVENT);
 }
 
 /* One that is lowered has no name to listen by: it may not have come to the
@@ -108,23 +103,24 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
 static void listen_to(struct zk_node *node)
 {
     struct zk *z = node->z;
-    struct zk_ear *ear;
+    struct zk_notify *notify;
 
-    if (!z->listens || node->ear || node->lowered)
+    if (!z->listens || node->notify || hf__zk_node_is_lowered(node))
         return;
-    ear = z->core->alloc(z->client, sizeof(*ear) + strlen(node->path) + 1);
-    if (!ear)
+    notify =
+        z->core->alloc(z->client, sizeof(*notify) + strlen(node->path) + 1);
+    if (!notify)
         return;
-    ear->z = z;
-    ear->node = node;
-    strcpy(ear->path, node->path);
-    hf__list_add(z->ears, ear);
-    node->ear = ear;
-    if (open_ear(ear) != 0)
-        ear_free(ear);
+    notify->z = z;
+    notify->node = node;
+    strcpy(notify->path, node->path);
+    hf__list_add(z->listening, notify);
+    node->notify = notify;
+    if (open_notify(notify) != 0)
+        notify_free(notify);
 }
 
-void hf__zk_listen(struct zk_node *node)
+void hf__zk_notify_listen(struct zk_node *node)
 {
     for (; node; node = node->sibling)
         listen_to(node);
@@ -135,17 +131,17 @@ static void on_confirmed(void *owner, int rc, const struct zk_reply *reply)
     struct zk_node *node = owner;
 
     (void)reply;
-    if (rc == ZNONODE && node->line && node->held) {
+    if (rc == ZNONODE && node->lock && node->role == ZK_ROLE_HELD) {
         node->calls--;
-        hf__zk_taken_away(node->line);
+        hf__zk_taken_away(node->lock);
     } else {
         hf__zk_node_called(node);
     }
 }
 
-void hf__zk_confirm(struct zk_node *node)
+void hf__zk_notify_confirm(struct zk_node *node)
 {
-    if (node->ear) /* the question that opened it says the same */
+    if (node->notify) /* the request that opened it says the same */
         return;
     if (hf__zk_exists(node->z, node->path, on_confirmed, node) == 0)
         node->calls++;

@@ -1,4 +1,5 @@
 #include "path.h"
+
 #include "entry.h"
 
 #include <stdbool.h>
@@ -216,4 +217,17 @@ int hf__zk_name(const char *path, const char *root, char *out, size_t cap)
         return HF_EINVAL;
     out[o.len] = '\0';
     return (int)o.len;
+}
+
+const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
+                        const char *child)
+{
+    size_t len = strnlen(path, ZK_WHOLE_MAX - 2);
+    size_t more = strnlen(child, ZK_WHOLE_MAX - 2 - len);
+
+    memcpy(out, path, len);
+    out[len++] = '/';
+    memcpy(out + len, child, more);
+    out[len + more] = '\0';
+    return out;
 }

@@ -18,6 +18,10 @@
  */
 #define ZK_PATH_MAX (4 * (HF_NAME_MAX + 1) + 1)
 
+/* A path of ours: the root, a name, an entry. */
+#define ZK_ROOT_MAX 512
+#define ZK_WHOLE_MAX (ZK_ROOT_MAX + 4 * HF_NAME_MAX + 128)
+
 /* What stands below the node of a semaphore, an unfair mutex, a latch. */
 #define ZK_LOCKS "locks"
 #define ZK_LEASES "leases"
@@ -37,5 +41,9 @@ const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
 
 /* The length; EINVAL: it is the path of no name. Terminated. */
 int hf__zk_name(const char *path, const char *root, char *out, size_t cap);
+
+/* "<path>/<child>", cut if it is too long, which no path of ours is. */
+const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
+                        const char *child);
 
 #endif

@@ -1,8 +1,15 @@
 /*
- * A value for the holder alone: one transaction of a look at the hold's entry,
+ * A value for the holder alone: one transaction of a check of the hold's entry,
  * whose name is never used again, and the write.
  */
+#include "put.h"
+
+#include "call.h"
+#include "lock.h"
+#include "node.h"
+#include "path.h"
 #include "query.h"
+#include "zookeeper.h"
 
 #include <string.h>
 
@@ -89,19 +96,19 @@ static int check_key(struct zk *z, const struct hf__query *q)
     return 0;
 }
 
-int hf__zk_put(struct zk *z, struct hf__query *q)
+int hf__zk_put_query(struct zk *z, struct hf__query *q)
 {
-    const struct zk_line *line = q->line->impl;
-    const struct zk_node *node = line->node;
+    const struct zk_lock *lock = q->line->impl;
+    const struct zk_node *node = lock->node;
     struct put *p;
     int rc;
 
-    if (!node || node->hold_id != q->req.hold_id || !node->held)
+    if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
         return HF_ENOTOWNER;
     rc = check_key(z, q);
     if (rc)
         return rc;
-    if (!z->up || node->lowered)
+    if (!z->up || hf__zk_node_is_lowered(node))
         return z->core->why(z->client, HF_EBACKEND, "%s; nothing was written",
                             z->up ? "the downgrade is not answered yet"
                                   : "not connected");

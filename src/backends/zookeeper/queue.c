@@ -11,29 +11,43 @@
  * by now (theirs was taken away), a second one of our own name is created and
  * deleted with it, each time in one transaction: that is the entry.
  *
- * A question that is asked again finds the entry that the first one made, by
+ * An attempt that is repeated finds the entry that the first one made, by
  * its uuid, or makes it anew if there is none.
  */
-#include "query.h"
+#include "queue.h"
 
-#include <string.h>
+#include "call.h"
+#include "child_stats.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "foreign_entries.h"
+#include "keepalive.h"
+#include "lock.h"
+#include "node.h"
+#include "node_create.h"
+#include "notify.h"
+#include "outcome.h"
+#include "path.h"
+#include "session_proof.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #define SEQUENCE_LATE (ZK_SEQ_LAST - (1 << 27))
 
 static zk_done_fn listed;
 
-static enum zk_rule rule_of(const struct zk_line *line)
+static enum zk_rule rule_of(const struct zk_lock *lock)
 {
-    if (line->remote->kind == HF_MUTEX)
-        return line->remote->fair ? ZK_RULE_MUTEX : ZK_RULE_UNFAIR;
-    return line->remote->mode == HF_READ ? ZK_RULE_READ : ZK_RULE_WRITE;
+    if (lock->remote->kind == HF_MUTEX)
+        return lock->remote->fair ? ZK_RULE_MUTEX : ZK_RULE_UNFAIR;
+    return lock->remote->mode == HF_READ ? ZK_RULE_READ : ZK_RULE_WRITE;
 }
 
-static enum zk_form form_of(const struct zk_line *line)
+static enum zk_form form_of(const struct zk_lock *lock)
 {
-    bool kazoo = line->z->kazoo;
+    bool kazoo = lock->z->kazoo;
 
-    switch (rule_of(line)) {
+    switch (rule_of(lock)) {
     case ZK_RULE_READ:
         return kazoo ? ZK_FORM_KAZOO_READ : ZK_FORM_READ;
     case ZK_RULE_WRITE:
@@ -45,14 +59,14 @@ static enum zk_form form_of(const struct zk_line *line)
     }
 }
 
-static int begin(struct zk_line *line, const struct hf__req *req)
+static int begin(struct zk_lock *lock, const struct hf__req *req)
 {
-    line->node = hf__zk_node_new(line, NULL, form_of(line), req->hold_id);
-    return line->node ? hf__zk_node_enter(line->node, false, listed)
+    lock->node = hf__zk_node_new(lock, NULL, form_of(lock), req->hold_id);
+    return lock->node ? hf__zk_node_enter(lock->node, false, listed)
                       : HF_ENOMEM;
 }
 
-static int look_again(struct zk_node *node)
+static int list_again(struct zk_node *node)
 {
     int rc = hf__zk_node_list(node, listed);
 
@@ -63,38 +77,39 @@ static int look_again(struct zk_node *node)
  * writer that goes on reading takes a place before others, and the first was
  * none. (If somebody has deleted our own entry meanwhile, the next one was told
  * the same: so it is looked for afterwards.) */
-static bool is_next(const struct zk_line *line, const struct zk_node *node)
+static bool is_next(const struct zk_lock *lock, const struct zk_node *node)
 {
-    return node->state == ZK_NODE_THERE && node->czxid && node->second &&
-           line->deleted && hf__zk_proved(line->z);
+    return node->state == ZK_NODE_THERE && node->czxid &&
+           node->role == ZK_ROLE_SECOND && lock->deleted &&
+           hf__zk_proof_is_good(lock->z);
 }
 
-int hf__zk_queue(struct zk_line *line, struct hf__req *req)
+int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
 {
-    struct zk_node *node = hf__zk_node_asked(line, req);
+    struct zk_node *node = hf__zk_lock_node(lock, req);
     int rc;
 
     if (!node)
-        return begin(line, req);
-    if (!req->fixed && is_next(line, node)) {
-        rc = hf__zk_granted(line, req);
+        return begin(lock, req);
+    if (!req->fixed && is_next(lock, node)) {
+        rc = hf__zk_lock_granted(lock, req);
         if (rc == HF__GRANTED)
-            hf__zk_confirm(node);
+            hf__zk_notify_confirm(node);
         return rc;
     }
     /* What a list shows may be old news by the time of a grant. */
-    hf__zk_prove(line->z, req);
+    hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
-    return rc ? rc : look_again(node);
+    return rc ? rc : list_again(node);
 }
 
 /* ---- answers ------------------------------------------------------------- */
 
 /* At its end the server gives the same number to all, and who came first is
  * not to be seen. It begins anew when nobody has used the lock for a while. */
-static void mind_sequence(struct zk_line *line, int64_t seq)
+static void mind_sequence(struct zk_lock *lock, int64_t seq)
 {
-    struct zk *z = line->z;
+    struct zk *z = lock->z;
 
     if (seq < SEQUENCE_LATE || z->warned)
         return;
@@ -102,24 +117,24 @@ static void mind_sequence(struct zk_line *line, int64_t seq)
     z->core->log(z->client,
                  "zookeeper: %.100s: the sequence is at %lld and ends at %d; "
                  "let the lock rest for a minute",
-                 line->path, (long long)seq, ZK_SEQ_LAST);
+                 lock->path, (long long)seq, ZK_SEQ_LAST);
 }
 
 /* The node's place among its siblings: 0 and its sequence, or a code. */
-static int look_around(struct zk_node *node,
-                       const struct String_vector *children, enum zk_rule rule,
-                       struct zk_place *place, int64_t *seq)
+static int find_place(struct zk_node *node,
+                      const struct String_vector *children, enum zk_rule rule,
+                      struct zk_place *place, int64_t *seq)
 {
     struct zk *z = node->z;
     struct zk_entry mine;
     int64_t *czxid;
-    int rc = hf__zk_ties_known(node, children, &czxid);
+    int rc = hf__zk_child_stats_known(node, children, &czxid);
 
     if (rc)
         return rc;
     hf__zk_entry_parse(hf__zk_node_name(node), &mine);
     mine.czxid = node->czxid;
-    mind_sequence(node->line, mine.seq);
+    mind_sequence(node->lock, mine.seq);
     hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
                  place);
     z->core->free(z->client, czxid);
@@ -146,72 +161,74 @@ static int enter_anew(struct zk_node *node)
 
 static int not_created(struct zk_node *node)
 {
-    bool parents = node->refusal == ZNONODE && hf__zk_parents_again(node);
+    bool parents = node->refusal == ZNONODE && hf__zk_lock_parents_again(node);
 
     if (node->refusal != ZOK && !parents)
         return hf__zk_not_made(node);
     return hf__zk_node_enter(node, parents, listed);
 }
 
-static int wait_for(struct zk_line *line, const char *child)
+static int wait_for(struct zk_lock *lock, const char *child)
 {
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    if (!line->ask->may_queue)
+    if (!lock->attempt->may_queue)
         return HF__BUSY;
-    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE,
-                      hf__zk_join(path, line->path, child));
-    return rc ? rc : hf__zk_queued(line, line->ask);
+    rc = hf__zk_watch(lock->z, lock, ZK_WATCH_NODE,
+                      hf__zk_join(path, lock->path, child));
+    return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
 /* That child is of another kind. What an idle semaphore has left is deleted. */
-static int mismatch(struct zk_line *line, const char *child)
+static int mismatch(struct zk_lock *lock, const char *child)
 {
-    struct zk_node *node = line->node;
-    struct zk *z = line->z;
+    struct zk_node *node = lock->node;
+    struct zk *z = lock->z;
     struct zk_entry e;
 
     hf__zk_entry_parse(child, &e);
     if (e.form == ZK_FORM_SEMAPHORE && !node->swept) {
         node->swept = true;
-        hf__zk_sweep(z, line->path);
-        return look_again(node);
+        hf__zk_sweep_semaphore(z, lock->path);
+        return list_again(node);
     }
     return hf__zk_used_as(z, child);
 }
 
-static int judge(struct zk_line *line, struct zk_node *node,
+static int judge(struct zk_lock *lock, struct zk_node *node,
                  const struct String_vector *children)
 {
-    enum zk_rule rule = rule_of(line);
+    enum zk_rule rule = rule_of(lock);
     struct zk_place place;
     int64_t seq;
-    int rc = look_around(node, children, rule, &place, &seq);
+    int rc = find_place(node, children, rule, &place, &seq);
 
     if (rc)
         return rc;
     if (!place.here && rule != ZK_RULE_UNFAIR)
         return enter_anew(node);
     if (place.tied != ZK_NOBODY)
-        rc = hf__zk_ties_ask(node, children);
+        rc = hf__zk_child_stats_request_tied(node, children);
     else if (place.stranger != ZK_NOBODY)
-        rc = hf__zk_strangers_ask(node, children, rule, seq);
+        rc = hf__zk_foreign_entries_check(node, children, rule, seq);
     if (rc)
-        return rc == HF__PENDING ? look_again(node) : rc;
+        return rc == HF__PENDING ? list_again(node) : rc;
     if (place.mismatch != ZK_NOBODY)
-        return mismatch(line, children->data[place.mismatch]);
+        return mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
-        return hf__zk_granted(line, line->ask);
+        return hf__zk_lock_granted(lock, lock->attempt);
     if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
         hf__zk_node_drop(node, NULL);
     else
-        node->second = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
-                       is_mutex(children->data[place.watch]);
-    return wait_for(line, children->data[place.watch]);
+        node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
+                             is_mutex(children->data[place.watch])
+                         ? ZK_ROLE_SECOND
+                         : ZK_ROLE_PLACE;
+    return wait_for(lock, children->data[place.watch]);
 }
 
-static int decide(struct zk_line *line, struct zk_node *node, int rc,
+static int decide(struct zk_lock *lock, struct zk_node *node, int rc,
                   const struct String_vector *children)
 {
     bool is_taken = node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS;
@@ -223,22 +240,22 @@ static int decide(struct zk_line *line, struct zk_node *node, int rc,
     if (rc == ZNONODE) /* with its parent, it has gone */
         return enter_anew(node);
     if (rc != ZOK)
-        return hf__zk_denied(line->z, rc, "READ", line->path);
+        return hf__zk_denied(lock->z, rc, "READ", lock->path);
     if (is_taken) {
         hf__zk_node_vanished(node);
-        return wait_for(line, ZK_UNFAIR);
+        return wait_for(lock, ZK_UNFAIR);
     }
     if (node->state == ZK_NODE_UNSURE || !node->czxid)
-        return hf__zk_node_find(node, children) ? look_again(node)
+        return hf__zk_node_find(node, children) ? list_again(node)
                                                 : enter_anew(node);
-    return judge(line, node, children);
+    return judge(lock, node, children);
 }
 
 static void listed(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
-    struct zk_line *line = node->line;
+    struct zk_lock *lock = node->lock;
 
-    if (line->ask)
-        hf__zk_answer(line, decide(line, node, rc, reply->children));
+    if (lock->attempt)
+        hf__zk_lock_answer(lock, decide(lock, node, rc, reply->children));
 }

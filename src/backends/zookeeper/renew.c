@@ -4,9 +4,20 @@
  * checks that each entry is still there, as many as fit into one transaction,
  * so that a hold that somebody has taken away is noticed as well. If one is
  * not there, the transaction is refused, and the answer tells of the first
- * alone: then each hold is asked about in a transaction of its own, all in one
+ * alone: then each hold is checked in a transaction of its own, all in one
  * go.
  */
+#include "renew.h"
+
+#include "base/list.h"
+#include "call.h"
+#include "cleanup.h"
+#include "lock.h"
+#include "node.h"
+#include "node_create.h"
+#include "outcome.h"
+#include "rwlock.h"
+#include "session_proof.h"
 #include "zookeeper.h"
 
 #include <string.h>
@@ -55,30 +66,30 @@ void hf__zk_renew_fini(struct zk *z)
 
 static struct zk_node *node_of(const struct hf__renewal *item)
 {
-    const struct zk_line *line = item->remote->impl;
-    struct zk_node *node = line->node;
+    const struct zk_lock *lock = item->remote->impl;
+    struct zk_node *node = lock->node;
 
-    return node && node->hold_id == item->hold_id && node->held &&
-                   node->state == ZK_NODE_THERE
+    return node && node->hold_id == item->hold_id &&
+                   node->role == ZK_ROLE_HELD && hf__zk_node_is_there(node)
                ? node
                : NULL;
 }
 
 /* Of a hold in several chunks the worst counts. */
-static void tell(struct hf__renewal *item, int result)
+static void report(struct hf__renewal *item, int result)
 {
     if (item->result == HF__PENDING || item->result == HF__DONE ||
         result == HF_ENOTOWNER)
         item->result = (int16_t)result;
 }
 
-static void settle(struct zk *z, struct zk_chunk *c, int result)
+static void finish_chunk(struct zk *z, struct zk_chunk *c, int result)
 {
     for (size_t i = 0; i < c->len; i++) {
         struct hf__renewal *item = &c->batch->item[c->item[i]];
 
-        tell(item, result);
-        item->session_ms = hf__zk_session_ms(z, c->batch->req.sent_at);
+        report(item, result);
+        item->session_ms = hf__zk_proof_ms(z, c->batch->req.sent_at);
     }
     chunk_free(z, c);
 }
@@ -87,7 +98,7 @@ static void over(struct zk *z, struct zk_chunk *c, int result)
 {
     struct hf__batch *b = c->batch;
 
-    settle(z, c, result);
+    finish_chunk(z, c, result);
     if (--b->chunks == 0)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
@@ -97,16 +108,16 @@ static int refusal_of(struct zk *z, const struct zk_chunk *c,
                       const zoo_op_result_t *result)
 {
     const struct hf__renewal *item = &c->batch->item[c->item[0]];
-    struct zk_line *line = item->remote->impl;
+    struct zk_lock *lock = item->remote->impl;
     size_t i = 0;
 
     while (i < c->len - 1 &&
            (result[i].err == ZOK || result[i].err == ZRUNTIMEINCONSISTENCY))
         i++;
     if (result[i].err != ZNONODE)
-        return hf__zk_denied(z, result[i].err, "READ below", line->path);
+        return hf__zk_denied(z, result[i].err, "READ below", lock->path);
     if (node_of(item))
-        hf__zk_taken_away(line);
+        hf__zk_taken_away(lock);
     return HF_ENOTOWNER;
 }
 
@@ -116,7 +127,8 @@ static bool is_first(const struct zk_chunk *c, size_t k)
     return !k || c->item[k] != c->item[k - 1];
 }
 
-/* Fixed leases that the program asked to begin anew: for those who look. */
+/* Fixed leases that the program asked to begin anew: for those who inspect
+ * them. */
 static void date_leases(const struct zk_chunk *c)
 {
     for (size_t k = 0; k < c->len; k++) {
@@ -128,7 +140,7 @@ static void date_leases(const struct zk_chunk *c)
     }
 }
 
-static void ask_each(struct zk *, const struct zk_chunk *);
+static void request_each(struct zk *, const struct zk_chunk *);
 
 static void on_checked(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -143,7 +155,7 @@ static void on_checked(void *owner, int rc, const struct zk_reply *reply)
     } else if (c->item[0] == c->item[c->len - 1]) {
         over(z, c, refusal_of(z, c, reply->results));
     } else {
-        ask_each(z, c);
+        request_each(z, c);
         c->len = 0;
         over(z, c, HF__PENDING);
     }
@@ -164,7 +176,7 @@ static void on_lower(void *owner, int rc, const struct zk_reply *reply)
 static void sent(struct zk *z, struct zk_chunk *c, int rc)
 {
     if (rc)
-        settle(z, c, rc);
+        finish_chunk(z, c, rc);
     else
         c->batch->chunks++;
 }
@@ -187,7 +199,7 @@ static bool add(struct sending *s, size_t i)
     if (s->chunk)
         s->chunk->item[s->chunk->len++] = (uint32_t)i;
     else
-        tell(&s->batch->item[i], HF_ENOMEM);
+        report(&s->batch->item[i], HF_ENOMEM);
     return s->chunk;
 }
 
@@ -217,8 +229,8 @@ static void renew(struct sending *s, size_t i, int missing)
     struct zk_node *node = node_of(&s->batch->item[i]);
 
     if (!node)
-        tell(&s->batch->item[i], missing);
-    else if (node->lowered)
+        report(&s->batch->item[i], missing);
+    else if (hf__zk_node_is_lowered(node))
         lower(s, i, node);
     else
         for (; node; node = node->sibling)
@@ -226,7 +238,7 @@ static void renew(struct sending *s, size_t i, int missing)
 }
 
 /* Those that were let go meanwhile stay out. */
-static void ask_each(struct zk *z, const struct zk_chunk *c)
+static void request_each(struct zk *z, const struct zk_chunk *c)
 {
     struct sending s = {.z = z, .batch = c->batch};
 

@@ -5,60 +5,18 @@
  * lost the same is sent again, with the next renewal: the new name tells
  * whether it was done.
  */
-#include "zookeeper.h"
+#include "rwlock.h"
 
+#include "call.h"
+#include "cleanup.h"
 #include "entry.h"
-
-#include <stdio.h>
-#include <string.h>
-
-struct rename {
-    const char *from, *to;
-    uint8_t form, becomes;
-};
-
-static const struct rename renames[] = {
-    {"__WRIT__", "__READ__", ZK_FORM_WRITE, ZK_FORM_READ},
-    {"__lock__", "__rlock__", ZK_FORM_KAZOO_LOCK, ZK_FORM_KAZOO_READ},
-};
-
-/* Both names have a uuid in front, which has no underscores. */
-static void rename_last(const char *path, const char *from, const char *to,
-                        char out[ZK_WHOLE_MAX])
-{
-    const char *at = strrchr(path, '/');
-
-    at = at ? strstr(at, from) : NULL;
-    if (at)
-        snprintf(out, ZK_WHOLE_MAX, "%.*s%s%s", (int)(at - path), path, to,
-                 at + strlen(from));
-    else
-        snprintf(out, ZK_WHOLE_MAX, "%s", path);
-}
-
-void hf__zk_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
-{
-    const struct rename *r = renames;
-
-    while (r->becomes != node->form)
-        r++;
-    rename_last(node->path, r->to, r->from, out);
-}
-
-/* What it is called from now on. */
-static void rename_node(struct zk_node *node)
-{
-    const struct rename *r = renames;
-    char path[ZK_WHOLE_MAX];
-
-    while (r->form != node->form)
-        r++;
-    rename_last(node->path, r->from, r->to, path);
-    strcpy(node->path, path);
-    node->form = r->becomes;
-    node->lowered = node->restated = true;
-    node->version = 0;
-}
+#include "lock.h"
+#include "node.h"
+#include "node_data.h"
+#include "notify.h"
+#include "outcome.h"
+#include "path.h"
+#include "zookeeper.h"
 
 int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
 {
@@ -67,7 +25,7 @@ int hf__zk_lower(struct zk_node *node, zk_done_fn *done, void *owner)
     int len = hf__zk_node_describe(node, data);
     zoo_op_t op[2];
 
-    hf__zk_unlowered(node, old);
+    hf__zk_node_unlowered(node, old);
     zoo_create_op_init(&op[0], node->path, data, len, z->acl, ZOO_EPHEMERAL,
                        NULL, 0);
     zoo_delete_op_init(&op[1], old, -1);
@@ -83,11 +41,13 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
     if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
         return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
                              node->path);
-    node->lowered = false;
-    if (node->line && rc == ZNONODE)
+    if (hf__zk_node_is_lowered(node))
+        node->state =
+            node->state == ZK_NODE_LOWERING ? ZK_NODE_THERE : ZK_NODE_DELETING;
+    if (node->lock && rc == ZNONODE)
         hf__zk_node_vanished(node);
-    else if (node->line)
-        hf__zk_listen(node);
+    else if (node->lock)
+        hf__zk_notify_listen(node);
     return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
 }
 
@@ -114,22 +74,22 @@ static bool can_be_renamed(const struct zk_node *node)
     return e.seq < ZK_SEQ_LAST;
 }
 
-int hf__zk_downgrade(struct zk *z, struct hf__query *q)
+int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
 {
-    struct zk_line *from = q->line->impl, *into = q->into->impl;
+    struct zk_lock *from = q->line->impl, *into = q->into->impl;
     struct zk_node *node = from->node;
 
     (void)z;
-    if (!node || node->hold_id != q->req.hold_id || !node->held)
+    if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
         return HF_ENOTOWNER;
     from->node = NULL;
     if (into->node)
         hf__zk_node_drop(into->node, NULL);
     into->node = node;
-    node->line = into;
+    node->lock = into;
     if (!can_be_renamed(node))
         return HF__DONE;
-    rename_node(node);
+    hf__zk_node_lower(node);
     if (hf__zk_lower(node, on_lower, q) != 0)
         return HF_EUNKNOWN; /* the next renewal tells it */
     return HF__PENDING;

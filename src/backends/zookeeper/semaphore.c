@@ -4,19 +4,34 @@
  * each permit, if there are not too many then. So it is fair: one that wants
  * many keeps its place in front until there are enough.
  *
- * A look lists all there is in one go (a *visit*). The entry in locks (the
+ * A *visit* lists all there is in one go. The entry in locks (the
  * *turn*) is created with the first, the leases with the last: they are its
  * siblings. They have the uuid of the hold id and a number of ours, so that
- * they are found again whatever answer was lost. The turn is line->node until
+ * they are found again whatever answer was lost. The turn is lock->node until
  * the grant, with which it goes, and the leases are what is held.
  *
  * The size is kept in the data of leases, by the first who finds none, or
  * another and nobody who has a permit.
  */
+#include "semaphore.h"
+
+#include "call.h"
+#include "child_stats.h"
+#include "cleanup.h"
+#include "entry.h"
+#include "foreign_entries.h"
+#include "keepalive.h"
+#include "lock.h"
+#include "node.h"
+#include "node_create.h"
+#include "node_data.h"
+#include "outcome.h"
+#include "path.h"
 #include "query.h"
+#include "watch.h"
+#include "zookeeper.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A try waits for those who are passing through, for so long. */
@@ -24,37 +39,17 @@
 
 struct visit {
     struct zk_query base;
-    struct zk_node *turn; /* its line is NULL: nobody wants to know */
+    struct zk_node *turn; /* its lock is NULL: nobody wants to know */
     bool here;            /* our turn is in its list */
     bool no_leases;       /* there is no such node */
     bool unnumbered;      /* it has no size yet */
-    bool again;           /* strangers were asked about: look again */
+    bool again;           /* strangers were requested: visit again */
     uint32_t ahead;       /* before our turn */
     uint32_t others;      /* leases that are not ours, */
     uint32_t ours;        /* and those that are */
     uint32_t size;        /* as it is kept there; 0: it is not */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
-
-uint32_t hf__zk_permits_parse(const char *data, int len)
-{
-    size_t skip = strlen(ZK_PERMITS);
-    char text[11] = "";
-
-    if (len <= (int)skip || len - (int)skip >= (int)sizeof(text) ||
-        memcmp(data, ZK_PERMITS, skip) != 0)
-        return 0;
-    memcpy(text, data + skip, (size_t)len - skip);
-    return (uint32_t)strtoul(text, NULL, 10);
-}
-
-void hf__zk_sweep(struct zk *z, const char *path)
-{
-    char dir[ZK_WHOLE_MAX];
-
-    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LEASES), NULL, NULL);
-    hf__zk_delete(z, hf__zk_join(dir, path, ZK_LOCKS), NULL, NULL);
-}
 
 /* Who is before us now may wait for them; or they are to be made anew. */
 static void drop_leases(struct zk_node *turn)
@@ -64,7 +59,7 @@ static void drop_leases(struct zk_node *turn)
     turn->sibling = NULL;
 }
 
-/* ---- a look ------------------------------------------------------------- */
+/* ---- a visit ------------------------------------------------------------ */
 
 static void keep(char to[ZK_CHILD_MAX], const char *name)
 {
@@ -83,16 +78,16 @@ static int see_to_strangers(struct visit *v,
     int64_t *czxid = NULL;
     int rc = 0;
 
-    if (!turn->line)
+    if (!turn->lock)
         return 0;
-    if (turn->asked)
-        rc = hf__zk_ties_known(turn, children, &czxid);
+    if (turn->strangers_requested)
+        rc = hf__zk_child_stats_known(turn, children, &czxid);
     for (int32_t i = 0; czxid && i < children->count; i++)
         if (czxid[i] > 0)
             keep(v->other, children->data[i]);
     z->core->free(z->client, czxid);
     if (!rc)
-        rc = hf__zk_strangers_ask(turn, children, RULE, ZK_SEQ_LAST);
+        rc = hf__zk_foreign_entries_check(turn, children, RULE, ZK_SEQ_LAST);
     v->again = rc == HF__PENDING;
     return v->again ? 0 : rc;
 }
@@ -122,11 +117,11 @@ static void on_locks(void *owner, int rc, const struct zk_reply *reply)
     struct zk_entry mine;
     struct zk_place place;
 
-    if (rc == ZNONODE && turn->line && turn->state == ZK_NODE_UNSURE) {
+    if (rc == ZNONODE && turn->lock && turn->state == ZK_NODE_UNSURE) {
         turn->state = ZK_NODE_GONE; /* it was never made */
         turn->refusal = ZNONODE;
     }
-    if (rc == ZOK && turn->line) {
+    if (rc == ZOK && turn->lock) {
         if (turn->state == ZK_NODE_UNSURE)
             hf__zk_node_find(turn, children);
         hf__zk_entry_parse(hf__zk_node_name(turn), &mine);
@@ -177,11 +172,11 @@ static void on_size(void *owner, int rc, const struct zk_reply *reply)
 static void judge(struct zk_query *);
 
 /* PENDING, or why not. */
-static int look(struct zk_line *line)
+static int visit_begin(struct zk_lock *lock)
 {
-    struct zk_node *turn = line->node;
-    struct zk *z = line->z;
-    struct visit *v = hf__zk_query_of(line, sizeof(*v));
+    struct zk_node *turn = lock->node;
+    struct zk *z = lock->z;
+    struct visit *v = hf__zk_query_of(lock, sizeof(*v));
     char dir[ZK_WHOLE_MAX];
     int rc;
 
@@ -189,14 +184,14 @@ static int look(struct zk_line *line)
         return HF_ENOMEM;
     v->turn = turn;
     v->base.step = judge;
-    hf__zk_query_sent(&v->base, hf__zk_list(z, line->path, on_siblings, v));
-    hf__zk_join(dir, line->path, ZK_LOCKS);
+    hf__zk_query_sent(&v->base, hf__zk_list(z, lock->path, on_siblings, v));
+    hf__zk_join(dir, lock->path, ZK_LOCKS);
     hf__zk_query_sent(&v->base, hf__zk_list(z, dir, on_locks, v));
-    hf__zk_join(dir, line->path, ZK_LEASES);
+    hf__zk_join(dir, lock->path, ZK_LEASES);
     hf__zk_query_sent(&v->base, hf__zk_get(z, dir, on_size, v));
-    /* What happens after the list is told. */
-    if (turn->first && line->ask->may_queue &&
-        (rc = hf__zk_watch(z, line, ZK_WATCH_CHILDREN, dir)) != 0)
+    /* What happens after the list rings. */
+    if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
+        (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
     hf__zk_query_sent(&v->base, hf__zk_list(z, dir, on_leases, v));
     if (v->base.calls) {
@@ -210,23 +205,23 @@ static int look(struct zk_line *line)
 
 /* ---- entries ------------------------------------------------------------ */
 
-static int take_turn(struct zk_line *line, bool parents)
+static int take_turn(struct zk_lock *lock, bool parents)
 {
-    struct zk_node *turn = line->node;
+    struct zk_node *turn = lock->node;
     int rc;
 
     drop_leases(turn);
-    turn->first = false;
+    turn->role = ZK_ROLE_PLACE;
     rc = hf__zk_node_create(turn, parents);
-    return rc ? rc : look(line);
+    return rc ? rc : visit_begin(lock);
 }
 
-static int add_lease(struct zk_line *line)
+static int add_lease(struct zk_lock *lock)
 {
-    struct zk_node *turn = line->node, *node;
+    struct zk_node *turn = lock->node, *node;
     char dir[ZK_WHOLE_MAX];
 
-    node = hf__zk_node_new(line, hf__zk_join(dir, line->path, ZK_LEASES),
+    node = hf__zk_node_new(lock, hf__zk_join(dir, lock->path, ZK_LEASES),
                            ZK_FORM_LEASE, turn->hold_id);
     if (!node)
         return HF_ENOMEM;
@@ -245,42 +240,42 @@ static uint32_t count_leases(const struct zk_node *turn)
     return len;
 }
 
-static int set_size(const struct zk_line *line, const char *leases)
+static int set_size(const struct zk_lock *lock, const char *leases)
 {
     char data[sizeof(ZK_PERMITS) + 10];
     int len =
-        snprintf(data, sizeof(data), ZK_PERMITS "%u", line->remote->permits);
+        snprintf(data, sizeof(data), ZK_PERMITS "%u", lock->remote->permits);
 
-    return hf__zk_set(line->z, leases, data, len, -1, NULL, NULL);
+    return hf__zk_set(lock->z, leases, data, len, -1, NULL, NULL);
 }
 
 /* The node that they are made in, with its size. Sent before them: whoever has
  * a lease knows that it was done. */
-static int prepare_leases(const struct zk_line *line, const struct visit *v)
+static int prepare_leases(const struct zk_lock *lock, const struct visit *v)
 {
     char dir[ZK_WHOLE_MAX];
     int rc = 0;
 
-    hf__zk_join(dir, line->path, ZK_LEASES);
+    hf__zk_join(dir, lock->path, ZK_LEASES);
     if (v->no_leases)
-        rc = hf__zk_make_parents(line->z, dir);
+        rc = hf__zk_make_parents(lock->z, dir);
     if (!rc && (v->no_leases || v->unnumbered ||
-                (v->size && v->size != line->remote->permits)))
-        rc = set_size(line, dir);
+                (v->size && v->size != lock->remote->permits)))
+        rc = set_size(lock, dir);
     return rc;
 }
 
 /* All that are not there, and may be. */
-static int take_leases(struct zk_line *line, const struct visit *v,
+static int take_leases(struct zk_lock *lock, const struct visit *v,
                        uint32_t permits)
 {
-    struct zk_node *turn = line->node;
+    struct zk_node *turn = lock->node;
     int rc = 0;
 
     for (uint32_t len = count_leases(turn); !rc && len < permits; len++)
-        rc = add_lease(line);
+        rc = add_lease(lock);
     if (!rc)
-        rc = prepare_leases(line, v);
+        rc = prepare_leases(lock, v);
     for (struct zk_node *node = turn->sibling; node && !rc;
          node = node->sibling) {
         if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
@@ -291,52 +286,52 @@ static int take_leases(struct zk_line *line, const struct visit *v,
             rc = hf__zk_node_check(node);
         node->parents = v->no_leases;
     }
-    return rc ? rc : look(line);
+    return rc ? rc : visit_begin(lock);
 }
 
-/* ---- what a look comes to ----------------------------------------------- */
+/* ---- what a visit comes to ---------------------------------------------- */
 
-static int mismatch(const struct zk_line *line, const struct visit *v)
+static int mismatch(const struct zk_lock *lock, const struct visit *v)
 {
-    struct zk *z = line->z;
+    struct zk *z = lock->z;
 
     if (v->other[0])
         return hf__zk_used_as(z, v->other);
     return z->core->why(z->client, HF_EMISMATCH,
                         "the semaphore has %u permits, not %u", v->size,
-                        line->remote->permits);
+                        lock->remote->permits);
 }
 
 /* There are not enough, or somebody is before us. */
-static int wait_for(struct zk_line *line, const struct visit *v)
+static int wait_for(struct zk_lock *lock, const struct visit *v)
 {
-    struct zk_node *turn = line->node;
+    struct zk_node *turn = lock->node;
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    if (turn->first) /* the leases are watched already */
-        return hf__zk_queued(line, line->ask);
+    if (turn->role == ZK_ROLE_FIRST) /* the leases are watched already */
+        return hf__zk_lock_queued(lock, lock->attempt);
     if (!v->ahead) { /* but they were not when we looked */
-        turn->first = true;
-        return look(line);
+        turn->role = ZK_ROLE_FIRST;
+        return visit_begin(lock);
     }
-    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", line->path, v->before);
-    rc = hf__zk_watch(line->z, line, ZK_WATCH_NODE, path);
-    return rc ? rc : hf__zk_queued(line, line->ask);
+    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
+    rc = hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
+    return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
-static int grant(struct zk_line *line)
+static int grant(struct zk_lock *lock)
 {
-    struct zk_node *turn = line->node;
+    struct zk_node *turn = lock->node;
     int rc;
 
-    line->node = turn->sibling;
-    rc = hf__zk_granted(line, line->ask);
+    lock->node = turn->sibling;
+    rc = hf__zk_lock_granted(lock, lock->attempt);
     if (rc == HF__GRANTED) {
         turn->sibling = NULL;
         hf__zk_node_drop(turn, NULL);
     } else {
-        line->node = turn; /* it is looked at once more */
+        lock->node = turn; /* it is looked at once more */
     }
     return rc;
 }
@@ -363,23 +358,29 @@ static int lease_refusal(const struct zk_node *turn)
 }
 
 /* It is our turn. */
-static int serve(struct zk_line *line, const struct visit *v)
+static int serve(struct zk_lock *lock, const struct visit *v)
 {
-    struct zk_node *turn = line->node;
-    uint32_t wanted = line->ask->permits ? line->ask->permits : 1;
+    struct zk_node *turn = lock->node;
+    uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
     int rc = lease_refusal(turn);
 
     if (rc)
         return rc;
-    if (v->others + wanted > line->remote->permits) {
+    if (v->others + wanted > lock->remote->permits) {
         drop_leases(turn);
-        return line->ask->may_queue ? wait_for(line, v) : HF__BUSY;
+        return lock->attempt->may_queue ? wait_for(lock, v) : HF__BUSY;
     }
     if (are_there(turn) && v->ours < count_leases(turn))
         drop_leases(turn); /* somebody has taken one away: all anew */
     if (!are_there(turn))
-        return take_leases(line, v, wanted);
-    return grant(line);
+        return take_leases(lock, v, wanted);
+    return grant(lock);
+}
+
+static void passed(struct zk_lock *lock)
+{
+    lock->passed = NULL;
+    hf__zk_lock_answer(lock, visit_begin(lock));
 }
 
 /* A try: those before us may be about to go, or may wait themselves. How many
@@ -387,91 +388,85 @@ static int serve(struct zk_line *line, const struct visit *v)
  * that one who was before us may have its leases among those that are out. If
  * there are enough for us now, we watch who is before us. It may be stopped, or
  * wait for more than there is: then it is busy. */
-static int pass(struct zk_line *line, const struct visit *v)
+static int pass(struct zk_lock *lock, const struct visit *v)
 {
-    uint32_t wanted = line->ask->permits ? line->ask->permits : 1;
-    struct zk *z = line->z;
+    uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
+    struct zk *z = lock->z;
     hf__time now = z->core->now();
     char path[ZK_WHOLE_MAX];
     int rc;
 
-    if (v->others + wanted > line->remote->permits)
+    if (v->others + wanted > lock->remote->permits)
         return HF__BUSY;
-    if (!line->pass_until)
-        line->pass_until = now + PASS;
-    if (now >= line->pass_until)
+    if (!lock->pass_until)
+        lock->pass_until = now + PASS;
+    if (now >= lock->pass_until)
         return HF__BUSY;
-    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", line->path, v->before);
-    rc = hf__zk_watch(z, line, ZK_WATCH_NODE, path);
+    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
+    rc = hf__zk_watch(z, lock, ZK_WATCH_NODE, path);
     if (rc)
         return rc;
-    line->passing = true;
-    z->pass_at = hf__min_time(z->pass_at, line->pass_until);
+    lock->passed = passed;
+    z->pass_at = hf__min_time(z->pass_at, lock->pass_until);
     return HF__PENDING;
 }
 
-void hf__zk_passed(struct zk_line *line)
-{
-    line->passing = false;
-    hf__zk_answer(line, look(line));
-}
-
 /* The turn is not in its list: why? */
-static int turn_missing(struct zk_line *line)
+static int turn_missing(struct zk_lock *lock)
 {
-    struct zk_node *turn = line->node;
+    struct zk_node *turn = lock->node;
     int why = turn->refusal;
 
     if (turn->state == ZK_NODE_UNSURE)
-        return look(line);
+        return visit_begin(lock);
     if (turn->state != ZK_NODE_GONE || why == ZOK ||
-        (why == ZNONODE && hf__zk_parents_again(turn)))
-        return take_turn(line, why == ZNONODE);
+        (why == ZNONODE && hf__zk_lock_parents_again(turn)))
+        return take_turn(lock, why == ZNONODE);
     return hf__zk_not_made(turn);
 }
 
-static int decide(struct zk_line *line, const struct visit *v)
+static int decide(struct zk_lock *lock, const struct visit *v)
 {
     if (v->base.rc)
         return v->base.rc;
     if (v->again)
-        return look(line);
+        return visit_begin(lock);
     if (!v->here)
-        return turn_missing(line);
+        return turn_missing(lock);
     if (v->other[0] ||
-        (v->size && v->size != line->remote->permits && v->others))
-        return mismatch(line, v);
+        (v->size && v->size != lock->remote->permits && v->others))
+        return mismatch(lock, v);
     if (!v->ahead)
-        return serve(line, v);
-    return line->ask->may_queue ? wait_for(line, v) : pass(line, v);
+        return serve(lock, v);
+    return lock->attempt->may_queue ? wait_for(lock, v) : pass(lock, v);
 }
 
 static void judge(struct zk_query *base)
 {
     struct visit *v = (struct visit *)base;
     struct zk_node *turn = v->turn;
-    struct zk_line *line = turn->line;
+    struct zk_lock *lock = turn->lock;
 
-    if (line)
-        hf__zk_answer(line, decide(line, v));
+    if (lock)
+        hf__zk_lock_answer(lock, decide(lock, v));
     hf__zk_query_free(base);
     hf__zk_node_called(turn);
 }
 
-int hf__zk_permits(struct zk_line *line, struct hf__req *req)
+int hf__zk_semaphore_attempt(struct zk_lock *lock, struct hf__req *req)
 {
-    const struct zk_node *node = hf__zk_node_asked(line, req);
+    const struct zk_node *node = hf__zk_lock_node(lock, req);
     char dir[ZK_WHOLE_MAX];
 
-    if (node && node->held)
-        return hf__zk_granted(line, req);
-    hf__zk_prove(line->z, req);
-    if (line->passing)
-        hf__zk_unwatch(line);
-    line->passing = false;
+    if (node && node->role == ZK_ROLE_HELD)
+        return hf__zk_lock_granted(lock, req);
+    hf__zk_keepalive_prove(lock->z, req);
+    if (lock->passed)
+        hf__zk_unwatch(lock);
+    lock->passed = NULL;
     if (node)
-        return look(line);
-    line->node = hf__zk_node_new(line, hf__zk_join(dir, line->path, ZK_LOCKS),
+        return visit_begin(lock);
+    lock->node = hf__zk_node_new(lock, hf__zk_join(dir, lock->path, ZK_LOCKS),
                                  ZK_FORM_LOCK, req->hold_id);
-    return line->node ? take_turn(line, false) : HF_ENOMEM;
+    return lock->node ? take_turn(lock, false) : HF_ENOMEM;
 }

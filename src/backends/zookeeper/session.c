@@ -6,17 +6,28 @@
  * The library never ends a session by itself, however long nobody answers: a
  * hold's end is the core's business, by its deadline.
  */
+#include "session.h"
+
+#include "addr.h"
+#include "call.h"
+#include "changes.h"
+#include "cleanup.h"
+#include "connect.h"
+#include "keepalive.h"
+#include "node.h"
+#include "notify.h"
+#include "session_proof.h"
+#include "socket.h"
+#include "watch.h"
+#include "words.h"
 #include "zookeeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #define PACKETS_MAX 256    /* in one go */
 #define CONNECTS_MAX 4     /* in one go */
@@ -27,9 +38,8 @@
 #define SHORT_MAX_MS 200   /* which doubles up to this */
 #define PATIENCE_MS 1000   /* with one of them; more, if nobody answers */
 #define SILENT_MS 300      /* without an answer, hf_close waits for none */
-#define LOOK (10 * HF__MS) /* where nobody tells when to */
-#define SLACK (10 * HF__MS) /* the library rounds its timeouts */
-#define USUAL_MS 4000       /* the shortest session of a server as it comes */
+#define POLL (10 * HF__MS) /* where nobody tells when to */
+#define USUAL_MS 4000      /* the shortest session of a server as it comes */
 
 /* Of a session: the library has twice as much in an int. */
 #define TTL_MAX_MS (INT32_MAX / 2)
@@ -45,30 +55,6 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
     (void)state;
     (void)path;
     (void)arg;
-}
-
-/* The library closes its socket when it likes. A child that was forked may
- * have it open still, and then epoll(7) would tell of it for ever: so what is
- * watched is a descriptor of our own. */
-static void unwatch(struct zk *z)
-{
-    z->unwatched = false;
-    z->ready = 0;
-    z->tag++;
-    if (z->own_fd < 0)
-        return;
-    z->core->watch(z->client, z->own_fd, 0, z->tag);
-    close(z->own_fd);
-    z->own_fd = -1;
-}
-
-/* The library has closed the one it had. */
-static void no_socket(struct zk *z)
-{
-    unwatch(z);
-    z->fd = -1;
-    z->first_words = false;
-    z->cause[0] = '\0';
 }
 
 /* A session that is not there yet. */
@@ -99,7 +85,7 @@ static int make_handle(struct zk *z)
     z->zh = zh;
     z->timer = 0;
     z->beating = false;
-    no_socket(z);
+    hf__zk_socket_gone(z);
     hf__zk_nowhere(z);
     return 0;
 }
@@ -149,16 +135,16 @@ static void expect_nothing(const struct zk *z)
 
 void hf__zk_session_close(struct zk *z)
 {
-    hf__time asked = hf__zk_calls_since(z);
+    hf__time oldest = hf__zk_calls_since(z);
 
     z->closing = true;
     hf__zk_speak_for(NULL);
-    if (z->own_fd >= 0 && asked < z->core->now() - SILENT_MS * HF__MS)
+    if (z->own_fd >= 0 && oldest < z->core->now() - SILENT_MS * HF__MS)
         expect_nothing(z);
     if (z->zh)
         zookeeper_close(z->zh);
     z->zh = NULL;
-    no_socket(z);
+    hf__zk_socket_gone(z);
     z->core->lookup_leave(z->job);
     z->core->free(z->client, z->addrs);
 }
@@ -168,7 +154,7 @@ void hf__zk_session_close(struct zk *z)
 /* Is it of any use? Else that is said by open(). */
 static bool fits(struct zk *z)
 {
-    if (z->opened || hf__zk_life_fits(z)) {
+    if (z->opened || hf__zk_proof_fits(z)) {
         if (!z->opened && !z->tick_ms && z->timeout_ms < USUAL_MS)
             z->core->log(z->client,
                          "zookeeper: the session's timeout is %u ms; if the "
@@ -185,9 +171,23 @@ static bool fits(struct zk *z)
     return false;
 }
 
+/* Sees to what nobody wants, and listens for what is held. */
+static void nodes_up(struct zk *z)
+{
+    struct zk_node *next;
+
+    for (struct zk_node *node = z->nodes; node; node = next) {
+        next = node->next;
+        if (!node->lock)
+            hf__zk_node_sweep(node);
+        else if (node->role == ZK_ROLE_HELD)
+            hf__zk_notify_listen(node); /* it may have been lost */
+    }
+}
+
 static void went_up(struct zk *z)
 {
-    hf__zk_life_begin(z);
+    hf__zk_proof_begin(z);
     if (!fits(z))
         return;
     z->up = true;
@@ -203,12 +203,12 @@ static void went_up(struct zk *z)
     z->opened = true;
     z->text[0] = '\0';
     z->said = false;
-    hf__zk_nodes_up(z);
+    nodes_up(z);
     z->core->go_on(z->client);
 }
 
 /* The library connects again at once. That is right for a connection that was
- * of use. A server that loses each of them soon would be asked for hundreds in
+ * of use. A server that loses each of them soon would be oldest for hundreds in
  * a second. */
 static void set_pause(struct zk *z)
 {
@@ -233,7 +233,7 @@ static void went_down(struct zk *z)
 
     z->up = false;
     set_pause(z);
-    no_socket(z);
+    hf__zk_socket_gone(z);
     z->said = true;
     z->core->log(z->client, "zookeeper: lost the connection to %s",
                  hf__zk_why_down(z, why, sizeof(why)));
@@ -298,10 +298,10 @@ static void lose(struct zk *z, hf__time now)
     zookeeper_close(z->zh);
     z->zh = NULL;
     z->timer = HF__NEVER;
-    no_socket(z);
+    hf__zk_socket_gone(z);
     hf__zk_watches_lost(z);
-    hf__zk_ears_fini(z);
-    hf__zk_lookouts_lost(z);
+    hf__zk_notify_fini(z);
+    hf__zk_changes_lost(z);
     hf__zk_nodes_lost(z, why);
     z->again_at = now;
     if (refused || !had_one) /* it may be so again */
@@ -336,35 +336,11 @@ static bool ended(struct zk *z, hf__time now)
 
 /* ---- driving ------------------------------------------------------------ */
 
-static int to_read_or_write(const struct zk *z, uint32_t events)
-{
-    return (events & ~(uint32_t)EPOLLOUT ? ZOOKEEPER_READ : 0) |
-           (events & ~(uint32_t)EPOLLIN ? z->interest & ZOOKEEPER_WRITE : 0);
-}
-
-void hf__zk_session_ready(struct zk *z, uint32_t tag, uint32_t events)
-{
-    if (tag == z->tag)
-        z->ready |= to_read_or_write(z, events);
-}
-
-/* No event comes for a descriptor that could not be watched. poll(2) has the
- * same bits as epoll(7). */
-static void look_unwatched(struct zk *z)
-{
-    struct pollfd p = {.fd = z->fd, .events = POLLIN};
-
-    if (z->interest & ZOOKEEPER_WRITE)
-        p.events |= POLLOUT;
-    if (poll(&p, 1, 0) > 0)
-        z->ready = to_read_or_write(z, (uint32_t)p.revents);
-}
-
 static void failed(struct zk *z)
 {
     if (!hf__zk_is_closed(z))
         return;
-    no_socket(z);
+    hf__zk_socket_gone(z);
     if (!z->opened && !hf__zk_may_try_again(z))
         z->open_code = z->refusal ? z->refusal : HF_EBACKEND;
 }
@@ -374,7 +350,7 @@ static void process(struct zk *z)
     int rc;
 
     if (z->unwatched)
-        look_unwatched(z);
+        hf__zk_socket_poll(z);
     for (int i = 0; i < PACKETS_MAX && z->ready; i++) {
         int events = z->ready;
 
@@ -395,29 +371,7 @@ static void process(struct zk *z)
     note_state(z);
 }
 
-static void watch(struct zk *z, int fd, int interest)
-{
-    uint32_t events = (interest & ZOOKEEPER_READ ? EPOLLIN : 0) |
-                      (interest & ZOOKEEPER_WRITE ? EPOLLOUT : 0);
-
-    if (z->up && fd == z->fd && interest == z->interest && !z->unwatched)
-        return;
-    /* A new socket may have the number of the old one. */
-    if (!z->up || fd != z->fd || z->own_fd < 0) {
-        unwatch(z);
-        if (fd >= 0)
-            fcntl(fd, F_SETFD, FD_CLOEXEC);
-        if (fd >= 0)
-            z->own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    }
-    z->fd = fd;
-    z->interest = interest;
-    z->unwatched =
-        fd >= 0 && (z->own_fd < 0 ||
-                    z->core->watch(z->client, z->own_fd, events, z->tag) != 0);
-}
-
-/* When the library, or who looks in its place, is to be asked again. */
+/* When the library, or who polls in its place, is to be called again. */
 static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
 {
     z->timer = now + tv->tv_sec * 1000 * HF__MS + tv->tv_usec * 1000;
@@ -425,12 +379,12 @@ static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
         z->timer = hf__min_time(z->timer, now + PAUSE_MS * HF__MS);
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
-        z->timer = hf__min_time(z->timer, now + LOOK);
-    /* While nothing is asked, no thread waits for the socket: a connection that
-     * is being made would be given up before anything was said on it. */
+        z->timer = hf__min_time(z->timer, now + POLL);
+    /* While nothing is oldest, no thread waits for the socket: a connection
+     * that is being made would be given up before anything was said on it. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
-            hf__min_time(z->timer, now + LOOK + (now - z->connect_at) / 4);
+            hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);
 }
 
 /* What the library wants next: a connection, a ping, nothing. */
@@ -450,16 +404,16 @@ static void interest(struct zk *z, hf__time now)
         note_state(z);
     }
     if (rc != ZOK) {
-        z->timer = z->pause_until > now ? z->pause_until : now + LOOK;
+        z->timer = z->pause_until > now ? z->pause_until : now + POLL;
         return;
     }
     if (!z->up && z->fd < 0 && fd >= 0)
         z->connect_at = now;
-    watch(z, fd, wanted);
+    hf__zk_socket_watch(z, fd, wanted);
     set_timer(z, now, &tv);
 }
 
-static void tell_trouble(struct zk *z)
+static void report_trouble(struct zk *z)
 {
     char why[200];
 
@@ -488,7 +442,7 @@ static void move(struct zk *z, hf__time now)
     interest(z, now);
     if (ended(z, now))
         return;
-    hf__zk_life_move(z, now);
+    hf__zk_keepalive_move(z, now);
     hf__zk_watches_move(z, now);
     hf__zk_nodes_sweep(z, now);
 }
@@ -503,14 +457,14 @@ void hf__zk_session_move(void *self, hf__time now)
     z->moving = true;
     move(z, now);
     z->moving = false;
-    hf__zk_lookouts_move(z);
-    tell_trouble(z);
+    hf__zk_changes_move(z);
+    report_trouble(z);
 }
 
 hf__time hf__zk_session_timeout(void *self)
 {
     const struct zk *z = self;
-    hf__time at = hf__min_time(hf__zk_life_timeout(z), z->timer);
+    hf__time at = hf__min_time(hf__zk_keepalive_timeout(z), z->timer);
 
     at = hf__min_time(at, hf__zk_watches_timeout(z));
     if (z->open_code)
@@ -521,27 +475,4 @@ hf__time hf__zk_session_timeout(void *self)
         at = hf__min_time(at, z->again_at);
     return hf__min_time(
         at, hf__min_time(hf__zk_late_at(z), hf__zk_lookup_timeout(z)));
-}
-
-void hf__zk_session_sent(struct zk *z)
-{
-    struct timeval tv;
-    int fd, wanted;
-
-    /* The socket may be full, or broken: the library tells in interest(), but
-     * does other things there too when they are due. */
-    if (z->moving)
-        return;
-    z->used = z->sent;
-    if (zoo_state(z->zh) != ZOO_CONNECTED_STATE ||
-        z->core->now() + SLACK >= z->timer) {
-        z->timer = 0;
-        z->core->due(z->client, 0);
-        return;
-    }
-    if (zookeeper_interest(z->zh, &fd, &wanted, &tv) == ZOK)
-        watch(z, fd, wanted);
-    if (z->unwatched)
-        z->timer = 0;
-    hf__zk_life_sent(z);
 }

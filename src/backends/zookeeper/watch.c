@@ -1,44 +1,51 @@
 /*
- * Watches: one on a path, however many lines wait for it, kept until it fires
+ * Watches: one on a path, however many locks wait for it, kept until it fires
  * even if nobody waits any more. So who waits again for the same one (a
  * timeout, then another try) leaves nothing more behind.
  *
  * A watch that is set tells of what happens after the server has answered the
- * request that set it, and its word comes before any later answer. So a line
+ * request that set it, and its word comes before any later answer. So a lock
  * that has seen a node in a list and finds a watch on it may rely on it.
  *
  * In case a word is lost all the same, every 1.5 to 2 s each node that is
- * waited for is asked for: one small question for each, however long the queue
- * is. (Those who watch a list, of whom there is one for a semaphore, look
+ * waited for is polled: one small request for each, however long the queue
+ * is. (Those who watch a list, of whom there is one for a semaphore, try
  * anew.) A follower of 3.8 that has fallen asleep over a commit wakes up by it,
  * too.
  */
+#include "watch.h"
+
+#include "backends/common/table.h"
+#include "base/list.h"
+#include "call.h"
+#include "lock.h"
+#include "path.h"
 #include "zookeeper.h"
 
 #include <string.h>
 
-#define LOOK (1500 * HF__MS)
-#define LOOK_SPREAD (400 * HF__MS) /* clients do not ask all at once */
-#define LOOK_LATE (500 * HF__MS)   /* so long an answer to a look may take */
+#define POLL (1500 * HF__MS)
+#define POLL_SPREAD (400 * HF__MS) /* clients do not poll all at once */
+#define POLL_LATE (500 * HF__MS)   /* so long an answer to a poll may take */
 
 struct zk_watch {
     struct hf__keyed key; /* its path, and which kind it is */
     struct zk *z;
-    struct zk_line *lines;
+    struct zk_lock *locks;
     uintptr_t id; /* of this client */
 };
 
-void hf__zk_unwatch(struct zk_line *line)
+void hf__zk_unwatch(struct zk_lock *lock)
 {
-    if (line->watch)
-        hf__list_remove(line->watch->lines, line);
-    line->watch = NULL;
+    if (lock->watch)
+        hf__list_remove(lock->watch->locks, lock);
+    lock->watch = NULL;
 }
 
-static void join(struct zk_watch *w, struct zk_line *line)
+static void join(struct zk_watch *w, struct zk_lock *lock)
 {
-    line->watch = w;
-    hf__list_add(w->lines, line);
+    lock->watch = w;
+    hf__list_add(w->locks, lock);
 }
 
 /* deleted: what it watches is gone. */
@@ -46,15 +53,15 @@ static void ring(struct zk_watch *w, bool deleted)
 {
     struct zk *z = w->z;
 
-    while (w->lines) {
-        struct zk_line *line = w->lines;
+    while (w->locks) {
+        struct zk_lock *lock = w->locks;
 
-        hf__zk_unwatch(line);
-        line->deleted = deleted;
-        if (line->passing)
-            hf__zk_passed(line);
+        hf__zk_unwatch(lock);
+        lock->deleted = deleted;
+        if (lock->passed)
+            lock->passed(lock);
         else
-            z->core->bell(z->client, line->remote);
+            z->core->bell(z->client, lock->remote);
     }
 }
 
@@ -97,13 +104,13 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
         return;
     }
     if (rc == ZNOAUTH)
-        for (struct zk_line *line = w->lines; line; line = line->next)
-            line->blind = true;
+        for (struct zk_lock *lock = w->locks; lock; lock = lock->next)
+            lock->blind = true;
     fire(w, rc == ZNONODE);
 }
 
 /* It may not be read: whatever comes or goes beside it rings as well. (That it
- * exists could be asked for, but later servers do not tell of its end.) */
+ * exists could be requested, but later servers do not tell of its end.) */
 static int watch_siblings(struct zk_watch *w)
 {
     char dir[ZK_WHOLE_MAX];
@@ -126,18 +133,18 @@ static void on_set(void *owner, int rc, const struct zk_reply *reply)
     fire(w, rc == ZNONODE);
 }
 
-int hf__zk_watch(struct zk *z, struct zk_line *line, enum zk_watch_kind kind,
+int hf__zk_watch(struct zk *z, struct zk_lock *lock, enum zk_watch_kind kind,
                  const char *path)
 {
     size_t len = strlen(path);
     struct zk_watch *w;
     int rc;
 
-    line->deleted = false;
-    hf__zk_unwatch(line);
+    lock->deleted = false;
+    hf__zk_unwatch(lock);
     w = hf__table_find(&z->watches, (uint16_t)kind, path, len);
     if (w) {
-        join(w, line);
+        join(w, lock);
         return 0;
     }
     w = hf__table_add(&z->watches, sizeof(*w), (uint16_t)kind, path, len);
@@ -151,7 +158,7 @@ int hf__zk_watch(struct zk *z, struct zk_line *line, enum zk_watch_kind kind,
     if (rc)
         hf__table_remove(&z->watches, w);
     else
-        join(w, line);
+        join(w, lock);
     return rc;
 }
 
@@ -169,15 +176,15 @@ static bool has_waiters(const struct zk *z)
     return z->up && (z->waiting || z->waiting_latch);
 }
 
-static hf__time next_look(const struct zk *z)
+static hf__time next_poll(const struct zk *z)
 {
-    return z->core->now() + LOOK + LOOK_SPREAD / 256 * z->salt[0];
+    return z->core->now() + POLL + POLL_SPREAD / 256 * z->salt[0];
 }
 
 void hf__zk_watches_begin(struct zk *z)
 {
     if (!z->waiting && !z->waiting_latch)
-        z->look_at = next_look(z);
+        z->poll_at = next_poll(z);
 }
 
 /* By then the watch may be gone, with its memory: the owner is its number. */
@@ -186,8 +193,8 @@ static void on_there(void *owner, int rc, const struct zk_reply *reply)
     struct zk *z = reply->z;
     struct zk_watch *w = hf__table_next(&z->watches, NULL);
 
-    if (z->looks && !--z->looks)
-        z->look_at = next_look(z);
+    if (z->polls && !--z->polls)
+        z->poll_at = next_poll(z);
     if (rc != ZNONODE)
         return;
     while (w && w->id != (uintptr_t)owner)
@@ -196,63 +203,63 @@ static void on_there(void *owner, int rc, const struct zk_reply *reply)
         ring(w, true);
 }
 
-static void look(struct zk *z)
+static void poll_watched(struct zk *z)
 {
     struct zk_watch *w = hf__table_next(&z->watches, NULL);
     int rc = 0;
 
     for (; w && !rc; w = hf__table_next(&z->watches, w)) {
-        if (!w->lines)
+        if (!w->locks)
             continue;
         if (w->key.number == ZK_WATCH_CHILDREN)
             ring(w, false);
         else if (!(rc = hf__zk_exists(z, w->key.text, on_there, (void *)w->id)))
-            z->looks++;
+            z->polls++;
     }
-    z->look_at = z->looks ? z->core->now() + LOOK_LATE : next_look(z);
+    z->poll_at = z->polls ? z->core->now() + POLL_LATE : next_poll(z);
 }
 
-/* A look that is not answered is the backend's own, and no line would hear of
- * it: so the lines ask themselves, and wait for op_timeout at most. */
-static void look_late(struct zk *z)
+/* A poll that is not answered is the backend's own; no lock would hear of
+ * it: so the locks try anew, and wait for op_timeout at most. */
+static void poll_late(struct zk *z)
 {
-    z->looks = 0;
+    z->polls = 0;
     hf__zk_watches_down(z);
-    z->look_at = next_look(z);
+    z->poll_at = next_poll(z);
 }
 
 /* One who passes has had its time; or NULL, and *next is when one will have. */
-static struct zk_line *find_late(struct zk *z, hf__time now, hf__time *next)
+static struct zk_lock *find_late(struct zk *z, hf__time now, hf__time *next)
 {
     struct zk_watch *w = hf__table_next(&z->watches, NULL);
 
     *next = HF__NEVER;
     for (; w; w = hf__table_next(&z->watches, w))
-        for (struct zk_line *line = w->lines; line; line = line->next) {
-            if (line->passing && now >= line->pass_until)
-                return line;
-            if (line->passing)
-                *next = hf__min_time(*next, line->pass_until);
+        for (struct zk_lock *lock = w->locks; lock; lock = lock->next) {
+            if (lock->passed && now >= lock->pass_until)
+                return lock;
+            if (lock->passed)
+                *next = hf__min_time(*next, lock->pass_until);
         }
     return NULL;
 }
 
 void hf__zk_watches_move(struct zk *z, hf__time now)
 {
-    struct zk_line *late;
+    struct zk_lock *late;
 
-    if (has_waiters(z) && now >= z->look_at)
-        (z->looks ? look_late : look)(z);
+    if (has_waiters(z) && now >= z->poll_at)
+        (z->polls ? poll_late : poll_watched)(z);
     while (now >= z->pass_at && (late = find_late(z, now, &z->pass_at))) {
         z->pass_at = now;
         hf__zk_unwatch(late);
-        hf__zk_passed(late);
+        late->passed(late);
     }
 }
 
 hf__time hf__zk_watches_timeout(const struct zk *z)
 {
-    return has_waiters(z) ? hf__min_time(z->pass_at, z->look_at) : z->pass_at;
+    return has_waiters(z) ? hf__min_time(z->pass_at, z->poll_at) : z->pass_at;
 }
 
 void hf__zk_watches_lost(struct zk *z)
@@ -263,6 +270,6 @@ void hf__zk_watches_lost(struct zk *z)
         next = hf__table_next(&z->watches, w);
         fire(w, false);
     }
-    z->looks = 0;
+    z->polls = 0;
     z->pass_at = HF__NEVER; /* a time in the past would keep the driver awake */
 }

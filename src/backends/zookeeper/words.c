@@ -3,6 +3,8 @@
  * no connection, in the texts of errors. The log hears of a connection when it
  * goes and when it is back, and not of each attempt in between.
  */
+#include "words.h"
+
 #include "zookeeper.h"
 
 #include <errno.h>

@@ -8,6 +8,28 @@
  */
 #include "zookeeper.h"
 
+#include "backends/common/table.h"
+#include "break_ask.h"
+#include "call.h"
+#include "changes.h"
+#include "cleanup.h"
+#include "diagnose.h"
+#include "inspect.h"
+#include "latch.h"
+#include "list.h"
+#include "lock.h"
+#include "notify.h"
+#include "path.h"
+#include "put.h"
+#include "query.h"
+#include "queue.h"
+#include "renew.h"
+#include "rwlock.h"
+#include "semaphore.h"
+#include "session.h"
+#include "socket.h"
+#include "words.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +42,7 @@ static void free_all(struct zk *z)
     hf__zk_nodes_fini(z);
     hf__zk_renew_fini(z);
     hf__zk_queries_fini(z);
-    hf__zk_ears_fini(z);
+    hf__zk_notify_fini(z);
     hf__zk_calls_fini(z);
     if (z->secret)
         explicit_bzero(z->secret, strlen(z->secret));
@@ -231,7 +253,46 @@ static void zk_close(void *self)
 static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
     (void)now; /* advance() follows */
-    hf__zk_session_ready(self, tag, events);
+    hf__zk_socket_ready(self, tag, events);
+}
+
+static zk_attempt_fn *const attempts[] = {[HF_MUTEX] = hf__zk_queue_attempt,
+                                          [HF_RWLOCK] = hf__zk_queue_attempt,
+                                          [HF_SEMAPHORE] =
+                                              hf__zk_semaphore_attempt,
+                                          [HF_LATCH] = hf__zk_latch_attempt};
+
+static int zk_attempt(void *self, struct hf__req *req)
+{
+    return hf__zk_lock_attempt(self, req, attempts[req->remote->kind]);
+}
+
+static int zk_query(void *self, struct hf__query *q)
+{
+    struct zk *z = self;
+
+    if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
+        return HF__LATER;
+    switch (q->req.op) {
+    case HF__INSPECT:
+        return hf__zk_inspect_query(z, q);
+    case HF__LIST:
+        return hf__zk_list_query(z, q);
+    case HF__BREAK:
+        return hf__zk_break_query(z, q);
+    case HF__ASK:
+        return hf__zk_ask_query(z, q);
+    case HF__PUT:
+        return hf__zk_put_query(z, q);
+    case HF__DOWNGRADE:
+        return hf__zk_downgrade_query(z, q);
+    case HF__DIAGNOSE:
+        return hf__zk_diagnose_query(z, q);
+    case HF__LISTEN:
+        return hf__zk_changes_listen(z, q);
+    default:
+        return hf__zk_latch_query(z, q);
+    }
 }
 
 #define CAPS                                                                   \
@@ -255,14 +316,14 @@ static const struct hf__backend backend = {
     .close = zk_close,
     .advance = hf__zk_session_move,
     .next_timeout = hf__zk_session_timeout,
-    .attach = hf__zk_attach,
-    .detach = hf__zk_detach,
-    .attempt = hf__zk_attempt,
-    .release = hf__zk_release,
-    .abandon = hf__zk_abandon,
+    .attach = hf__zk_lock_attach,
+    .detach = hf__zk_lock_detach,
+    .attempt = zk_attempt,
+    .release = hf__zk_lock_release,
+    .abandon = hf__zk_lock_abandon,
     .renew = hf__zk_renew,
-    .query = hf__zk_query,
-    .unlisten = hf__zk_unlisten,
+    .query = zk_query,
+    .unlisten = hf__zk_changes_unlisten,
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

@@ -248,25 +248,25 @@ static void test_ask_reaches_curators_holder(void **state)
     world_is_clean(w);
 }
 
-struct ears {
+struct wanted_events {
     unsigned wanted;
     uint64_t token;
 };
 
 static void hear(void *arg, const hf_event *e)
 {
-    struct ears *ears = arg;
+    struct wanted_events *events = arg;
 
     if (e->type == HF_EVENT_WANTED) {
-        ears->wanted++;
-        ears->token = e->token;
+        events->wanted++;
+        events->token = e->token;
     }
 }
 
-static bool heard(hf_client *c, const struct ears *ears)
+static bool heard(hf_client *c, const struct wanted_events *events)
 {
     hf_client_dispatch(c);
-    return ears->wanted;
+    return events->wanted;
 }
 
 /* And ours hears Curator's Revoker. */
@@ -274,20 +274,20 @@ static void test_curators_revoker_is_heard(void **state)
 {
     struct world *w = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    struct ears ears = {0};
+    struct wanted_events events = {0};
     char path[256];
     hf_client *c;
     hf_lock *lock;
 
     opt.on_event = hear;
-    opt.event_arg = &ears;
+    opt.event_arg = &events;
     assert_int_equal(hf_open(w->zk->url, &opt, &c, &w->err), 0);
     assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, &w->err), 0);
     assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
     world_first_entry(w, path, sizeof(path));
     assert_int_equal(zk_hand_set(hand(w), path, "__REVOKE__"), 0);
-    assert_true(WAIT_FOR(heard(c, &ears)));
-    assert_true(ears.token == token_of(lock));
+    assert_true(WAIT_FOR(heard(c, &events)));
+    assert_true(events.token == token_of(lock));
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     assert_int_equal(hf_lock_free(lock), 0);
     assert_int_equal(hf_close(c), 0);

@@ -149,7 +149,7 @@ static void drop_entries(struct world *w)
     deallocate_String_vector(&names);
 }
 
-static hf_info *look(struct world *w, size_t holders, size_t waiters)
+static hf_info *inspect(struct world *w, size_t holders, size_t waiters)
 {
     hf_info *info = NULL;
 
@@ -184,7 +184,7 @@ static void test_kazoos_lock_is_seen(void **state)
     kazoo_entry(w, KAZOO_1 "__lock__0000000007", "ann", NULL);
     kazoo_entry(w, KAZOO_3 "__lock__0000000003", "bob", &first);
     kazoo_entry(w, KAZOO_2 "__lock__0000000005", "", NULL);
-    info = look(w, 1, 2);
+    info = inspect(w, 1, 2);
     assert_int_equal(info->kind, HF_MUTEX);
     is_party(&info->holders[0], KAZOO_3, "bob", HF_WRITE);
     assert_true(info->holders[0].token == (uint64_t)first.czxid);
@@ -206,7 +206,7 @@ static void test_kazoos_readers_are_seen(void **state)
     kazoo_entry(w, KAZOO_2 "__rlock__0000000001", "ann", NULL);
     kazoo_entry(w, KAZOO_1 "__lock__0000000002", "bob", NULL);
     kazoo_entry(w, KAZOO_3 "__rlock__0000000003", "cid", NULL);
-    info = look(w, 1, 2);
+    info = inspect(w, 1, 2);
     assert_int_equal(info->kind, HF_RWLOCK);
     is_party(&info->holders[0], KAZOO_2, "ann", HF_READ);
     is_party(&info->waiters[0], KAZOO_1, "bob", HF_WRITE);

@@ -252,7 +252,7 @@ static void one_more(struct world *w)
 }
 
 /* Other locks, whose names go on below this one, are made all the time. */
-static void settles(struct world *w, hf_lock *a)
+static void comes_to_rest(struct world *w, hf_lock *a)
 {
     char path[64];
 
@@ -276,14 +276,14 @@ static void test_strangers_all_the_time(void **state)
 {
     struct world *w = *state;
 
-    settles(w, world_lock(w, w->near_url, 30000, 5000, HF_FAIR));
+    comes_to_rest(w, world_lock(w, w->near_url, 30000, 5000, HF_FAIR));
 }
 
 static void test_unfair_strangers_all_the_time(void **state)
 {
     struct world *w = *state;
 
-    settles(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR));
+    comes_to_rest(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR));
 }
 
 int run_stranger_faults(void)

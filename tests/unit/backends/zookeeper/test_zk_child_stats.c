@@ -5,6 +5,12 @@
  * lock if that is not told, is refused, was told before a new entry was made,
  * or if there is no memory for it.
  */
+#include "backends/zookeeper/call.h"
+#include "backends/zookeeper/cleanup.h"
+#include "backends/zookeeper/entry.h"
+#include "backends/zookeeper/lock.h"
+#include "backends/zookeeper/notify.h"
+#include "backends/zookeeper/queue.h"
 #include "backends/zookeeper/zookeeper.h"
 
 #include <setjmp.h>
@@ -274,22 +280,22 @@ static int begin(void **state)
                                       .mode = HF_WRITE,
                                       .fair = true,
                                       .label = ""};
-    return hf__zk_attach(&fake.z, &fake.remote);
+    return hf__zk_lock_attach(&fake.z, &fake.remote);
 }
 
 static int end(void **state)
 {
     (void)state;
-    hf__zk_detach(&fake.z, &fake.remote);
+    hf__zk_lock_detach(&fake.z, &fake.remote);
     fake.z.closing = true;
     hf__table_fini(&fake.z.watches);
-    hf__zk_ears_fini(&fake.z);
+    hf__zk_notify_fini(&fake.z);
     hf__zk_nodes_fini(&fake.z);
     hf__zk_calls_fini(&fake.z);
     return fake.blocks ? -1 : 0;
 }
 
-static void ask(void)
+static void attempt(void)
 {
     fake.result = GOES_ON;
     fake.req = (struct hf__req){.remote = &fake.remote,
@@ -297,13 +303,15 @@ static void ask(void)
                                 .op = HF__ATTEMPT,
                                 .lease_ms = 30000};
     fake.remote.ask = &fake.req;
-    assert_int_equal(hf__zk_attempt(&fake.z, &fake.req), HF__PENDING);
+    assert_int_equal(
+        hf__zk_lock_attempt(&fake.z, &fake.req, hf__zk_queue_attempt),
+        HF__PENDING);
 }
 
 /* Up to the question about the stranger. */
 static void enter(void)
 {
-    ask();
+    attempt();
     answer_create();
     both_are_listed();
     assert_int_equal(fake.result, GOES_ON);
@@ -341,9 +349,9 @@ static void test_without_memory_no_unfair_one_is_granted(void **state)
 {
     (void)state;
     fake.remote.fair = false;
-    hf__zk_detach(&fake.z, &fake.remote);
-    assert_int_equal(hf__zk_attach(&fake.z, &fake.remote), 0);
-    ask();
+    hf__zk_lock_detach(&fake.z, &fake.remote);
+    assert_int_equal(hf__zk_lock_attach(&fake.z, &fake.remote), 0);
+    attempt();
     answer_pair();
     answer_exists(ZOK, fake.mine, 9, 8);
     both_are_listed();
@@ -419,7 +427,7 @@ static void test_answer_of_the_time_before_is_not_used(void **state)
 /* A name that was free may be an ephemeral child's the next time. */
 static void test_one_that_had_gone_is_not_remembered(void **state)
 {
-    const struct zk_line *line = fake.remote.impl;
+    const struct zk_lock *lock = fake.remote.impl;
     char other[] = "x-6-0000000001";
 
     (void)state;
@@ -433,7 +441,7 @@ static void test_one_that_had_gone_is_not_remembered(void **state)
         ((strings_completion_t)call.done)(ZOK, &children, call.data);
     }
     assert_int_equal(fake.result, HF__GRANTED);
-    assert_true(line->strangers == 0);
+    assert_true(lock->strangers == 0);
 }
 
 int main(void)

@@ -5,7 +5,7 @@
  * acknowledged the two may be cut off from each other: what we rely on then
  * must not outlast what the leader knows.
  */
-#include "backends/zookeeper/zookeeper.h"
+#include "backends/zookeeper/session_proof.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,33 +44,6 @@ int zoo_recv_timeout(zhandle_t *zh)
     return model.timeout_ms;
 }
 
-void zoo_check_op_init(zoo_op_t *op, const char *path, int version)
-{
-    (void)op;
-    (void)path;
-    (void)version;
-}
-
-int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
-{
-    (void)z;
-    (void)path;
-    (void)done;
-    (void)owner;
-    return 0;
-}
-
-int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
-                 void *owner)
-{
-    (void)z;
-    (void)len;
-    (void)op;
-    (void)done;
-    (void)owner;
-    return 0;
-}
-
 /* ---- the servers --------------------------------------------------------- */
 
 static hf__time chance(hf__time below)
@@ -81,8 +54,8 @@ static hf__time chance(hf__time below)
 
 /* When the leader was told last, if the follower heard of us at those times;
  * its pings come at `phase' and every half tick from then on. */
-static hf__time told(const hf__time *heard, int len, hf__time phase,
-                     hf__time half_tick)
+static hf__time leader_knew(const hf__time *heard, int len, hf__time phase,
+                            hf__time half_tick)
 {
     hf__time sent = heard[len - 1], last = heard[0]; /* it opened the session */
 
@@ -108,15 +81,16 @@ static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
     model.now += 1000000 * HF__MS;
     z.connect_at = heard[0] = model.now;
     phase = model.now - chance(half);
-    hf__zk_life_begin(&z);
+    hf__zk_proof_begin(&z);
     for (int i = 1; i < REQUESTS; i++) {
         bool is_write = chance(2) == 0;
 
         model.now += 1 + chance(timeout_ms * HF__MS / 4);
         heard[i] = model.now;
-        hf__zk_session_heard(&z, model.now, is_write);
-        wrong += is_write && z.good_until > told(heard, i + 1, phase, half) +
-                                                timeout_ms * HF__MS;
+        hf__zk_proof_heard(&z, model.now, is_write);
+        wrong +=
+            is_write && z.good_until > leader_knew(heard, i + 1, phase, half) +
+                                           timeout_ms * HF__MS;
     }
     return wrong;
 }
@@ -166,13 +140,13 @@ static void test_life_needs_a_tick(void **state)
 
     (void)state;
     model.timeout_ms = 2000;
-    hf__zk_life_begin(&z);
-    assert_true(hf__zk_life_fits(&z));
+    hf__zk_proof_begin(&z);
+    assert_true(hf__zk_proof_fits(&z));
     model.timeout_ms = 1999;
-    hf__zk_life_begin(&z);
-    assert_false(hf__zk_life_fits(&z));
+    hf__zk_proof_begin(&z);
+    assert_false(hf__zk_proof_fits(&z));
     z.tick_ms = 0;
-    assert_true(hf__zk_life_fits(&z));
+    assert_true(hf__zk_proof_fits(&z));
 }
 
 int main(void)

@@ -1,0 +1,11 @@
+/*
+ * HF__DIAGNOSE. An outcome, or PENDING.
+ */
+#ifndef HF_ZK_DIAGNOSE_H
+#define HF_ZK_DIAGNOSE_H
+
+#include "zookeeper.h"
+
+int hf__zk_diagnose_query(struct zk *, struct hf__query *);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * The latch: who waits for it (an attempt, by zookeeper.c's table of kinds),
+ * and HF__LATCH_SET, DOWN and GET.
+ */
+#ifndef HF_ZK_LATCH_H
+#define HF_ZK_LATCH_H
+
+#include "lock.h"
+
+zk_attempt_fn hf__zk_latch_attempt; /* latch */
+
+int hf__zk_latch_query(struct zk *, struct hf__query *);
+
+#endif

@@ -1,0 +1,11 @@
+/*
+ * HF__LIST. An outcome, or PENDING.
+ */
+#ifndef HF_ZK_LIST_H
+#define HF_ZK_LIST_H
+
+#include "zookeeper.h"
+
+int hf__zk_list_query(struct zk *, struct hf__query *);
+
+#endif

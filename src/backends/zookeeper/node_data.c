@@ -1,0 +1,80 @@
+/*
+ * What the data of our nodes says: of an entry who it is, of `leases` how many
+ * permits there are, of `latch` the count and the round.
+ */
+#include "node_data.h"
+
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int64_t hf__zk_wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What is left of its fixed lease; 0: it has none. */
+static uint32_t left_of(const struct zk_node *node)
+{
+    int64_t left = node->lease_ms;
+
+    if (node->restated)
+        left -= hf__zk_wall_ms() - node->leased_ms;
+    return !node->lease_ms || left > node->lease_ms ? node->lease_ms
+           : left < 1                               ? 1
+                                                    : (uint32_t)left;
+}
+
+/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. Where
+ * the entry does not show it there are more: the lease or 0, the token, and
+ * since when. */
+int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
+{
+    const char *about = node->z->about, *label = node->lock->remote->label;
+    int pid = (int)strcspn(about, "\n"), room = ZK_ABOUT_MAX - 160;
+    char more[64] = "";
+
+    if (node->restated)
+        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64, left_of(node),
+                 node->czxid, node->granted_ms);
+    else if (node->lease_ms)
+        snprintf(more, sizeof(more), " %u", node->lease_ms);
+    return snprintf(data, ZK_ABOUT_MAX, "%.*s%s%s%.*s", pid, about, more,
+                    about + pid, room, label);
+}
+
+uint32_t hf__zk_permits_parse(const char *data, int len)
+{
+    size_t skip = strlen(ZK_PERMITS);
+    char text[11] = "";
+
+    if (len <= (int)skip || len - (int)skip >= (int)sizeof(text) ||
+        memcmp(data, ZK_PERMITS, skip) != 0)
+        return 0;
+    memcpy(text, data + skip, (size_t)len - skip);
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
+                        char round[ZK_UUID_MAX])
+{
+    char text[ZK_COUNT_MAX];
+    int used = 0;
+
+    if (len <= 0 || len >= ZK_COUNT_MAX)
+        return false;
+    memcpy(text, data, (size_t)len);
+    text[len] = '\0';
+    return sscanf(text, ZK_COUNT "%" SCNu64 " %36[0-9a-f-]%n", count, round,
+                  &used) == 2 &&
+           used == len && strlen(round) == ZK_UUID_MAX - 1;
+}

@@ -1,0 +1,121 @@
+/*
+ * How a request ends: its outcome, and for what was refused the code with a
+ * text that tells people why.
+ */
+#include "outcome.h"
+
+#include "call.h"
+#include "entry.h"
+#include "lock.h"
+#include "node.h"
+#include "path.h"
+#include "zookeeper.h"
+
+#include <string.h>
+
+int hf__zk_used_as(struct zk *z, const char *child)
+{
+    static const char *const is[] = {
+        [ZK_FORM_LOCK] = "a fair mutex",
+        [ZK_FORM_READ] = "a read-write lock",
+        [ZK_FORM_WRITE] = "a read-write lock",
+        [ZK_FORM_LEADER] = "a LeaderLatch",
+        [ZK_FORM_KAZOO_LOCK] = "a mutex or a read-write lock of kazoo's",
+        [ZK_FORM_KAZOO_READ] = "a read-write lock",
+        [ZK_FORM_UNFAIR] = "an unfair mutex",
+        [ZK_FORM_SEMAPHORE] = "a semaphore",
+        [ZK_FORM_LATCH] = "a latch",
+        [ZK_FORM_SORTED] = NULL,
+    };
+    struct zk_entry e;
+
+    hf__zk_entry_parse(child, &e);
+    if (is[e.form])
+        return z->core->why(z->client, HF_EMISMATCH, "the name is in use as %s",
+                            is[e.form]);
+    return z->core->why(z->client, HF_EMISMATCH,
+                        "the name is in use as another kind of lock: %.120s",
+                        child);
+}
+
+int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
+{
+    int user = z->secret ? (int)strcspn(z->secret, ":") : 0;
+    bool lasts = rc == ZUNIMPLEMENTED || rc == ZBADARGUMENTS;
+    int code = rc == ZINVALIDACL || rc == ZAUTHFAILED ? HF_EAUTH
+               : rc == ZNOCHILDRENFOREPHEMERALS       ? HF_EMISMATCH
+                                                      : HF_EBACKEND;
+
+    if (rc != ZNOAUTH)
+        return (lasts ? z->core->lasts : z->core->why)(
+            z->client, code, "%.100s: %s", path, zerror(rc));
+    if (!user)
+        return z->core->why(z->client, HF_EAUTH,
+                            "no right to %s %.80s without a user (getAcl shows "
+                            "whose it is): name one in the URL, or use another "
+                            "path",
+                            right, path);
+    return z->core->why(z->client, HF_EAUTH,
+                        "no right to %s %.80s as user %.*s (getAcl shows whose "
+                        "it is): have it granted, or use another path",
+                        right, path, user < 30 ? user : 30, z->secret);
+}
+
+static bool is_plain(const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (s[i] <= ' ' || s[i] > '~')
+            return false;
+    return true;
+}
+
+/* Where another program has its locks below such a node (tooz: at
+ * /tooz/locks/NAME), the path of the URL can lead there. */
+int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
+                    size_t len)
+{
+    size_t part_len = 0, before;
+    const char *part = hf__zk_path_refused(name, len, z->root, &part_len);
+
+    if (!part)
+        return z->core->why(z->client, HF_EINVAL, "the %s is too long", what);
+    before = (size_t)(part - name) + part_len;
+    if (part == name)
+        return z->core->why(z->client, HF_EINVAL,
+                            "the %s begins with \"zookeeper\", a node of the "
+                            "server's own",
+                            what);
+    if (before == len || !is_plain(name, len))
+        return z->core->why(z->client, HF_EINVAL,
+                            "the %s has the part \"%.*s\": locks keep nodes "
+                            "of that form below their own",
+                            what, (int)part_len, part);
+    return z->core->why(z->client, HF_EINVAL,
+                        "the %s has the part \"%.*s\": locks keep nodes of "
+                        "that form below their own. Put the leading parts into "
+                        "the URL's path, zk://HOST%.60s/%.*s, and use the %s "
+                        "\"%.*s\"",
+                        what, (int)part_len, part, z->root, (int)before, name,
+                        what, (int)(len - before - 1), name + before + 1);
+}
+
+int hf__zk_not_made(const struct zk_node *node)
+{
+    struct zk *z = node->z;
+    char dir[ZK_WHOLE_MAX];
+    int above = hf__zk_parents_refused(z, hf__zk_node_dir(node, dir));
+
+    if (node->refusal == ZNONODE && above)
+        return hf__zk_denied(z, above, "CREATE above", dir);
+    return hf__zk_denied(z, node->refusal, "CREATE below", dir);
+}
+
+void hf__zk_finish(struct zk *z, struct hf__req *req, int result)
+{
+    struct zk_lock *lock = req->remote ? req->remote->impl : NULL;
+
+    if (lock && lock->attempt == req)
+        lock->attempt = NULL;
+    req->result = (int16_t)result;
+    z->core->done(z->client, req);
+}

@@ -1,0 +1,451 @@
+/*
+ * Who is there: everything below a name's node, in two trips. The first lists
+ * what there may be of any kind, the second reads what each entry says.
+ */
+#include "parties.h"
+
+#include "call.h"
+#include "entry.h"
+#include "node_data.h"
+#include "path.h"
+#include "query.h"
+#include "zookeeper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 1000 /* entries of one list that are shown */
+
+/* ---- what each says ----------------------------------------------------- */
+
+static bool begins(const char *data, int len, const char *text)
+{
+    size_t n = strlen(text);
+
+    return len >= (int)n && memcmp(data, text, n) == 0;
+}
+
+/* "<pid>[ ...]\n<host>\n<label>" */
+static bool is_ours(const char *data, const char *end)
+{
+    size_t digits = strspn(data, "0123456789");
+    const char *host = memchr(data, '\n', (size_t)(end - data));
+
+    return digits && (data[digits] == '\n' || data[digits] == ' ') && host &&
+           memchr(host + 1, '\n', (size_t)(end - host - 1));
+}
+
+/* What is left of a fixed lease that began then, by two machines' clocks. */
+static int64_t left_of(int64_t lease_ms, int64_t since_ms)
+{
+    int64_t left = since_ms + lease_ms - hf__zk_wall_ms();
+
+    return left < 0 ? 0 : left < lease_ms ? left : lease_ms;
+}
+
+/* "<pid>[ <lease>[ <token> <since>]]" */
+static void read_numbers(const struct zk_party *s, const char *text,
+                         hf_party *p)
+{
+    int64_t lease = 0;
+    char *more;
+
+    p->pid = strtoll(text, &more, 10);
+    if (*more == ' ')
+        lease = strtoll(more, &more, 10);
+    if (lease > 0 && s->holds) {
+        p->left_ms = left_of(lease, s->mtime);
+        p->since_unix_ms = s->mtime;
+    }
+    if (*more == ' ') {
+        p->token = strtoull(more, &more, 10);
+        p->since_unix_ms = strtoll(more, &more, 10);
+    }
+}
+
+static void read_ours(const struct zk_party *s, const char *data,
+                      const char *end, hf_party *p)
+{
+    size_t len;
+
+    read_numbers(s, hf__cut(&data, end, '\n', &len), p);
+    hf__about_read(p, data, end);
+}
+
+const char *hf__zk_party_words(const struct zk_party *s)
+{
+    const char *words = s->data;
+
+    if (begins(s->data, s->data_len, ZK_REVOKE))
+        words += strlen(ZK_REVOKE);
+    return words > s->data && *words == '\n' ? words + 1 : words;
+}
+
+bool hf__zk_party_is_ours(const struct zk_party *s)
+{
+    const char *words = hf__zk_party_words(s);
+
+    return is_ours(words, s->data + s->data_len);
+}
+
+/* Curator's has its address there, kazoo's what its user called it. */
+static void read_data(const struct zk_party *s, hf_party *p)
+{
+    const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
+    bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
+                 s->entry.form == ZK_FORM_KAZOO_READ;
+
+    if (is_ours(data, end))
+        read_ours(s, data, end, p);
+    else if (kazoo)
+        hf__copy_text(p->label, sizeof(p->label), data, (size_t)(end - data));
+    else
+        hf__copy_text(p->host, sizeof(p->host), data, (size_t)(end - data));
+}
+
+void hf__zk_party_fill(const struct zk_party *s, hf_party *p)
+{
+    bool reads =
+        s->entry.form == ZK_FORM_READ || s->entry.form == ZK_FORM_KAZOO_READ;
+
+    if (s->entry.uuid_len)
+        hf__copy_text(p->owner, sizeof(p->owner), s->entry.uuid,
+                      s->entry.uuid_len);
+    else
+        snprintf(p->owner, sizeof(p->owner), "session 0x%llx",
+                 (unsigned long long)s->session);
+    p->since_unix_ms = s->ctime;
+    p->left_ms = -1;
+    p->token = (uint64_t)s->entry.czxid;
+    read_data(s, p);
+    p->mode = reads ? HF_READ : HF_WRITE;
+    p->permits = s->where == ZK_AT_LEASES;
+}
+
+const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
+{
+    return hf__zk_join(out, s->parties->dirs[s->where].path, s->name);
+}
+
+/* ---- order -------------------------------------------------------------- */
+
+/* Leases have no queue: they were granted as they were made. */
+static bool is_after(const struct zk_party *a, const struct zk_party *b)
+{
+    int order;
+
+    if (a->where != b->where)
+        return a->where > b->where;
+    order =
+        a->where == ZK_AT_LEASES ? 0 : hf__zk_entry_order(&a->entry, &b->entry);
+    if (order == 0)
+        return a->entry.czxid > b->entry.czxid;
+    return order > 0;
+}
+
+static struct zk_party *merge(struct zk_party *a, struct zk_party *b)
+{
+    struct zk_party *first = NULL, **tail = &first;
+
+    while (a && b) {
+        struct zk_party **from = is_after(a, b) ? &b : &a;
+
+        *tail = *from;
+        *from = (*from)->next;
+        tail = &(*tail)->next;
+    }
+    *tail = a ? a : b;
+    return first;
+}
+
+static struct zk_party *sorted(struct zk_party *list)
+{
+    struct zk_party *half = list, *fast = list;
+
+    if (!list || !list->next)
+        return list;
+    while (fast->next && fast->next->next) {
+        half = half->next;
+        fast = fast->next->next;
+    }
+    fast = half->next;
+    half->next = NULL;
+    return merge(sorted(list), sorted(fast));
+}
+
+/* Those that went between the two trips are left out. */
+static void drop_gone(struct zk_parties *parties)
+{
+    struct zk *z = parties->base.z;
+
+    for (struct zk_party **at = &parties->first; *at;) {
+        struct zk_party *s = *at;
+
+        if (s->here) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        z->core->free(z->client, s);
+    }
+}
+
+/* ---- who holds ---------------------------------------------------------- */
+
+static bool is_unfair(const struct zk_party *s)
+{
+    return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
+}
+
+/* Where we know who has it, its lock is not another one. If he has gone between
+ * the two trips, the lock that was seen is his, or of one who came since: for a
+ * moment nobody had it. */
+static void drop_paired(struct zk_parties *parties)
+{
+    bool holder = false;
+
+    for (struct zk_party *s = parties->first; s; s = s->next)
+        holder = holder || s->entry.form == ZK_FORM_HOLDER;
+    for (struct zk_party *s = parties->first; s && holder; s = s->next)
+        if (s->entry.form == ZK_FORM_UNFAIR)
+            s->here = false;
+}
+
+static void judge_queue(struct zk_parties *parties)
+{
+    bool writer = false, any = false;
+
+    for (struct zk_party *s = parties->first; s && s->where == ZK_AT_NODE;
+         s = s->next) {
+        bool reads = s->entry.form == ZK_FORM_READ ||
+                     s->entry.form == ZK_FORM_KAZOO_READ;
+
+        if (!any)
+            parties->kind =
+                reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
+        parties->unfair = parties->unfair || is_unfair(s);
+        s->holds = is_unfair(s) || (reads ? !writer : !any);
+        writer = writer || !reads;
+        any = true;
+    }
+}
+
+/* Who waits for permits has the first place in locks, and has made its leases
+ * already: they are the last ones, and too many. */
+static void judge_leases(struct zk_parties *parties)
+{
+    struct zk_party *last = NULL;
+    uint32_t out = 0;
+    bool queue = false;
+
+    for (struct zk_party *s = parties->first; s; s = s->next) {
+        queue = queue || s->where == ZK_AT_LOCKS;
+        if (s->where != ZK_AT_LEASES)
+            continue;
+        s->holds = true;
+        last = s;
+        out++;
+    }
+    if (parties->first && !parties->kind)
+        parties->kind = HF_SEMAPHORE;
+    if (!queue || !parties->permits || out <= parties->permits)
+        return;
+    for (struct zk_party *s = parties->first; s; s = s->next)
+        if (s->where == ZK_AT_LEASES && s->session == last->session &&
+            s->entry.czxid == last->entry.czxid)
+            s->holds = false;
+}
+
+static void judge(struct zk_query *base)
+{
+    struct zk_parties *parties = (struct zk_parties *)base;
+
+    if (base->rc) {
+        hf__zk_query_end(base, base->rc);
+        return;
+    }
+    drop_paired(parties);
+    drop_gone(parties);
+    parties->first = sorted(parties->first);
+    judge_queue(parties);
+    judge_leases(parties);
+    if (parties->is_latch)
+        parties->kind = HF_LATCH;
+    parties->then(parties);
+}
+
+/* ---- the second trip ---------------------------------------------------- */
+
+static void on_entry(void *owner, int rc, const struct zk_reply *reply)
+{
+    struct zk_party *s = owner;
+
+    if (rc == ZOK && (!s->stranger || reply->stat->ephemeralOwner)) {
+        s->here = true;
+        s->entry.czxid = reply->stat->czxid;
+        s->ctime = reply->stat->ctime;
+        s->mtime = reply->stat->mtime;
+        s->session = reply->stat->ephemeralOwner;
+        s->version = reply->stat->version;
+        s->data_len = reply->len > ZK_DATA_MAX ? ZK_DATA_MAX : reply->len;
+        if (s->data_len > 0)
+            memcpy(s->data, reply->text, (size_t)s->data_len);
+        else
+            s->data_len = 0;
+    }
+    hf__zk_query_back(&s->parties->base,
+                      hf__zk_query_code(&s->parties->base, rc));
+}
+
+static void request_each(struct zk_query *base)
+{
+    struct zk_parties *parties = (struct zk_parties *)base;
+    unsigned requested[ZK_AT_LEASES + 1] = {0};
+    char path[ZK_WHOLE_MAX];
+
+    parties->first = sorted(parties->first);
+    for (struct zk_party *s = parties->first; s && !base->rc; s = s->next)
+        if (requested[s->where]++ < MANY || base->q->req.op == HF__BREAK)
+            hf__zk_query_sent(
+                base,
+                hf__zk_get(base->z, hf__zk_party_path(s, path), on_entry, s));
+    hf__zk_query_wait(base, judge);
+}
+
+/* ---- the first ---------------------------------------------------------- */
+
+static bool belongs(enum zk_form form, enum zk_where where)
+{
+    switch (form) {
+    case ZK_FORM_LOCK:
+        return where != ZK_AT_LEASES;
+    case ZK_FORM_READ:
+    case ZK_FORM_WRITE:
+    case ZK_FORM_KAZOO_LOCK:
+    case ZK_FORM_KAZOO_READ:
+    case ZK_FORM_UNFAIR:
+    case ZK_FORM_HOLDER:
+        return where == ZK_AT_NODE;
+    case ZK_FORM_LEASE:
+        return where == ZK_AT_LEASES;
+    default:
+        return false;
+    }
+}
+
+/* False: it is a stranger. */
+static bool read_name(const char *name, struct zk_entry *e)
+{
+    bool is_known = hf__zk_entry_parse(name, e);
+
+    if (!is_known)
+        hf__zk_entry_guess(name, ZK_RULE_UNFAIR, ZK_SEQ_LAST, e);
+    return is_known;
+}
+
+static int add(struct zk_parties *parties, const char *name,
+               enum zk_where where)
+{
+    struct zk *z = parties->base.z;
+    struct zk_entry e;
+    struct zk_party *s;
+    bool stranger = !read_name(name, &e);
+
+    if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
+        return z->core->why(z->client, HF_EMISMATCH,
+                            "the name is a LeaderLatch: %s", name);
+    if (!belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
+        return 0;
+    s = z->core->alloc(z->client, sizeof(*s));
+    if (!s)
+        return HF_ENOMEM;
+    s->parties = parties;
+    s->where = (uint8_t)where;
+    s->stranger = stranger;
+    strcpy(s->name, name);
+    read_name(s->name, &s->entry);
+    s->next = parties->first;
+    parties->first = s;
+    return 0;
+}
+
+static void on_list(void *owner, int rc, const struct zk_reply *reply)
+{
+    const struct zk_dir *dir = owner;
+    struct zk_query *base = &dir->parties->base;
+    int code = hf__zk_query_code(base, rc);
+
+    for (int32_t i = 0; rc == ZOK && !code && i < reply->children->count; i++)
+        code = add(dir->parties, reply->children->data[i], dir->where);
+    hf__zk_query_back(base, code);
+}
+
+static void on_permits(void *owner, int rc, const struct zk_reply *reply)
+{
+    struct zk_parties *parties = owner;
+
+    if (rc == ZOK)
+        parties->permits = hf__zk_permits_parse(reply->text, reply->len);
+    hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
+}
+
+static void on_latch(void *owner, int rc, const struct zk_reply *reply)
+{
+    struct zk_parties *parties = owner;
+
+    parties->is_latch =
+        rc == ZOK && hf__zk_count_parse(reply->text, reply->len,
+                                        &parties->count, parties->round);
+    hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
+}
+
+static void free_parties(struct zk_query *base)
+{
+    struct zk_parties *parties = (struct zk_parties *)base;
+
+    while (parties->first) {
+        struct zk_party *s = parties->first;
+
+        parties->first = s->next;
+        base->z->core->free(base->z->client, s);
+    }
+}
+
+int hf__zk_parties_read(struct zk *z, struct hf__query *q,
+                        void (*then)(struct zk_parties *))
+{
+    char path[ZK_WHOLE_MAX];
+    struct zk_parties *parties;
+    struct zk_query *base;
+    int rc;
+
+    parties = hf__zk_query_new(z, q, sizeof(*parties), &rc);
+    if (!parties)
+        return rc;
+    base = &parties->base;
+    base->fini = free_parties;
+    parties->then = then;
+    hf__zk_sync(z, NULL, NULL);
+    strcpy(parties->dirs[ZK_AT_NODE].path, base->path);
+    hf__zk_join(parties->dirs[ZK_AT_LOCKS].path, base->path, ZK_LOCKS);
+    hf__zk_join(parties->dirs[ZK_AT_LEASES].path, base->path, ZK_LEASES);
+    for (int i = ZK_AT_NODE; i <= ZK_AT_LEASES; i++) {
+        struct zk_dir *dir = &parties->dirs[i];
+
+        dir->parties = parties;
+        dir->where = (enum zk_where)i;
+        hf__zk_query_sent(base, hf__zk_list(z, dir->path, on_list, dir));
+    }
+    hf__zk_query_sent(base, hf__zk_get(z, parties->dirs[ZK_AT_LEASES].path,
+                                       on_permits, parties));
+    hf__zk_join(path, base->path, ZK_LATCH);
+    hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, parties));
+    return hf__zk_query_wait(base, request_each);
+}
+
+bool hf__zk_party_same_owner(const struct zk_party *a, const struct zk_party *b)
+{
+    return a->entry.uuid_len && a->entry.uuid_len == b->entry.uuid_len &&
+           memcmp(a->entry.uuid, b->entry.uuid, a->entry.uuid_len) == 0;
+}

@@ -1,0 +1,111 @@
+/*
+ * The library's socket, as we watch it: whether it can be read or written, and
+ * that the library writes what was sent.
+ */
+#include "socket.h"
+
+#include "session_proof.h"
+#include "zookeeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define SLACK (10 * HF__MS) /* the library rounds its timeouts */
+
+/* The library closes its socket when it likes. A child that was forked may
+ * have it open still, and then epoll(7) would tell of it for ever: so what is
+ * watched is a descriptor of our own. */
+static void unwatch(struct zk *z)
+{
+    z->unwatched = false;
+    z->ready = 0;
+    z->tag++;
+    if (z->own_fd < 0)
+        return;
+    z->core->watch(z->client, z->own_fd, 0, z->tag);
+    close(z->own_fd);
+    z->own_fd = -1;
+}
+
+/* The library has closed the one it had. */
+void hf__zk_socket_gone(struct zk *z)
+{
+    unwatch(z);
+    z->fd = -1;
+    z->first_words = false;
+    z->cause[0] = '\0';
+}
+
+static int to_read_or_write(const struct zk *z, uint32_t events)
+{
+    return (events & ~(uint32_t)EPOLLOUT ? ZOOKEEPER_READ : 0) |
+           (events & ~(uint32_t)EPOLLIN ? z->interest & ZOOKEEPER_WRITE : 0);
+}
+
+void hf__zk_socket_ready(struct zk *z, uint32_t tag, uint32_t events)
+{
+    if (tag == z->tag)
+        z->ready |= to_read_or_write(z, events);
+}
+
+/* No event comes for a descriptor that could not be watched. poll(2) has the
+ * same bits as epoll(7). */
+void hf__zk_socket_poll(struct zk *z)
+{
+    struct pollfd p = {.fd = z->fd, .events = POLLIN};
+
+    if (z->interest & ZOOKEEPER_WRITE)
+        p.events |= POLLOUT;
+    if (poll(&p, 1, 0) > 0)
+        z->ready = to_read_or_write(z, (uint32_t)p.revents);
+}
+
+void hf__zk_socket_watch(struct zk *z, int fd, int interest)
+{
+    uint32_t events = (interest & ZOOKEEPER_READ ? EPOLLIN : 0) |
+                      (interest & ZOOKEEPER_WRITE ? EPOLLOUT : 0);
+
+    if (z->up && fd == z->fd && interest == z->interest && !z->unwatched)
+        return;
+    /* A new socket may have the number of the old one. */
+    if (!z->up || fd != z->fd || z->own_fd < 0) {
+        unwatch(z);
+        if (fd >= 0)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+        if (fd >= 0)
+            z->own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    }
+    z->fd = fd;
+    z->interest = interest;
+    z->unwatched =
+        fd >= 0 && (z->own_fd < 0 ||
+                    z->core->watch(z->client, z->own_fd, events, z->tag) != 0);
+}
+
+void hf__zk_socket_sent(struct zk *z)
+{
+    struct timeval tv;
+    int fd, wanted;
+
+    /* The socket may be full, or broken: the library tells in interest(), but
+     * does other things there too when they are due. */
+    if (z->moving)
+        return;
+    z->used = z->sent;
+    if (zoo_state(z->zh) != ZOO_CONNECTED_STATE ||
+        z->core->now() + SLACK >= z->timer) {
+        z->timer = 0;
+        z->core->due(z->client, 0);
+        return;
+    }
+    if (zookeeper_interest(z->zh, &fd, &wanted, &tv) == ZOK)
+        hf__zk_socket_watch(z, fd, wanted);
+    if (z->unwatched)
+        z->timer = 0;
+    /* Whoever drives may sleep for long, and has to be awake when the answer
+     * does not come. */
+    z->core->due(z->client, z->sent + ZK_NUDGE);
+}

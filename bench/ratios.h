@@ -6,7 +6,7 @@
 #define HF_BENCH_RATIOS_H
 
 #include "../cli/cli.h"
-#include "../cli/contend.h"
+#include "../cli/shared/contend.h"
 
 enum { RUN_MS = 300, ROUNDS = 5 };
 /* Eight that hold a lock for a while, and think for a while. */

@@ -1,6 +1,6 @@
 /* holdfast bench: how many lock and unlock pairs a second, and how fairly. */
 #include "cli.h"
-#include "contend.h"
+#include "shared/contend.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * gone.
  */
 #include "workers.h"
-#include "../../cli/contend.h"
+#include "../../cli/shared/contend.h"
 #include "../runner/frame.h"
 #include "../servers/servers.h"
 

@@ -7,7 +7,7 @@
 #include "servers.h"
 
 #include "../runner/frame.h"
-#include "../runner/keeper.h"
+#include "../runner/cleanup.h"
 #include "port.h"
 #include "redis.h"
 #include "server_recipes.h"

@@ -1,7 +1,7 @@
 /* Tidying up after a run; see tidy.h. */
 #include "tidy.h"
 
-#include "../runner/keeper.h"
+#include "../runner/cleanup.h"
 #include "redis.h"
 #include "sql.h"
 

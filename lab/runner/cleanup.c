@@ -2,7 +2,7 @@
  * Keepers; see keeper.h. The two ends are a socket pair, not a pipe, so that a
  * keeper can also say which pid its child has.
  */
-#include "keeper.h"
+#include "cleanup.h"
 
 #include "../lab.h"
 

@@ -15,7 +15,7 @@
  * or nothing. All of it comes from the tables of the verbs.
  */
 #include "backends/registry.h"
-#include "cli.h"
+#include "../cli.h"
 
 #include <signal.h>
 #include <stdlib.h>

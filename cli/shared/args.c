@@ -1,6 +1,6 @@
 /* What was typed: options, help, and words that were misspelt. See cli.h. */
 #include "base/text.h"
-#include "cli.h"
+#include "../cli.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
  * pipe closes when the last of them is gone.
  */
 #include "contend.h"
-#include "cli.h"
+#include "../cli.h"
 #include "contender.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Parsing and messages; see cli.h. */
-#include "cli.h"
+#include "../cli.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* holdfast lab: options, help, and which scenarios are run. */
-#include "frame.h"
+#include "runner/frame.h"
 
 #include <locale.h>
 #include <string.h>
@@ -51,12 +51,12 @@ static const struct lab_switch {
 enum { SWITCHES = sizeof switches / sizeof *switches };
 
 #define LAB_SCENARIO(name) extern const struct lab_scenario lab_##name;
-#include "../scenarios/list.h"
+#include "scenarios/list.h"
 #undef LAB_SCENARIO
 
 static const struct lab_scenario *const scenarios[] = {
 #define LAB_SCENARIO(name) &lab_##name,
-#include "../scenarios/list.h"
+#include "scenarios/list.h"
 #undef LAB_SCENARIO
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };

@@ -4,7 +4,7 @@
  * as a lost increment.
  */
 #include "contender.h"
-#include "cli.h"
+#include "../cli.h"
 
 #include <errno.h>
 #include <pthread.h>

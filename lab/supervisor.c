@@ -3,8 +3,8 @@
  * everything happens, and waits until all that the runner leaves behind
  * (keepers, keeper.h) is gone, however the runner ends.
  */
-#include "frame.h"
-#include "keeper.h"
+#include "runner/frame.h"
+#include "runner/cleanup.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* The terminal: colours, a line that is replaced, questions. See cli.h. */
 #include "base/text.h"
-#include "cli.h"
+#include "../cli.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

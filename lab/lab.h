@@ -17,7 +17,11 @@
 #ifndef HF_LAB_H
 #define HF_LAB_H
 
-#include "../cli/cli.h"
+#include "../cli/shared/args.h"
+#include "../cli/shared/complete.h"
+#include "../cli/shared/message.h"
+#include "../cli/shared/screen.h"
+#include "../cli/shared/values.h"
 #include "runner/report.h"
 
 #include <sys/types.h>

@@ -1,9 +1,14 @@
-/* What was typed: options, help, and words that were misspelt. See cli.h. */
+#include "args.h"
+
 #include "base/text.h"
-#include "../cli.h"
+#include "exit_code.h"
+#include "message.h"
+#include "screen.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,10 +14,17 @@
  *
  * or nothing. All of it comes from the tables of the verbs.
  */
-#include "backends/registry.h"
-#include "../cli.h"
+#include "complete.h"
 
+#include "args.h"
+#include "exit_code.h"
+#include "schemes.h"
+#include "values.h"
+
+#include <holdfast.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -177,7 +184,7 @@ static void offer_url_options(struct completion *c, size_t question)
 
 static void offer_urls(struct completion *c)
 {
-    static const char *const schemes[] = {HF__SCHEMES};
+    static const char *const schemes[] = {CLI_SCHEMES};
     size_t question = strcspn(value_of(c), "?");
 
     if (value_of(c)[question])
@@ -388,7 +395,7 @@ static void offer_verbs(struct completion *c,
 }
 
 /* A verb that is a program of its own does it by itself. */
-static int ask_the_program(const struct cli_verb *verb, int n, char **words)
+static int run_the_program(const struct cli_verb *verb, int n, char **words)
 {
     char **argv = calloc((size_t)n + 4, sizeof *argv);
     int status = CLI_OSERR, i = 0;
@@ -419,7 +426,7 @@ int cli_complete_all(const struct cli_verb *const *verbs, int n, char **words)
     }
     verb = verb_called(verbs, words[helps]);
     if (verb && verb->is_program)
-        return ask_the_program(verb, n - 1 - helps, words + 1 + helps);
+        return run_the_program(verb, n - 1 - helps, words + 1 + helps);
     if (verb && !helps)
         cli_complete(verb, n - 1, words + 1);
     return CLI_OK;

@@ -4,8 +4,10 @@
  * pipe closes when the last of them is gone.
  */
 #include "contend.h"
-#include "../cli.h"
+
 #include "contender.h"
+#include "hist.h"
+#include "values.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 200,     /* how often to look for dead processes, and to report */
+    POLL_MS = 200,     /* how often to look for dead processes, and to report */
     FINISH_MS = 60000, /* a contender that needs longer to end is stuck */
     HURRY_MS = 2000,   /* the same after a signal */
 };
@@ -73,17 +75,17 @@ static void cannot_fork(struct arena *arena, unsigned n)
              "process %u of %u cannot be started: %s; use fewer --procs, or "
              "raise `ulimit -u'",
              n + 1, arena->contend->procs, strerror(errno));
-    crew_fail(arena, HF_ENOMEM, &err);
+    contender_fail(arena, HF_ENOMEM, &err);
 }
 
-static unsigned start_crews(struct arena *arena, pid_t *pids)
+static unsigned start_groups(struct arena *arena, pid_t *pids)
 {
     unsigned n = 0;
 
     for (; n < arena->contend->procs; n++) {
         pids[n] = fork();
         if (pids[n] == 0)
-            crew_main(arena, n);
+            contender_main(arena, n);
         if (pids[n] < 0) {
             cannot_fork(arena, n);
             break;
@@ -149,13 +151,13 @@ static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n,
 
     while (ready < arena->contenders && event != END && event != SIGNAL &&
            !atomic_load(&arena->shared->failed)) {
-        event = wait_for(arena, LOOK_MS, result, &ready);
+        event = wait_for(arena, POLL_MS, result, &ready);
         if (event == NOTHING && has_one_died(pids, n))
             break;
     }
     if (ready < arena->contenders && event != SIGNAL)
-        crew_fail(arena, HF_EBACKEND,
-                  &(hf_error){.text = "a contender has died"});
+        contender_fail(arena, HF_EBACKEND,
+                       &(hf_error){.text = "a contender has died"});
 }
 
 static uint64_t pairs_so_far(const struct arena *arena)
@@ -188,7 +190,7 @@ static void wait_while_they_contend(const struct arena *arena, int64_t start,
         if (contend->progress) {
             contend->progress(contend, seconds_since(start),
                               pairs_so_far(arena));
-            left_ms = left_ms < LOOK_MS ? left_ms : LOOK_MS;
+            left_ms = left_ms < POLL_MS ? left_ms : POLL_MS;
         }
         if (wait_for(arena, left_ms < INT32_MAX ? left_ms : INT32_MAX, result,
                      NULL) == END)
@@ -230,8 +232,8 @@ static void bury(struct arena *arena, const pid_t *pids, unsigned n,
         while (waitpid(pids[i], &status, 0) < 0 && errno == EINTR) {
         }
         if (status != 0 && !is_killed)
-            crew_fail(arena, HF_EBACKEND,
-                      &(hf_error){.text = "a contender has died"});
+            contender_fail(arena, HF_EBACKEND,
+                           &(hf_error){.text = "a contender has died"});
     }
 }
 
@@ -281,7 +283,7 @@ int contend_probe(const struct contend *contend, struct contend_result *result)
 {
     struct arena arena = {.contend = contend, .owner = getpid()};
     hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
-    struct crew crew = {.arena = &arena, .names = 1};
+    struct contender_group group = {.arena = &arena, .names = 1};
     hf_error *err = &result->error;
     hf_info *info = NULL;
     char name[64];
@@ -290,26 +292,26 @@ int contend_probe(const struct contend *contend, struct contend_result *result)
     *result = (struct contend_result){.error = HF_ERROR_INIT};
     how.mode = contend->mode;
     result->fair = contend->fairness == HF_FAIR;
-    rc = crew_open(&crew, err);
+    rc = contender_open(&group, err);
     if (rc == HF_OK)
-        rc = hf_lock_acquire(crew.locks[0], &how, err);
+        rc = hf_lock_acquire(group.locks[0], &how, err);
     if (rc == HF_OK) {
-        crew_name(&arena, 0, name);
+        contender_name(&arena, 0, name);
         if (contend->fairness == HF_FAIR_DEFAULT &&
-            hf_inspect(crew.client, name, HF_CSTRING, &info, NULL) == HF_OK) {
+            hf_inspect(group.client, name, HF_CSTRING, &info, NULL) == HF_OK) {
             result->fair = info->fairness == HF_FAIR;
             hf_info_free(info);
         }
-        rc = hf_lock_release(crew.locks[0], err);
+        rc = hf_lock_release(group.locks[0], err);
     }
-    crew_close(&crew);
+    contender_close(&group);
     return rc;
 }
 
 static int run_in(struct arena *arena, pid_t *pids,
                   struct contend_result *result)
 {
-    unsigned n = start_crews(arena, pids);
+    unsigned n = start_groups(arena, pids);
     int64_t start;
     bool have_ended;
     int rc;
@@ -323,8 +325,9 @@ static int run_in(struct arena *arena, pid_t *pids,
     result->seconds = seconds_since(start);
     have_ended = wait_until_ended(arena, result);
     if (!have_ended && !result->signal)
-        crew_fail(arena, HF_ETIMEDOUT,
-                  &(hf_error){.text = "a contender does not come to its end"});
+        contender_fail(
+            arena, HF_ETIMEDOUT,
+            &(hf_error){.text = "a contender does not come to its end"});
     sum_up(arena, have_ended, result); /* before a kill in a critical section */
     bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);

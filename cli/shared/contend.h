@@ -53,19 +53,4 @@ int contend_measure(const struct contend *contend,
 /* Both. */
 int contend_run(const struct contend *contend, struct contend_result *result);
 
-/* This process, to the n-th of the processors that it may use, going round. */
-void contend_pin(unsigned n);
-
-/* How long things took: buckets of 1/32 of a power of two of nanoseconds. */
-enum { HIST_SUB = 32, HIST_BUCKETS = HIST_SUB * 36 };
-
-struct hist {
-    uint32_t count[HIST_BUCKETS];
-};
-
-void hist_add(struct hist *hist, int64_t ns);
-void hist_merge(struct hist *into, const struct hist *from);
-/* The value that a share of all (0 to 1) does not exceed, in microseconds. */
-double hist_quantile_us(const struct hist *hist, double share);
-
 #endif

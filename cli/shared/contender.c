@@ -4,7 +4,8 @@
  * as a lost increment.
  */
 #include "contender.h"
-#include "../cli.h"
+
+#include "values.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,14 +24,14 @@ enum {
 };
 
 struct contender {
-    struct crew *crew;
+    struct contender_group *group;
     unsigned number;
     pthread_t thread;
     hf_acquire_options how;
     hf_error err;
 };
 
-void crew_fail(struct arena *arena, int code, const hf_error *err)
+void contender_fail(struct arena *arena, int code, const hf_error *err)
 {
     struct shared *shared = arena->shared;
     int none = 0;
@@ -92,12 +93,12 @@ static void time_handover(const struct cell *cell, struct counts *counts,
 
 static int acquire(struct contender *self, size_t name, bool timed)
 {
-    struct arena *arena = self->crew->arena;
+    struct arena *arena = self->group->arena;
     struct counts *counts = &arena->counts[self->number];
     int64_t asked_at = timed ? cli_now_ns(CLOCK_MONOTONIC) : 0, now;
     int rc;
 
-    rc = hf_lock_acquire(self->crew->locks[name], &self->how, &self->err);
+    rc = hf_lock_acquire(self->group->locks[name], &self->how, &self->err);
     if (rc == HF_OK && timed) {
         now = cli_now_ns(CLOCK_MONOTONIC);
         hist_add(&counts->waits, now - asked_at);
@@ -118,9 +119,9 @@ static void nap(int64_t ms)
 
 static int pair(struct contender *self, size_t name, bool timed)
 {
-    struct arena *arena = self->crew->arena;
+    struct arena *arena = self->group->arena;
     const struct contend *contend = arena->contend;
-    hf_lock *lock = self->crew->locks[name];
+    hf_lock *lock = self->group->locks[name];
     int rc = acquire(self, name, timed);
 
     if (rc == HF_OK) {
@@ -133,7 +134,7 @@ static int pair(struct contender *self, size_t name, bool timed)
                              : hf_lock_release(lock, &self->err);
     }
     if (rc != HF_OK)
-        crew_fail(arena, rc, &self->err);
+        contender_fail(arena, rc, &self->err);
     return rc;
 }
 
@@ -152,9 +153,9 @@ static uint32_t next_random(uint32_t *state)
 
 static void contend_until_over(struct contender *self)
 {
-    struct arena *arena = self->crew->arena;
+    struct arena *arena = self->group->arena;
     struct counts *counts = &arena->counts[self->number];
-    unsigned names = self->crew->names, until_timed = 1, every = 1;
+    unsigned names = self->group->names, until_timed = 1, every = 1;
     uint32_t random = 2463534242U + self->number * 7919U;
     int64_t begin = cli_now_ns(CLOCK_MONOTONIC);
 
@@ -175,14 +176,14 @@ static void contend_until_over(struct contender *self)
     }
 }
 
-static void *contender_main(void *arg)
+static void *thread_main(void *arg)
 {
     struct contender *self = arg;
-    struct arena *arena = self->crew->arena;
+    struct arena *arena = self->group->arena;
     char end;
 
     /* Connections, scripts and memory are made on first use: now. */
-    for (unsigned i = 0; i < self->crew->names; i++) {
+    for (unsigned i = 0; i < self->group->names; i++) {
         if (pair(self, i, false) != HF_OK)
             return NULL;
     }
@@ -194,16 +195,16 @@ static void *contender_main(void *arg)
     return NULL;
 }
 
-void crew_name(const struct arena *arena, unsigned i, char out[64])
+void contender_name(const struct arena *arena, unsigned i, char out[64])
 {
     /* Kinds, fairness and runs keep apart. */
     snprintf(out, 64, "holdfast-bench-%d-%d-%d-%u", (int)arena->owner,
              (int)arena->contend->kind, (int)arena->contend->fairness, i);
 }
 
-int crew_open(struct crew *crew, hf_error *err)
+int contender_open(struct contender_group *group, hf_error *err)
 {
-    const struct contend *contend = crew->arena->contend;
+    const struct contend *contend = group->arena->contend;
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
     char name[64];
     int rc;
@@ -212,29 +213,29 @@ int crew_open(struct crew *crew, hf_error *err)
     options.fairness = contend->fairness;
     options.handoff = contend->handoff;
     options.permits = contend->permits;
-    crew->locks = calloc(crew->names, sizeof *crew->locks);
-    if (!crew->locks)
+    group->locks = calloc(group->names, sizeof *group->locks);
+    if (!group->locks)
         return HF_ENOMEM;
-    rc = hf_open(contend->url, NULL, &crew->client, err);
-    for (unsigned i = 0; rc == HF_OK && i < crew->names; i++) {
-        crew_name(crew->arena, i, name);
-        rc = hf_lock_new(crew->client, name, HF_CSTRING, &options,
-                         &crew->locks[i], err);
+    rc = hf_open(contend->url, NULL, &group->client, err);
+    for (unsigned i = 0; rc == HF_OK && i < group->names; i++) {
+        contender_name(group->arena, i, name);
+        rc = hf_lock_new(group->client, name, HF_CSTRING, &options,
+                         &group->locks[i], err);
     }
     return rc;
 }
 
-void crew_close(struct crew *crew)
+void contender_close(struct contender_group *group)
 {
-    for (unsigned i = 0; crew->locks && i < crew->names; i++)
-        hf_lock_free(crew->locks[i]);
-    free(crew->locks);
-    hf_close(crew->client);
+    for (unsigned i = 0; group->locks && i < group->names; i++)
+        hf_lock_free(group->locks[i]);
+    free(group->locks);
+    hf_close(group->client);
 }
 
-static int run_threads(struct crew *crew)
+static int run_threads(struct contender_group *group)
 {
-    unsigned n = crew->arena->contend->threads, started = 0;
+    unsigned n = group->arena->contend->threads, started = 0;
     struct contender *contenders = calloc(n, sizeof *contenders);
 
     if (!contenders)
@@ -242,23 +243,23 @@ static int run_threads(struct crew *crew)
     for (; started < n; started++) {
         struct contender *one = &contenders[started];
 
-        one->crew = crew;
-        one->number = crew->first + started;
+        one->group = group;
+        one->number = group->first + started;
         one->how = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
-        one->how.mode = crew->arena->contend->mode;
-        if (pthread_create(&one->thread, NULL, contender_main, one) != 0)
+        one->how.mode = group->arena->contend->mode;
+        if (pthread_create(&one->thread, NULL, thread_main, one) != 0)
             break;
     }
     if (started < n) /* stops the others */
-        crew_fail(crew->arena, HF_ENOMEM,
-                  &(hf_error){.text = "no more threads can be started"});
+        contender_fail(group->arena, HF_ENOMEM,
+                       &(hf_error){.text = "no more threads can be started"});
     for (unsigned i = 0; i < started; i++)
         pthread_join(contenders[i].thread, NULL);
     free(contenders);
     return HF_OK;
 }
 
-void contend_pin(unsigned n)
+void contender_pin(unsigned n)
 {
     cpu_set_t allowed, one;
 
@@ -275,11 +276,11 @@ void contend_pin(unsigned n)
     }
 }
 
-_Noreturn void crew_main(struct arena *arena, unsigned number)
+_Noreturn void contender_main(struct arena *arena, unsigned number)
 {
-    struct crew crew = {.arena = arena,
-                        .names = arena->contend->names,
-                        .first = number * arena->contend->threads};
+    struct contender_group group = {.arena = arena,
+                                    .names = arena->contend->names,
+                                    .first = number * arena->contend->threads};
     hf_error err = HF_ERROR_INIT;
     int rc;
 
@@ -287,14 +288,14 @@ _Noreturn void crew_main(struct arena *arena, unsigned number)
     if (getppid() != arena->owner)
         _exit(0); /* it died before */
     if (arena->contend->pin)
-        contend_pin(number);
+        contender_pin(number);
     close(arena->ready[0]);
     close(arena->go[1]);
-    rc = crew_open(&crew, &err);
+    rc = contender_open(&group, &err);
     if (rc == HF_OK)
-        rc = run_threads(&crew);
+        rc = run_threads(&group);
     if (rc != HF_OK)
-        crew_fail(arena, rc, &err);
-    crew_close(&crew);
+        contender_fail(arena, rc, &err);
+    contender_close(&group);
     _exit(0);
 }

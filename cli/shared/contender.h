@@ -1,17 +1,24 @@
-/* Between contend.c, which runs processes, and contender.c, which is one. */
-#ifndef HF_CLI_CREW_H
-#define HF_CLI_CREW_H
+/*
+ * One process of contenders, in the child: opens its client, waits for the
+ * start, and takes and releases locks until it is told to stop. contend.c makes
+ * the arena, forks these processes and adds up what they have counted.
+ */
+#ifndef HF_CLI_CONTENDER_H
+#define HF_CLI_CONTENDER_H
 
 #include "contend.h"
+#include "hist.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
-enum { LINE = 64 }; /* of the cache */
+enum { CACHE_LINE = 64 };
 
 /* What the lock of one name guards. */
 struct cell {
-    _Alignas(LINE) volatile uint64_t entries;
+    _Alignas(CACHE_LINE) volatile uint64_t entries;
     volatile uint32_t inside; /* contender number + 1, or 0 */
     volatile uint32_t last;   /* who was inside before */
     _Atomic uint32_t sharing; /* holders of a read lock or semaphore */
@@ -19,15 +26,15 @@ struct cell {
 };
 
 struct counts {
-    _Alignas(LINE) uint64_t pairs; /* until the end was called */
-    uint64_t entries;              /* those, the first and the last ones */
+    _Alignas(CACHE_LINE) uint64_t pairs; /* until the end was called */
+    uint64_t entries; /* those, the first and the last ones */
     uint64_t handovers, violations;
     struct hist waits, handovers_ns;
 };
 
 struct shared {
     _Atomic bool stop;
-    _Alignas(LINE) _Atomic int failed; /* the first code */
+    _Alignas(CACHE_LINE) _Atomic int failed; /* the first code */
     hf_error error;
 };
 
@@ -43,7 +50,7 @@ struct arena {
 };
 
 /* One process of them. */
-struct crew {
+struct contender_group {
     struct arena *arena;
     hf_client *client;
     hf_lock **locks;
@@ -51,13 +58,16 @@ struct crew {
     unsigned first; /* number of its first contender */
 };
 
-void crew_name(const struct arena *arena, unsigned i, char out[64]);
-int crew_open(struct crew *crew, hf_error *err);
-void crew_close(struct crew *crew);
+void contender_name(const struct arena *arena, unsigned i, char out[64]);
+int contender_open(struct contender_group *group, hf_error *err);
+void contender_close(struct contender_group *group);
 /* In a child: contends until the end, then exits. */
-_Noreturn void crew_main(struct arena *arena, unsigned number);
+_Noreturn void contender_main(struct arena *arena, unsigned number);
 
 /* Keeps the first error for whoever runs us, and stops all. */
-void crew_fail(struct arena *arena, int code, const hf_error *err);
+void contender_fail(struct arena *arena, int code, const hf_error *err);
+
+/* This process, to the n-th of the processors that it may use, going round. */
+void contender_pin(unsigned n);
 
 #endif

@@ -1,5 +1,7 @@
-/* A histogram of nanoseconds, to 3 % at any size; see contend.h. */
-#include "contend.h"
+/* A histogram of nanoseconds, to 3 % at any size. */
+#include "hist.h"
+
+#include <stddef.h>
 
 static size_t bucket_of(uint64_t ns)
 {

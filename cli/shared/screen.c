@@ -1,6 +1,7 @@
-/* The terminal: colours, a line that is replaced, questions. See cli.h. */
+#include "screen.h"
+
 #include "base/text.h"
-#include "../cli.h"
+#include "message.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * gone.
  */
 #include "workers.h"
-#include "../../cli/shared/contend.h"
+#include "../../cli/shared/hist.h"
 #include "../runner/frame.h"
 #include "../servers/servers.h"
 

@@ -1,7 +1,7 @@
 /* URLs of places; see address.h. */
 #include "address.h"
 
-#include "../../cli/cli.h"
+#include "../../cli/shared/values.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
  * its own instead of the library's.
  */
 #include "../../cli/shared/contend.h"
+#include "../../cli/shared/hist.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,25 @@
 /* holdfast lab: options, help, and which scenarios are run. */
-#include "runner/frame.h"
-
-#include <locale.h>
-#include <string.h>
-
+#include "../cli/shared/args.h"
+#include "../cli/shared/complete.h"
+#include "../cli/shared/exit_code.h"
+#include "../cli/shared/message.h"
+#include "../cli/shared/values.h"
+#include "../cli/shared/verb.h"
 #include "base/text.h"
+#include "runner/lab.h"
+#include "runner/lab_state.h"
+#include "runner/progress.h"
+#include "runner/report.h"
+#include "runner/scenario.h"
+#include "servers/places.h"
+#include "supervisor.h"
+
+#include <getopt.h>
+#include <locale.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 enum {
     OPT_STORES = 256,
@@ -190,31 +205,6 @@ static int list(bool json)
 }
 
 /* ---- strategies ---------------------------------------------------------- */
-
-static bool is_in_list(const char *list, const char *word, size_t len)
-{
-    for (;;) {
-        size_t n = strcspn(list, ",");
-
-        if (n == len && strncmp(list, word, n) == 0)
-            return true;
-        if (!list[n])
-            return false;
-        list += n + 1;
-    }
-}
-
-bool lab_insists(const struct lab *lab, const char *strategy)
-{
-    return lab->strategies &&
-           is_in_list(lab->strategies, strategy, strlen(strategy));
-}
-
-bool lab_wants(const struct lab *lab, const char *strategy)
-{
-    return !lab->strategies || is_in_list(lab->strategies, "all", 3) ||
-           lab_insists(lab, strategy);
-}
 
 static bool has_strategy(const struct lab_scenario *scenario, const char *word,
                          size_t len)

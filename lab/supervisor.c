@@ -1,14 +1,24 @@
-/*
- * The supervisor and the runner. The supervisor forks the runner, in which
- * everything happens, and waits until all that the runner leaves behind
- * (keepers, keeper.h) is gone, however the runner ends.
- */
-#include "runner/frame.h"
+#include "supervisor.h"
+
+#include "../cli/shared/exit_code.h"
+#include "../cli/shared/message.h"
+#include "page/page.h"
 #include "runner/cleanup.h"
+#include "runner/clock.h"
+#include "runner/die.h"
+#include "runner/lab.h"
+#include "runner/lab_state.h"
+#include "runner/progress.h"
+#include "runner/report.h"
+#include "runner/scenario.h"
+#include "servers/places.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,8 +28,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-const struct cli_verb lab_verb = {.name = "lab"};
 
 /* ---- the runner ---------------------------------------------------------- */
 
@@ -47,16 +55,6 @@ void lab_describe(struct lab *lab, int argc, char **argv)
              "holdfast %s, %s, %ld processors, %.16s, %.16s %.40s",
              hf_version(), date, sysconf(_SC_NPROCESSORS_ONLN), name.machine,
              name.sysname, name.release);
-}
-
-const char *lab_directory(struct lab *lab)
-{
-    return lab->directory;
-}
-
-const struct lab_settings *lab_settings(const struct lab *lab)
-{
-    return &lab->settings;
 }
 
 /* A page that somebody has is replaced at once, or not at all. */
@@ -109,7 +107,7 @@ static void check_page(const struct lab *lab)
 
 static int remove_directory(void *arg)
 {
-    return keeper_remove(arg);
+    return cleanup_remove(arg);
 }
 
 static bool has_rows(const struct lab_report *report)
@@ -118,6 +116,16 @@ static bool has_rows(const struct lab_report *report)
         if (report->sections[i].rows_len)
             return true;
     return false;
+}
+
+static void finish(struct lab *lab, int number, char name[DIE_NAME_MAX])
+{
+    if (lab->scenario && !number)
+        snprintf(name, DIE_NAME_MAX, "lab %s", lab->scenario->name);
+    progress_clear();
+    report_end(lab);
+    if (number && lab->html)
+        cli_say(&lab_verb, "%s was not written", lab->html);
 }
 
 _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
@@ -130,7 +138,7 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
     snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
              random[1]);
     /* For the case that the supervisor is killed. */
-    keeper_start(remove_directory, lab->directory);
+    cleanup_start(remove_directory, lab->directory);
     if (lab->html)
         check_page(lab);
     places_check(lab);
@@ -152,7 +160,7 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
 
 /* ---- the supervisor ------------------------------------------------------ */
 
-enum { PATIENCE_S = 1 };
+enum { KILL_AFTER_S = 1 };
 
 static volatile pid_t runner; /* -1: it is gone */
 
@@ -168,19 +176,8 @@ static void pass_on(int number)
     if (!first)
         first = now.tv_sec;
     if (runner > 0)
-        kill(runner, now.tv_sec > first + PATIENCE_S ? SIGKILL : number);
+        kill(runner, now.tv_sec > first + KILL_AFTER_S ? SIGKILL : number);
     errno = error;
-}
-
-void lab_catch(void (*handler)(int number))
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = handler}, old;
-
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &old) == 0 &&
-            old.sa_handler != SIG_IGN) /* nohup, or a shell's background */
-            sigaction(numbers[i], &action, NULL);
 }
 
 static int make_directory(struct lab *lab)
@@ -204,7 +201,7 @@ static int make_directory(struct lab *lab)
 }
 
 /* Waits for the runner, and for all that it has left behind: its status, and
- * how many keepers could not clean up. */
+ * how many cleanup processes could not do it. */
 static int wait_for_all(unsigned *failures)
 {
     int status = 0, end = CLI_OSERR << 8;
@@ -215,7 +212,7 @@ static int wait_for_all(unsigned *failures)
             end = status;
             runner = -1;
         } else if (pid > 0 && WIFEXITED(status) &&
-                   WEXITSTATUS(status) == KEEPER_FAILED) {
+                   WEXITSTATUS(status) == CLEANUP_FAILED) {
             ++*failures;
         }
     }
@@ -233,7 +230,7 @@ static int conclude(const struct lab *lab, int end, unsigned failures)
                 how);
     else if (status > 128 && status != 128 + SIGPIPE)
         cli_say(&lab_verb, "interrupted%s", how);
-    if (keeper_remove(lab->directory)) {
+    if (cleanup_remove(lab->directory)) {
         cli_say(&lab_verb, "%s could not be removed", lab->directory);
         failures++;
     }
@@ -248,7 +245,7 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
     int status;
 
     signal(SIGCHLD, SIG_DFL); /* a shell may have told us to ignore it */
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* keepers fall to us */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* cleanup processes fall to us */
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGTERM);
@@ -263,7 +260,8 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != self)
             _exit(1);
-        progress_init(lab);
+        progress_init();
+        die_set_finish(finish, lab);
         sigprocmask(SIG_SETMASK, &old, NULL);
         runner_main(lab, run);
     }

@@ -1,6 +1,7 @@
 #include "message.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LINE_MAX_LEN = 1024 };

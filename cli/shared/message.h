@@ -9,7 +9,6 @@
 #include "verb.h"
 
 #include <holdfast.h>
-#include <stdio.h>
 
 /* Called before a line is written to standard error, if it is set. */
 extern void (*cli_before_a_line)(void);

@@ -1,6 +1,9 @@
 /* Processes, seen from outside; see sight.h. */
 #include "proc_stat.h"
 
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,15 +65,15 @@ static bool runs(const char *status)
     return *find(status, "\nState:\t") == 'R';
 }
 
-void sight_open(struct sight *sight, pid_t pid)
+void proc_stat_open(struct proc_stat *sight, pid_t pid)
 {
-    sight->threads = open_threads(pid, sight->fds, SIGHT_THREADS);
+    sight->threads = open_threads(pid, sight->fds, PROC_STAT_THREADS);
     if (!sight->threads || clock_getcpuclockid(pid, &sight->clock))
         lab_die(CLI_OSERR, "cannot watch process %d: %s", (int)pid,
                 strerror(errno));
 }
 
-static uint64_t count_switches(const struct sight *sight, bool *busy)
+static uint64_t count_switches(const struct proc_stat *sight, bool *busy)
 {
     uint64_t all = 0;
     char text[STATUS];
@@ -84,19 +87,19 @@ static uint64_t count_switches(const struct sight *sight, bool *busy)
     return all;
 }
 
-void sight_note(struct sight *sight)
+void proc_stat_note(struct proc_stat *sight)
 {
     bool busy = false;
 
     sight->switches = count_switches(sight, &busy);
 }
 
-bool sight_was_woken(const struct sight *sight, bool *busy)
+bool proc_stat_was_woken(const struct proc_stat *sight, bool *busy)
 {
     return count_switches(sight, busy) != sight->switches;
 }
 
-double sight_cpu_us(const struct sight *sight)
+double proc_stat_cpu_us(const struct proc_stat *sight)
 {
     struct timespec used;
 
@@ -105,7 +108,7 @@ double sight_cpu_us(const struct sight *sight)
     return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
 }
 
-bool sight_runs(pid_t pid)
+bool proc_stat_runs(pid_t pid)
 {
     int fds[MANY_THREADS];
     unsigned n = open_threads(pid, fds, MANY_THREADS);

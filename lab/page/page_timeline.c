@@ -6,9 +6,15 @@
  * Text in a drawing cannot wrap, so each is drawn twice. The narrow one has
  * numbers instead of notes, and a list of them below.
  */
-#include "page.h"
+#include "page_timeline.h"
+
+#include "../runner/memory.h"
+#include "../runner/report.h"
+#include "page_text.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

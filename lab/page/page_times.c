@@ -1,7 +1,11 @@
 /* Of a row's spans and marks: who takes part, from when to when, and when two
  * or more hold at once. */
-#include "page.h"
+#include "page_times.h"
 
+#include "../runner/memory.h"
+#include "page_text.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

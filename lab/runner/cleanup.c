@@ -4,12 +4,15 @@
  */
 #include "cleanup.h"
 
-#include "../lab.h"
+#include "../../cli/shared/exit_code.h"
+#include "clock.h"
+#include "die.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,14 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KEEPERS = 64, LINK = 3, CLEAN_S = 60, TRIES = 500, PAUSE_MS = 20 };
+enum { CLEANUPS = 64, END_FD = 3, CLEAN_S = 60, TRIES = 500, PAUSE_MS = 20 };
 
-/* Those of this process, for keeper_end(). */
+/* Those of this process, for cleanup_end(). */
 static struct {
     int end;
     pid_t pid;
-} keepers[KEEPERS];
-static size_t keepers_len;
+} cleanups[CLEANUPS];
+static size_t cleanups_len;
 
 struct plan {
     void (*run)(void *arg);
@@ -49,25 +52,25 @@ static void set_signals(void (*handler)(int))
 
 /* Only the link and standard error stay open. A reader of the runner's output
  * must see its end, and another keeper the end of the runner. */
-static void drop_descriptors(int link)
+static void drop_descriptors(int end_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    if (link != LINK)
-        dup3(link, LINK, O_CLOEXEC);
+    if (end_fd != END_FD)
+        dup3(end_fd, END_FD, O_CLOEXEC);
     dup2(null, 0);
     dup2(null, 1);
-    close_range(LINK + 1, ~0U, 0);
+    close_range(END_FD + 1, ~0U, 0);
 }
 
 static pid_t start_child(const struct plan *plan)
 {
-    pid_t keeper = getpid(), pid = fork();
+    pid_t parent = getpid(), pid = fork();
 
     if (pid)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != keeper)
+    if (getppid() != parent)
         _exit(127);
     setsid();
     set_signals(SIG_DFL);
@@ -81,7 +84,7 @@ static void await_end(void)
     ssize_t n;
 
     do
-        n = read(LINK, &byte, 1);
+        n = read(END_FD, &byte, 1);
     while (n > 0 || (n < 0 && errno == EINTR));
 }
 
@@ -104,28 +107,28 @@ static void give_up(int number)
     if (write(2, text, sizeof(text) - 1) < 0) {
         /* there is nobody to tell */
     }
-    _exit(KEEPER_FAILED);
+    _exit(CLEANUP_FAILED);
 }
 
-static _Noreturn void keep(int link, const struct plan *plan)
+static _Noreturn void cleanup_main(int end_fd, const struct plan *plan)
 {
     pid_t child = 0;
 
     setsid();
     set_signals(SIG_IGN);
-    drop_descriptors(link);
+    drop_descriptors(end_fd);
     if (plan->run) {
         /* What the child leaves behind is reaped here. */
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         child = start_child(plan);
-        send(LINK, &child, sizeof(child), MSG_NOSIGNAL);
+        send(END_FD, &child, sizeof(child), MSG_NOSIGNAL);
     }
     await_end();
     if (child > 0)
         end_child(child);
     signal(SIGALRM, give_up);
     alarm(CLEAN_S);
-    _exit(plan->clean(plan->arg) ? KEEPER_FAILED : 0);
+    _exit(plan->clean(plan->arg) ? CLEANUP_FAILED : 0);
 }
 
 /* ---- in the runner ------------------------------------------------------- */
@@ -135,8 +138,8 @@ static int start(const struct plan *plan)
     int ends[2];
     pid_t pid;
 
-    if (keepers_len == KEEPERS)
-        lab_die(CLI_FAILED, "more than %d servers at a time", KEEPERS);
+    if (cleanups_len == CLEANUPS)
+        lab_die(CLI_FAILED, "more than %d servers at a time", CLEANUPS);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         lab_die(CLI_OSERR, "cannot make a socket pair: %s", strerror(errno));
     fflush(NULL);
@@ -144,22 +147,22 @@ static int start(const struct plan *plan)
     if (pid < 0)
         lab_die(CLI_OSERR, "cannot fork: %s", strerror(errno));
     if (pid == 0)
-        keep(ends[1], plan);
+        cleanup_main(ends[1], plan);
     close(ends[1]);
-    keepers[keepers_len].end = ends[0];
-    keepers[keepers_len++].pid = pid;
+    cleanups[cleanups_len].end = ends[0];
+    cleanups[cleanups_len++].pid = pid;
     return ends[0];
 }
 
-int keeper_start(int (*clean)(void *arg), void *arg)
+int cleanup_start(int (*clean)(void *arg), void *arg)
 {
     struct plan plan = {.clean = clean, .arg = arg};
 
     return start(&plan);
 }
 
-int keeper_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
-               pid_t *child)
+int cleanup_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
+                pid_t *child)
 {
     struct plan plan = {.run = run, .clean = clean, .arg = arg};
     int end = start(&plan);
@@ -173,19 +176,19 @@ int keeper_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
     return end;
 }
 
-void keeper_end(int end)
+void cleanup_end(int end)
 {
     size_t i = 0;
 
-    while (i < keepers_len && keepers[i].end != end)
+    while (i < cleanups_len && cleanups[i].end != end)
         i++;
-    if (i == keepers_len)
+    if (i == cleanups_len)
         return;
     shutdown(end, SHUT_RDWR); /* actors have copies of it */
     close(end);
-    while (waitpid(keepers[i].pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(cleanups[i].pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    keepers[i] = keepers[--keepers_len];
+    cleanups[i] = cleanups[--cleanups_len];
 }
 
 static int remove_one(const char *path, const struct stat *st, int type,
@@ -196,7 +199,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
     return 0;
 }
 
-int keeper_remove(const char *directory)
+int cleanup_remove(const char *directory)
 {
     for (int i = 0; i < TRIES; i++) {
         nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);

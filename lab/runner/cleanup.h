@@ -3,31 +3,31 @@
  * and then cleans up. It is in a session of its own, so ^C does not reach it;
  * the supervisor, to which it falls when the runner is gone, waits for it.
  */
-#ifndef HF_LAB_KEEPER_H
-#define HF_LAB_KEEPER_H
+#ifndef HF_LAB_CLEANUP_H
+#define HF_LAB_CLEANUP_H
 
 #include <sys/types.h>
 
-enum { KEEPER_FAILED = 99 }; /* its exit status if it could not clean up */
+enum { CLEANUP_FAILED = 99 }; /* its exit status if it could not clean up */
 
 /* Forks a keeper that calls clean(arg) when the runner and all that it has
  * forked have closed their ends of the link, or died. arg is what it was at
  * that moment. The keeper has none of the runner's descriptors but standard
  * error, and must not call lab_die(). clean() returns 0, or
  * something else after having said what is left. Returns the runner's end, for
- * keeper_end(). Dies if it cannot. */
-int keeper_start(int (*clean)(void *arg), void *arg);
+ * cleanup_end(). Dies if it cannot. */
+int cleanup_start(int (*clean)(void *arg), void *arg);
 /* The same, and the keeper has a child that calls run(arg), which has to end
  * with exec or _exit. The child has a session of its own, and is killed when
  * the keeper dies; before clean(arg) the keeper kills the child and everything
  * in its process group, and waits for them. Until then the child is not reaped:
  * its pid stays its own. */
-int keeper_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
-               pid_t *child);
+int cleanup_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
+                pid_t *child);
 /* Closes the end and waits until its keeper has cleaned up. */
-void keeper_end(int end);
+void cleanup_end(int end);
 
 /* Removes a directory with all that is in it. 0, or -1: it is still there. */
-int keeper_remove(const char *directory);
+int cleanup_remove(const char *directory);
 
 #endif

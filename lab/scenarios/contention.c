@@ -6,8 +6,17 @@
  * concurrency, and of polling that it wastes performance. No worker pauses
  * here.
  */
+#include "../actors/workers.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
 #include "sale.h"
 
+#include <holdfast.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,14 +47,14 @@ struct lines {
 
 /* ---- a row --------------------------------------------------------------- */
 
-static double per_sale(const struct crew_result *result, double all)
+static double per_sale(const struct workers_result *result, double all)
 {
     return result->done ? all / (double)result->done : 0;
 }
 
 /* times: how many times as many sales as the fair lock has; 0: not known. */
 static void judge(const struct race *race, struct lab_row *row,
-                  const struct crew_result *result, int64_t oversold,
+                  const struct workers_result *result, int64_t oversold,
                   double times)
 {
     char tail[80] = "";
@@ -76,7 +85,7 @@ static void judge(const struct race *race, struct lab_row *row,
         lab_row_done(race->lab, row, LAB_OK, "exact%s", tail);
 }
 
-static double cpu_us(const struct crew_result *result)
+static double cpu_us(const struct workers_result *result)
 {
     double server = result->server_cpu_ms > 0 ? result->server_cpu_ms : 0;
 
@@ -89,7 +98,7 @@ static void sell_with(const struct race *race, unsigned workers,
     struct sale_size size = {.workers = workers,
                              .stock = STOCK,
                              .run_ms = lab_settings(race->lab)->seconds_ms};
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_result *result = lab_alloc(sizeof *result);
     struct lab_row *row = lab_row(race->lab, LAB_OK);
     int64_t left = sale_run(race, &size, result, row);
     unsigned i = line->len++;

@@ -5,8 +5,18 @@
  * without a latch looks once, and locks a slow person in.
  */
 #include "../actors/stage.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum {

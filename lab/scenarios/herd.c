@@ -13,14 +13,28 @@
  * of clients that have all begun at the same moment) can only add to the count,
  * so the least of all releases is told.
  */
+#include "../../cli/shared/exit_code.h"
 #include "../actors/proc_stat.h"
 #include "../actors/workers.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/servers.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <math.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -34,7 +48,7 @@ enum {
     MANY_RELEASES = 20, /* at most, until one is quiet */
     LEAST = PROCESSES,  /* waiters */
     FEW = 5,
-    LOOK_MS = 20, /* between two looks at whether all is quiet */
+    POLL_MS = 20, /* between two looks at whether all is quiet */
     QUIET_LOOKS = 2,
     STUCK_MS = 100000,
     TTL_MS = 300000 /* so that hardly a client sends a ping in between */
@@ -175,21 +189,22 @@ static unsigned few(const struct plan *plan)
 
 /* ---- the director -------------------------------------------------------- */
 
-static void note_all(const struct plan *plan, struct sight *sights)
+static void note_all(const struct plan *plan, struct proc_stat *sights)
 {
     for (unsigned i = 1; i <= plan->processes; i++)
-        sight_note(&sights[i]);
+        proc_stat_note(&sights[i]);
 }
 
 /* Processes that were woken since, but for the one that was told to release,
  * unless it has the lock again. */
-static unsigned count_woken(const struct plan *plan, const struct sight *sights,
-                            unsigned told, bool *busy)
+static unsigned count_woken(const struct plan *plan,
+                            const struct proc_stat *sights, unsigned told,
+                            bool *busy)
 {
     unsigned woken = 0;
 
     for (unsigned i = 1; i <= plan->processes; i++) {
-        bool was_woken = sight_was_woken(&sights[i], busy);
+        bool was_woken = proc_stat_was_woken(&sights[i], busy);
 
         woken += i == told ? atomic_load(&plan->board->holder) == (int)told
                            : was_woken;
@@ -199,8 +214,8 @@ static unsigned count_woken(const struct plan *plan, const struct sight *sights,
 
 /* Until no process runs and hardly one wakes any more, and the server has
  * nothing to do either. */
-static unsigned await_quiet(const struct plan *plan, const struct sight *sights,
-                            unsigned told)
+static unsigned await_quiet(const struct plan *plan,
+                            const struct proc_stat *sights, unsigned told)
 {
     pid_t server = plan->backend->pid; /* 0: not ours */
     unsigned woken = 0, before, quiet = 0;
@@ -208,24 +223,24 @@ static unsigned await_quiet(const struct plan *plan, const struct sight *sights,
     while (quiet < QUIET_LOOKS) {
         bool busy = false;
 
-        lab_sleep_ms(LOOK_MS);
+        lab_sleep_ms(POLL_MS);
         before = woken;
         woken = count_woken(plan, sights, told, &busy);
-        busy = busy || (server && sight_runs(server)) ||
+        busy = busy || (server && proc_stat_runs(server)) ||
                woken > before + plan->processes / 20;
         quiet = busy ? 0 : quiet + 1;
     }
     return woken;
 }
 
-static double cpu_us(const struct plan *plan, const struct sight *sights)
+static double cpu_us(const struct plan *plan, const struct proc_stat *sights)
 {
     double server =
         plan->backend->engine == LAB_SHM ? 0 : lab_place_cpu_ms(plan->backend);
     double all = server > 0 ? server * 1e3 : 0;
 
     for (unsigned i = 1; i <= plan->processes; i++)
-        all += sight_cpu_us(&sights[i]);
+        all += proc_stat_cpu_us(&sights[i]);
     return all;
 }
 
@@ -258,7 +273,7 @@ static void tell(const struct plan *plan, unsigned number, bool rejoin)
     }
 }
 
-static void await_line(const struct plan *plan, struct sight *sights)
+static void await_line(const struct plan *plan, struct proc_stat *sights)
 {
     do
         note_all(plan, sights);
@@ -266,7 +281,7 @@ static void await_line(const struct plan *plan, struct sight *sights)
 }
 
 /* The holder releases, and when all is quiet it waits again. */
-static void have_released(const struct plan *plan, struct sight *sights)
+static void have_released(const struct plan *plan, struct proc_stat *sights)
 {
     struct board *board = plan->board;
     unsigned told = await_holder(plan);
@@ -286,10 +301,11 @@ static enum work direct(struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     struct board *board = plan->board;
-    struct sight *sights = lab_alloc((plan->processes + 1) * sizeof *sights);
+    struct proc_stat *sights =
+        lab_alloc((plan->processes + 1) * sizeof *sights);
 
     for (unsigned i = 1; i <= plan->processes; i++)
-        sight_open(&sights[i], atomic_load(&board->pids[i]));
+        proc_stat_open(&sights[i], atomic_load(&board->pids[i]));
     while (atomic_load(&board->queued) < (int)plan->processes)
         lab_sleep_ms(1);
     await_line(plan, sights);
@@ -340,15 +356,15 @@ static int *make_bells(unsigned n)
 
 static void run_crew(struct plan *plan)
 {
-    struct crew_plan crew = {.workers = plan->processes + 1,
-                             .attempts = plan->processes + 1,
-                             .begin = begin,
-                             .work = work,
-                             .arg = plan};
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_plan workers = {.workers = plan->processes + 1,
+                                   .attempts = plan->processes + 1,
+                                   .begin = begin,
+                                   .work = work,
+                                   .arg = plan};
+    struct workers_result *result = lab_alloc(sizeof *result);
 
     plan->bells = make_bells(plan->processes + 1);
-    crew_run(plan->lab, &crew, result, NULL);
+    workers_run(plan->lab, &workers, result, NULL);
     for (unsigned i = 0; i <= plan->processes; i++)
         close(plan->bells[i]);
     free(plan->bells);

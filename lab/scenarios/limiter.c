@@ -5,11 +5,24 @@
  * that can come in have done so, and every other car has asked for a place; so
  * the limit is reached in every run, and whatever lets a fourth car in is seen.
  */
+#include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/redis.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum {
     CARS = 10,

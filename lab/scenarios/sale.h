@@ -7,7 +7,13 @@
 #define HF_LAB_SALE_H
 
 #include "../actors/workers.h"
-#include "stock.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+
+#include <holdfast.h>
+#include <stdbool.h>
+
+struct lab;
 
 enum {
     ON_FILE = 1 << LAB_FILE,
@@ -53,7 +59,7 @@ struct sale_size {
 /* Makes the stock, sells, and fills in the row: who, where, and the figures of
  * the crew. Returns what is left. */
 int64_t sale_run(const struct race *race, const struct sale_size *size,
-                 struct crew_result *result, struct lab_row *row);
+                 struct workers_result *result, struct lab_row *row);
 
 /* There is no store for it: dies if it was asked for by name. */
 void sale_lacks_store(struct lab *lab, const struct strategy *strategy);

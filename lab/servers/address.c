@@ -4,9 +4,11 @@
 #include "../../cli/shared/values.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int hex(char c)
 {

@@ -2,7 +2,9 @@
 #ifndef HF_LAB_TIDY_H
 #define HF_LAB_TIDY_H
 
-#include "../lab.h"
+#include "../runner/place.h"
+
+struct lab;
 
 /* In the runner, before anything is written to the place: starts a keeper,
  * once per place, that removes this run's tables and keys, and the keys and

@@ -1,4 +1,3 @@
-/* What actors of several scenarios do; see cast.h. */
 #include "actor_locks.h"
 
 #include "../../cli/shared/exit_code.h"

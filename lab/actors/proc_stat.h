@@ -20,13 +20,13 @@ struct proc_stat {
 };
 
 /* Of the threads that it has now. Dies if it cannot be watched. */
-void proc_stat_open(struct proc_stat *sight, pid_t pid);
+void proc_stat_open(struct proc_stat *stat, pid_t pid);
 /* From now on it is to be told whether the process was woken. */
-void proc_stat_note(struct proc_stat *sight);
+void proc_stat_note(struct proc_stat *stat);
 /* Was it woken since? *busy becomes true if it runs, or is about to: it has
  * been woken, but had no processor yet. Else *busy is left alone. */
-bool proc_stat_was_woken(const struct proc_stat *sight, bool *busy);
-double proc_stat_cpu_us(const struct proc_stat *sight);
+bool proc_stat_was_woken(const struct proc_stat *stat, bool *busy);
+double proc_stat_cpu_us(const struct proc_stat *stat);
 
 /* Does any thread of the process run, or is about to? */
 bool proc_stat_runs(pid_t pid);

@@ -1,4 +1,4 @@
-/* Actors and those who lead them; see stage.h. A step is a message of fixed
+/* A step is a message of fixed
  * size from the actor; the permission to go on is one byte to it. */
 #include "stage.h"
 
@@ -204,7 +204,7 @@ struct actor *stage_enter(struct stage *stage, const char *name,
 }
 
 /* It has ended; that was right only if it was asked for. */
-static void reap(struct actor *actor, bool asked)
+static void reap(struct actor *actor, bool is_expected)
 {
     int status = 0;
 
@@ -215,14 +215,14 @@ static void reap(struct actor *actor, bool asked)
     actor->pauses = false;
     close(actor->fd);
     actor->fd = -1;
-    if (!asked || atomic_load(&actor->script->words.status))
+    if (!is_expected || atomic_load(&actor->script->words.status))
         die_of_child(&actor->script->words, actor->name, status);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
         die_of_child(&actor->script->words, actor->name, status);
 }
 
 /* poll(), and by how much it came back late. */
-static int look(struct stage *stage, struct pollfd *polled, int64_t ms)
+static int poll_actors(struct stage *stage, struct pollfd *polled, int64_t ms)
 {
     int64_t due = lab_now() + ms * 1000000;
     int ready = poll(polled, 1, (int)ms);
@@ -262,7 +262,8 @@ static int read_ready(struct actor *actor, char step[STEP], int64_t ms)
     int64_t until = lab_now() + ms * 1000000;
     ssize_t len;
 
-    while (look(actor->stage, &polled, ms < POLL_MS ? ms : POLL_MS) <= 0) {
+    while (poll_actors(actor->stage, &polled, ms < POLL_MS ? ms : POLL_MS) <=
+           0) {
         lab_tick(actor->stage->lab);
         reap_failed(actor->stage);
         if (lab_now() >= until)

@@ -1,5 +1,5 @@
 /*
- * Runs workers; see crew.h. They report ready on one pipe and begin, all at
+ * Workers report ready on one pipe and begin, all at
  * once, when another is closed; the first pipe closes when the last of them is
  * gone.
  */

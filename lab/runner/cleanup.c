@@ -1,6 +1,6 @@
 /*
- * Keepers; see keeper.h. The two ends are a socket pair, not a pipe, so that a
- * keeper can also say which pid its child has.
+ * The two ends are a socket pair, not a pipe, so that a cleanup process can
+ * also say which pid its child has.
  */
 #include "cleanup.h"
 
@@ -35,7 +35,8 @@ struct plan {
     void *arg;
 };
 
-/* ---- in the keeper ------------------------------------------------------- */
+/* ---- in the cleanup process -----------------------------------------------
+ */
 
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
@@ -50,8 +51,8 @@ static void set_signals(void (*handler)(int))
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Only the link and standard error stay open. A reader of the runner's output
- * must see its end, and another keeper the end of the runner. */
+/* Only the socket and standard error stay open. A reader of the runner's output
+ * must see its end, and another cleanup process the end of the runner. */
 static void drop_descriptors(int end_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,7 +1,8 @@
 /*
- * A keeper is a process that waits for the end of the runner, whatever that is,
- * and then cleans up. It is in a session of its own, so ^C does not reach it;
- * the supervisor, to which it falls when the runner is gone, waits for it.
+ * A cleanup process waits for the end of the runner, whatever that is, and then
+ * cleans up. It is in a session of its own, so ^C does not reach it; the
+ * supervisor, which becomes its parent when the runner is gone, waits for it.
+ * The runner calls these functions, before it makes what has to be removed.
  */
 #ifndef HF_LAB_CLEANUP_H
 #define HF_LAB_CLEANUP_H
@@ -10,21 +11,21 @@
 
 enum { CLEANUP_FAILED = 99 }; /* its exit status if it could not clean up */
 
-/* Forks a keeper that calls clean(arg) when the runner and all that it has
- * forked have closed their ends of the link, or died. arg is what it was at
- * that moment. The keeper has none of the runner's descriptors but standard
- * error, and must not call lab_die(). clean() returns 0, or
- * something else after having said what is left. Returns the runner's end, for
- * cleanup_end(). Dies if it cannot. */
+/* Forks a process that calls clean(arg) when the runner and all that it has
+ * forked have closed their ends of a socket, or died. arg is what it was at
+ * that moment. The process has none of the runner's descriptors but standard
+ * error, and must not call lab_die(). clean() returns 0, or something else
+ * after having said what is left. Returns the runner's end, for cleanup_end().
+ * Dies if it cannot. */
 int cleanup_start(int (*clean)(void *arg), void *arg);
-/* The same, and the keeper has a child that calls run(arg), which has to end
- * with exec or _exit. The child has a session of its own, and is killed when
- * the keeper dies; before clean(arg) the keeper kills the child and everything
- * in its process group, and waits for them. Until then the child is not reaped:
- * its pid stays its own. */
+/* The same, and the cleanup process has a child that calls run(arg), which has
+ * to end with exec or _exit. The child has a session of its own, and is killed
+ * when the cleanup process dies; before clean(arg) the cleanup process kills
+ * the child and everything in its process group, and waits for them. Until then
+ * the child is not reaped: its pid stays its own. */
 int cleanup_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
                 pid_t *child);
-/* Closes the end and waits until its keeper has cleaned up. */
+/* Closes the end and waits until its process has cleaned up. */
 void cleanup_end(int end);
 
 /* Removes a directory with all that is in it. 0, or -1: it is still there. */

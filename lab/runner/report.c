@@ -1,4 +1,3 @@
-/* Rows and claims, as a table or as JSON, a line each; see report.h. */
 #include "report.h"
 
 #include "../../cli/shared/exit_code.h"

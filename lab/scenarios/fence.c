@@ -1,4 +1,3 @@
-/* A number that its store protects by the token; see fence.h. */
 #include "fence.h"
 
 #include "../../cli/shared/exit_code.h"

@@ -1,4 +1,3 @@
-/* A table of goods; see goods.h. */
 #include "goods.h"
 
 #include "../../cli/shared/exit_code.h"

@@ -1,4 +1,3 @@
-/* Late sales; see late.h. */
 #include "late.h"
 
 #include "../actors/actor_locks.h"
@@ -20,7 +19,7 @@ static void sell(const struct late *sale, struct fence *fence, uint64_t token,
     actor_mark(false, wrote ? "writes %d" : "%d is refused", (int)left);
 }
 
-static int64_t look(struct fence *fence, uint64_t token)
+static int64_t read_stock(struct fence *fence, uint64_t token)
 {
     int64_t stock = 0;
 
@@ -38,7 +37,7 @@ static void play_by_hand(const struct late *sale)
 
     hand_take(redis, sale->name, sale->who,
               sale->ttl_ms ? sale->ttl_ms : ACTOR_LOCK_LONG_MS);
-    sell(sale, fence, 0, look(fence, 0));
+    sell(sale, fence, 0, read_stock(fence, 0));
     actor_step("done");
     actor_lets_go();
     rd_unlock(redis, sale->name, sale->who);
@@ -77,7 +76,7 @@ void late_play(void *arg)
     grant = hold_take(&hold, sale->lease_ms, "");
     actor_report(LATE_TOKEN, (int64_t)grant.token);
     token = sale->token ? grant.token : 0;
-    stock = look(fence, token);
+    stock = read_stock(fence, token);
     rc = hf_lock_check(hold.lock);
     actor_report(LATE_CHECKED, rc);
     if (sale->deadline && rc != HF_OK) {

@@ -38,10 +38,10 @@ enum late_report {
     LATE_CHECKED, /* hf_lock_check() before it writes; by hand: 0 */
     LATE_TOKEN,
     LATE_KNOWS_AT, /* lab_now(), if it learns */
-    LATE_BUSY,     /* if it asks: somebody else had the lock */
+    LATE_BUSY,     /* if it tries: another one had the lock */
 };
 
-/* What an actor plays; arg is a struct late. Its steps: "asked" (if it asks,
+/* What an actor plays; arg is a struct late. Its steps: "asked" (if it tries,
  * and not by hand), "read" (it has the lock and has read), "done" (it has
  * written, or not). Then it releases the lock; if it learns there is a third
  * step, "knows", before. */

@@ -1,4 +1,3 @@
-/* Sales by every strategy; see sale.h. */
 #include "sale.h"
 
 #include "../../cli/shared/exit_code.h"

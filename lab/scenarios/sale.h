@@ -1,6 +1,6 @@
 /*
  * Sales from one stock (stock.h), guarded in every way that the documents
- * describe, as the work of a crew. The stock is read, and one less is written;
+ * describe, as the work of workers. The stock is read, and one less is written;
  * the strategies differ in what they do around these two steps.
  */
 #ifndef HF_LAB_SALE_H
@@ -57,7 +57,7 @@ struct sale_size {
 };
 
 /* Makes the stock, sells, and fills in the row: who, where, and the figures of
- * the crew. Returns what is left. */
+ * the workers. Returns what is left. */
 int64_t sale_run(const struct race *race, const struct sale_size *size,
                  struct workers_result *result, struct lab_row *row);
 

@@ -1,4 +1,3 @@
-/* The stock that is sold; see stock.h. */
 #include "stock.h"
 
 #include "../../cli/shared/exit_code.h"

@@ -1,4 +1,3 @@
-/* URLs of places; see address.h. */
 #include "address.h"
 
 #include "../../cli/shared/values.h"

@@ -1,4 +1,3 @@
-/* A plain connection to Redis; see redis.h. */
 #include "redis.h"
 
 #include "../../cli/shared/exit_code.h"

@@ -1,6 +1,6 @@
 /*
- * How servers are executed; see recipes.h. Each process here is the child of a
- * keeper, with /dev/null for a standard input.
+ * How servers are executed. Each process here is the child of a cleanup
+ * process, with /dev/null for a standard input.
  */
 #include "server_recipes.h"
 

@@ -1,8 +1,8 @@
 /*
- * Temporary servers; see servers.h. The server's process makes its directory
- * itself, as a child of its keeper, so there is no moment at which a directory
- * exists and no keeper knows of it. What both sides have to know is in memory
- * that they share.
+ * The server's process makes its directory
+ * itself, as a child of its cleanup process, so there is no moment at which a
+ * directory exists and none knows of it. What both sides have to know is in
+ * memory that they share.
  */
 #include "servers.h"
 
@@ -118,7 +118,7 @@ static _Noreturn void complain(const struct lab_server *server,
 }
 
 /* A process of several threads is over when all of them are, which only a
- * pidfd tells. Its keeper does not reap it, so the pid is its own. */
+ * pidfd tells. Its cleanup process does not reap it, so the pid is its own. */
 static bool is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};

@@ -1,4 +1,3 @@
-/* A connection to MariaDB; see sql.h. */
 #include "sql.h"
 
 #include "../../cli/shared/exit_code.h"

@@ -1,4 +1,3 @@
-/* Tidying up after a run; see tidy.h. */
 #include "tidy.h"
 
 #include "../../cli/shared/exit_code.h"

@@ -213,8 +213,8 @@ const struct cli_verb cli_run = {
     .about =
         "Acquires the lock NAME, or all locks of -l, runs the command, and "
         "releases them.",
-    .flags = run_flags,
-    .notes = run_notes,
+    .flags = run_options_flags,
+    .notes = run_options_notes,
     .operand = CLI_COMMAND,
     .main = run_main,
 };

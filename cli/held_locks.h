@@ -21,7 +21,7 @@ struct held_locks {
 };
 
 /* hf_lock_explain() of the first that is lost; which one. HF_OK: all are held,
- * and why->text tells of trouble with the server, if there is any. */
+ * and why->text describes trouble with the server, if there is any. */
 int held_locks_explain(const struct held_locks *held, size_t *which,
                        hf_error *why);
 /* The first deadline of all, and whose it is. As hf_lock_deadline(). */
@@ -29,9 +29,8 @@ int held_locks_deadline(const struct held_locks *held, size_t *which,
                         int64_t *deadline);
 void held_locks_release_nowait(const struct held_locks *held);
 /* A descriptor that is readable when another client may have asked for a lock
- * (`holdfast ask'), which the second then says; -1 where the backend cannot
- * ask.
- */
+ * (`holdfast ask'); -1 where the backend cannot pass that on. When it is
+ * readable, held_locks_say_asked() prints the message. */
 int held_locks_asked_fd(const struct held_locks *held);
 void held_locks_say_asked(const struct held_locks *held);
 

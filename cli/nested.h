@@ -27,7 +27,7 @@ void nested_inspect(struct nested *nested, const struct lock_options *options,
                     hf_client *client);
 /* What our own command finds. Before there are threads. CLI_OK or CLI_OSERR. */
 int nested_export(const struct lock_options *options);
-/* Does the ancestor hold it still? True if the server does not tell. */
+/* Does the ancestor hold it still? True if the server does not say. */
 bool nested_is_held(const struct nested *nested, hf_client *client);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { OPT_ON_LOST = LOCK_OPTIONS_OTHERS, OPT_METRICS, OPT_VERBOSE };
 
-const struct cli_flag run_flags[] = {
+const struct cli_flag run_options_flags[] = {
     LOCK_OPTIONS_FLAGS,
     {OPT_ON_LOST, "on-lost", "kill|warn",
      "what to do if the lock is lost (kill)"},
@@ -26,7 +26,7 @@ const struct cli_flag run_flags[] = {
     CLI_FLAG_END,
 };
 
-const char run_notes[] =
+const char run_options_notes[] =
     "Durations: 500ms 10s 2m 1h 1d, or seconds, as in 0.5. The command finds\n"
     "HOLDFAST_NAME and HOLDFAST_TOKEN in its environment.\n"
     "\n"

@@ -1,5 +1,5 @@
 /*
- * What `holdfast run` was told to do: its options, the lock's and its own, and
+ * The command line of `holdfast run`: its options, the lock's and its own, and
  * the command. The struct points into argv.
  */
 #ifndef HF_CLI_RUN_OPTIONS_H
@@ -19,8 +19,8 @@ struct run_options {
     char *shell_argv[4];
 };
 
-extern const struct cli_flag run_flags[];
-extern const char run_notes[];
+extern const struct cli_flag run_options_flags[];
+extern const char run_options_notes[];
 
 /* CLI_OK, or CLI_USAGE after having said why. */
 int run_options_parse(struct run_options *options, int argc, char **argv);

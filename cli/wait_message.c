@@ -1,11 +1,8 @@
 /*
- * Who holds the lock, told while hf_lock_acquire() waits.
- *
- * A thread asks, so that the wait itself is one call, which keeps its place in
- * the queue. Short waits are silent. One line tells who holds the lock, or that
- * the backend cannot tell; then
- * the thread is done, unless standard error is a terminal: there a line is kept
- * up to date. It looks every second, the server is asked ever more seldom.
+ * The thread inspects the lock. Short waits are silent. Then one text line says
+ * who holds the lock, or that the backend cannot say; after that the thread
+ * ends, unless standard error is a terminal: there the text line is kept up to
+ * date every second, and the server is sent requests ever more seldom.
  *
  * Every signal is blocked in the thread: they are for the wait.
  */

@@ -33,7 +33,7 @@ struct wait_message {
 void wait_message_begin(struct wait_message *message);
 void wait_message_pause(struct wait_message *message);
 void wait_message_end(struct wait_message *message); /* after the last one */
-/* After hf_close(), which ends what it asks. */
+/* After hf_close(), which ends a request of the thread. */
 void wait_message_join(struct wait_message *message);
 
 #endif

@@ -15,7 +15,7 @@
 /*
  * The next option: its id, with optarg; '?' after having said what is wrong
  * with it; -1 at the end, with optind at the first operand. Options may follow
- * operands, unless the verb runs a command. -h and -V print what they ask for
+ * operands, unless the verb runs a command. -h and -V print help or version
  * and end the program.
  */
 int cli_flag(const struct cli_verb *verb, int argc, char **argv);

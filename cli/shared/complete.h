@@ -1,7 +1,7 @@
 /*
  * Completion of a command line that is being typed in a shell. Prints the words
- * to standard output, in the form that complete.c describes. May ask a server
- * for names, for a short time. Says nothing on standard error.
+ * to standard output, in the form that complete.c describes. May list the names
+ * of a server, for a short time. Says nothing on standard error.
  */
 #ifndef HF_CLI_COMPLETE_H
 #define HF_CLI_COMPLETE_H

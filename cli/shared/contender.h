@@ -1,7 +1,7 @@
 /*
  * One process of contenders, in the child: opens its client, waits for the
- * start, and takes and releases locks until it is told to stop. contend.c makes
- * the arena, forks these processes and adds up what they have counted.
+ * start, and takes and releases locks until the arena says stop. contend.c
+ * makes the arena, forks these processes and adds up what they have counted.
  */
 #ifndef HF_CLI_CONTENDER_H
 #define HF_CLI_CONTENDER_H

@@ -21,7 +21,7 @@ struct proc_stat {
 
 /* Of the threads that it has now. Dies if it cannot be watched. */
 void proc_stat_open(struct proc_stat *stat, pid_t pid);
-/* From now on it is to be told whether the process was woken. */
+/* proc_stat_was_woken() counts from now on. */
 void proc_stat_note(struct proc_stat *stat);
 /* Was it woken since? *busy becomes true if it runs, or is about to: it has
  * been woken, but had no processor yet. Else *busy is left alone. */

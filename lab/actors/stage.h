@@ -69,7 +69,7 @@ void stage_rest(struct lab *lab, int64_t ms);
 
 /* ---- in the actor -------------------------------------------------------- */
 
-void actor_step(const char *step); /* tells, and pauses */
+void actor_step(const char *step); /* reports it, and pauses */
 /* From now on it believes that it holds; until actor_lets_go(), or its end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);

@@ -73,7 +73,7 @@ struct lab_row {
     size_t marks_len;
 };
 
-/* A claim of the source documents about speed: told, never asserted. */
+/* A claim of the source documents about speed: reported, never asserted. */
 struct lab_claim {
     char text[LAB_TEXT_MAX];    /* "one statement > for update > optimistic" */
     char figures[LAB_TEXT_MAX]; /* "9120 > 4410 > 380 per second" */

@@ -12,7 +12,7 @@
 
 struct lab;
 
-/* What a scenario can be told, besides what all can be. */
+/* Options of a scenario, besides those of all. */
 enum lab_option {
     LAB_STRATEGY = 1 << 0, /* --strategy LIST */
     LAB_STOCK = 1 << 1,    /* --stock N */

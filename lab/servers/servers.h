@@ -1,7 +1,7 @@
 /*
  * Temporary servers from the installed packages: on a free loopback port, in a
  * directory of their own, durable as their packages' defaults are not: nothing
- * is synced to disk, but for etcd 3.4, which cannot be told so. Each has a
+ * is synced to disk, but for etcd 3.4, which has no option for that. Each has a
  * process of its own that stops it and removes its directory when the runner is
  * gone (cleanup.h).
  */

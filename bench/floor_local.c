@@ -198,7 +198,7 @@ static pid_t player(struct ball *ball, uint32_t me)
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        contend_pin(me);
+        contender_pin(me);
         play(ball, me, me == 0);
         _exit(0);
     }

@@ -5,8 +5,9 @@
 #ifndef HF_BENCH_RATIOS_H
 #define HF_BENCH_RATIOS_H
 
-#include "../cli/cli.h"
-#include "../cli/contend.h"
+#include "../cli/shared/contend.h"
+#include "../cli/shared/contender.h"
+#include "../cli/shared/values.h"
 
 enum { RUN_MS = 300, ROUNDS = 5 };
 /* Eight that hold a lock for a while, and think for a while. */

@@ -1,8 +1,11 @@
-/* What the verbs that ask a backend have in common; see cli.h. */
-#include "backends/registry.h"
-#include "base/text.h"
-#include "cli.h"
+#include "client.h"
 
+#include "schemes.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/values.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -23,8 +26,8 @@ int cli_open_with(const struct cli_verb *verb, const char *url,
     return rc == HF_OK ? CLI_OK : cli_cannot_open(verb, place, rc, &err);
 }
 
-int cli_open_to_look(const struct cli_verb *verb, const char *url,
-                     hf_client **out)
+int cli_open_existing(const struct cli_verb *verb, const char *url,
+                      hf_client **out)
 {
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
@@ -48,23 +51,10 @@ int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                       rc, err);
 }
 
-int cli_failed_on(const struct cli_verb *verb, const char *name, int code,
-                  const hf_error *err)
-{
-    struct hf__shown shown = hf__show(name);
-    char quoted[sizeof shown.text + 2];
-
-    snprintf(quoted, sizeof quoted, "\"%s\"", shown.text);
-    if (!err || !strstr(err->text, quoted))
-        return cli_failed(verb, shown.text, code, err);
-    cli_say(verb, "%s", err->text);
-    return cli_exit_of(code);
-}
-
 /* A lock may be called like any other URL: it may guard what is there. */
 bool cli_is_url(const char *word)
 {
-    static const char *const begins[] = {HF__SCHEMES};
+    static const char *const begins[] = {CLI_SCHEMES};
 
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncasecmp(word, begins[i], strlen(begins[i])) == 0)

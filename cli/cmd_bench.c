@@ -1,10 +1,20 @@
 /* holdfast bench: how many lock and unlock pairs a second, and how fairly. */
-#include "cli.h"
-#include "contend.h"
+#include "json.h"
+#include "shared/args.h"
+#include "shared/contend.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/screen.h"
+#include "shared/values.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <holdfast.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

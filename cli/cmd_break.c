@@ -1,8 +1,19 @@
-/* holdfast break takes a lock away from its holder; holdfast ask asks the
- * holder for it. */
-#include "base/text.h"
+/* holdfast break: takes a lock away from its holder. */
+#include "client.h"
+#include "lock_error.h"
 #include "lock_print.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/screen.h"
+#include "shared/values.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
+#include <getopt.h>
+#include <holdfast.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +48,7 @@ static char *describe(const char *name, const hf_info *info)
         return NULL;
     cli_print_bytes(out, name, strlen(name));
     fputs(": ", out);
-    ops_print_state(out, info);
+    lock_print_state(out, info);
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -141,7 +152,7 @@ static int break_it(hf_client *client, const struct options *o, hf_info *info)
     } else if (o->yes) {
         rc = hf_break(client, o->name, HF_CSTRING, &err);
     } else if (!is_held) { /* nothing to ask about, so nothing is sent */
-        return ops_not_held(&cli_break, o->name);
+        return cli_not_held(&cli_break, o->name);
     } else {
         status = confirm(o, info);
         if (status != CLI_OK)
@@ -149,7 +160,7 @@ static int break_it(hf_client *client, const struct options *o, hf_info *info)
         rc = break_shown(client, o->name, info, &err);
     }
     if (rc != HF_OK)
-        return ops_failed(&cli_break, o->url, o->name, rc, &err);
+        return cli_lock_failed(&cli_break, o->url, o->name, rc, &err);
     say_broken(o, info);
     return CLI_OK;
 }
@@ -161,10 +172,10 @@ static int run_break(hf_client *client, const struct options *o)
     int rc, status;
 
     if (!client)
-        return ops_not_held(&cli_break, o->name);
+        return cli_not_held(&cli_break, o->name);
     rc = hf_inspect(client, o->name, HF_CSTRING, &info, &err);
     if (rc != HF_OK)
-        return ops_failed(&cli_break, o->url, o->name, rc, &err);
+        return cli_lock_failed(&cli_break, o->url, o->name, rc, &err);
     status = break_it(client, o, info);
     hf_info_free(info);
     return status;
@@ -207,7 +218,7 @@ static int break_main(int argc, char **argv)
         status =
             cli_name(&cli_break, argc - optind, argv + optind, o.url, &o.name);
     if (status == CLI_OK)
-        status = cli_open_to_look(&cli_break, o.url, &client);
+        status = cli_open_existing(&cli_break, o.url, &client);
     if (status != CLI_OK)
         return status;
     status = run_break(client, &o);
@@ -235,65 +246,4 @@ const struct cli_verb cli_break = {
         "there\n",
     .operand = CLI_NAME,
     .main = break_main,
-};
-
-/* ---- ask ----------------------------------------------------------------- */
-
-static const struct cli_flag ask_flags[] = {
-    CLI_FLAG_BACKEND,
-    CLI_FLAG_END,
-};
-
-static int ask(hf_client *client, const char *url, const char *name)
-{
-    hf_error err = HF_ERROR_INIT;
-    int rc;
-
-    if (!client)
-        return ops_not_held(&cli_ask, name);
-    rc = hf_ask(client, name, HF_CSTRING, &err);
-    if (rc == HF_OK)
-        return CLI_OK;
-    if (rc != HF_ENOTSUP || ops_is_redlock(url))
-        return ops_failed(&cli_ask, url, name, rc, &err);
-    cli_say(&cli_ask,
-            "%s; see who holds it with `holdfast show', or take it away with "
-            "`holdfast break'",
-            err.text);
-    return CLI_USAGE;
-}
-
-static int ask_main(int argc, char **argv)
-{
-    const char *url = NULL, *name;
-    hf_client *client;
-    int status = cli_few_flags(&cli_ask, argc, argv, &url, NULL);
-
-    if (status == CLI_OK)
-        status = cli_name(&cli_ask, argc - optind, argv + optind, url, &name);
-    if (status == CLI_OK)
-        status = cli_open_to_look(&cli_ask, url, &client);
-    if (status != CLI_OK)
-        return status;
-    status = ask(client, url, name);
-    hf_close(client);
-    return status;
-}
-
-const struct cli_verb cli_ask = {
-    .name = "ask",
-    .summary = "asks the holder of a lock to release it",
-    .synopsis = "ask [OPTION...] NAME",
-    .about = "Asks the holder of the lock NAME to release it. A program that "
-             "listens hears HF_EVENT_WANTED and decides by itself; `holdfast "
-             "run' and `hold' print a message.",
-    .flags = ask_flags,
-    .notes = "Exit status 0: the holder was asked, and may or may not listen. "
-             "1: the lock is\nnot held. 64: the backend (Redlock) or the "
-             "holder's program cannot be asked.\n"
-             "\n"
-             "  holdfast ask nightly\n"
-             "  holdfast ask -b zk://zk1,zk2,zk3/app nightly\n",
-    .operand = CLI_NAME,
-    .main = ask_main,
 };

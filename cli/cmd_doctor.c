@@ -1,7 +1,19 @@
 /* holdfast doctor: what a backend, as it is configured, promises. */
-#include "cli.h"
+#include "client.h"
+#include "json.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/screen.h"
+#include "shared/values.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
+#include <getopt.h>
+#include <holdfast.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -5,17 +5,34 @@
  * our output; if it dies, the pipe to our input closes, and we let go.
  */
 #include "base/text.h"
+#include "client.h"
+#include "held_locks.h"
+#include "json.h"
+#include "lock_options.h"
 #include "lock_set.h"
+#include "nested.h"
+#include "server_wait.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <holdfast.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_flag hold_flags[] = {
-    WANTED_FLAGS,
+    LOCK_OPTIONS_FLAGS,
     CLI_FLAG_JSON,
     CLI_FLAG_END,
 };
@@ -41,7 +58,8 @@ struct tokens {
     uint64_t of[LOCKS_MAX];
 };
 
-static void print_json(const struct wanted *w, const struct tokens *tokens)
+static void print_json(const struct lock_options *w,
+                       const struct tokens *tokens)
 {
     json_open(NULL, '{');
     json_name("name", w->names[0], strlen(w->names[0]));
@@ -59,20 +77,20 @@ static void print_json(const struct wanted *w, const struct tokens *tokens)
 }
 
 /* CLI_OK, or an exit status after having said why. */
-static int print_tokens(const struct holds *holds, bool json)
+static int print_tokens(const struct held_locks *held, bool json)
 {
-    const struct wanted *w = holds->wanted;
+    const struct lock_options *w = held->options;
     struct tokens tokens = {{0}};
 
-    for (size_t i = 0; i < holds->len; i++) {
-        int rc = hf_lock_token(holds->parts[i].lock, &tokens.of[i]);
+    for (size_t i = 0; i < held->len; i++) {
+        int rc = hf_lock_token(held->parts[i].lock, &tokens.of[i]);
 
         if (rc != HF_OK)
             return cli_failed(w->verb, hf__show(w->names[i]).text, rc, NULL);
     }
     if (json)
         print_json(w, &tokens);
-    for (size_t i = 0; i < holds->len && !json; i++)
+    for (size_t i = 0; i < held->len && !json; i++)
         printf("%llu\n", (unsigned long long)tokens.of[i]);
     return cli_finish(CLI_OK);
 }
@@ -118,33 +136,33 @@ static bool is_told_to_end(int signals)
     return false;
 }
 
-static bool is_lost(const struct holds *holds)
+static bool is_lost(const struct held_locks *held)
 {
     hf_error why = HF_ERROR_INIT;
 
-    if (holds_explain(holds, NULL, &why) == HF_OK)
+    if (held_locks_explain(held, NULL, &why) == HF_OK)
         return false;
     cli_say(&cli_hold, "%s", why.text);
     return true;
 }
 
 /* CLI_OK: it is to be released. CLI_LOST, which was said. */
-static int keep(const struct holds *holds, int signals)
+static int keep(const struct held_locks *held, int signals)
 {
     struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
         [INPUT] = {STDIN_FILENO, POLLIN, 0},
         [SIGNALS] = {signals, POLLIN, 0},
-        [ASKED] = {holds_asked_fd(holds), POLLIN, 0}};
+        [ASKED] = {held_locks_asked_fd(held), POLLIN, 0}};
 
-    for (size_t i = 0; i < holds->len; i++)
+    for (size_t i = 0; i < held->len; i++)
         polled[FIRST_LOCK + i] =
-            (struct pollfd){hf_lock_fd(holds->parts[i].lock), POLLIN, 0};
+            (struct pollfd){hf_lock_fd(held->parts[i].lock), POLLIN, 0};
     for (;;) {
-        if (poll(polled, FIRST_LOCK + holds->len, -1) < 0)
+        if (poll(polled, FIRST_LOCK + held->len, -1) < 0)
             continue;
         if (polled[ASKED].revents)
-            holds_say_asked(holds);
-        if (is_lost(holds))
+            held_locks_say_asked(held);
+        if (is_lost(held))
             return CLI_LOST;
         if (polled[SIGNALS].revents && is_told_to_end(signals))
             return CLI_OK;
@@ -154,7 +172,7 @@ static int keep(const struct holds *holds, int signals)
 }
 
 /* As of a command in the background of a script. */
-static void warn_of_no_input(const struct wanted *w)
+static void warn_of_no_input(const struct lock_options *w)
 {
     struct stat input, null;
 
@@ -169,37 +187,37 @@ static void warn_of_no_input(const struct wanted *w)
                 S_ISREG(input.st_mode) ? "a file" : "/dev/null");
 }
 
-static int hold_taken(struct claim *claim, bool json)
+static int hold_taken(struct lock_set *locks, bool json)
 {
     sigset_t set;
     int status, signals;
 
-    patience_signals(&set);
+    server_wait_signals(&set);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) {
         cli_say(&cli_hold, "cannot watch the lock: %s", strerror(errno));
         status = CLI_OSERR;
     } else {
         signal(SIGPIPE, SIG_IGN);
-        warn_of_no_input(claim->wanted);
-        status = print_tokens(&claim->holds, json);
-        if (status == CLI_OK && !claim->wanted->quiet && isatty(STDIN_FILENO) &&
-            isatty(STDERR_FILENO))
+        warn_of_no_input(locks->options);
+        status = print_tokens(&locks->held, json);
+        if (status == CLI_OK && !locks->options->quiet &&
+            isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
             cli_say(&cli_hold, "held; ^D or ^C releases it");
     }
     if (status == CLI_OK)
-        status = keep(&claim->holds, signals);
+        status = keep(&locks->held, signals);
     if (status == CLI_LOST) {
-        holds_release_nowait(&claim->holds);
+        held_locks_release_nowait(&locks->held);
         _exit(status);
     }
-    return claim_release(claim, status, false);
+    return lock_set_release(locks, status, false);
 }
 
 /* ---- the verb -------------------------------------------------------------
  */
 
-static int parse(struct wanted *w, bool *json, int argc, char **argv)
+static int parse(struct lock_options *w, bool *json, int argc, char **argv)
 {
     const char *name;
     int option, status = CLI_OK;
@@ -209,7 +227,7 @@ static int parse(struct wanted *w, bool *json, int argc, char **argv)
         if (option == CLI_JSON)
             *json = true;
         else
-            status = wanted_take(w, option, optarg);
+            status = lock_options_take(w, option, optarg);
     }
     if (status != CLI_OK)
         return status;
@@ -219,27 +237,27 @@ static int parse(struct wanted *w, bool *json, int argc, char **argv)
     if (w->len == 0) {
         status = cli_name(w->verb, argc - optind, argv + optind, w->url, &name);
         if (status == CLI_OK)
-            status = wanted_name(w, name);
+            status = lock_options_name(w, name);
     }
-    return status == CLI_OK ? wanted_check(w) : status;
+    return status == CLI_OK ? lock_options_check(w) : status;
 }
 
 static int hold_main(int argc, char **argv)
 {
-    struct wanted w = WANTED_INIT(&cli_hold);
-    struct claim claim = {.wanted = &w};
+    struct lock_options w = LOCK_OPTIONS_INIT(&cli_hold);
+    struct lock_set locks = {.options = &w};
     bool json = false;
     int status = parse(&w, &json, argc, argv);
 
     if (status != CLI_OK)
         return status;
-    pthread_sigmask(SIG_SETMASK, NULL, &claim.mask);
-    nested_find(&claim.nested, &w);
-    if (claim_take(&claim, &status))
-        status = hold_taken(&claim, json);
-    claim_close(&claim);
-    if (patience_caught)
-        cli_die_of(patience_caught);
+    pthread_sigmask(SIG_SETMASK, NULL, &locks.mask);
+    nested_find(&locks.nested, &w);
+    if (lock_set_acquire(&locks, &status))
+        status = hold_taken(&locks, json);
+    lock_set_close(&locks);
+    if (server_wait_caught)
+        cli_die_of(server_wait_caught);
     return status;
 }
 

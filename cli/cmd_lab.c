@@ -3,9 +3,13 @@
  * of Redis and MariaDB, and the command needs libc alone. It is found relative
  * to the command: where it is installed, or in the build directory.
  */
-#include "cli.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

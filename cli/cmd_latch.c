@@ -1,6 +1,18 @@
 /* holdfast latch: a count that is set once and counted down. */
-#include "lock_print.h"
+#include "client.h"
+#include "json.h"
+#include "lock_error.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/values.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
+#include <getopt.h>
+#include <holdfast.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 struct options {
@@ -170,7 +182,7 @@ static int latch_main(int argc, char **argv)
     int word = WORDS, rc, status = parse(&o, argc, argv, &word, &l);
 
     if (status == CLI_OK)
-        status = word == SHOW ? cli_open_to_look(&cli_latch, o.url, &client)
+        status = word == SHOW ? cli_open_existing(&cli_latch, o.url, &client)
                               : cli_open(&cli_latch, o.url, &client);
     if (status != CLI_OK)
         return status;

@@ -1,7 +1,20 @@
 /* holdfast ls: which locks there are. */
+#include "client.h"
+#include "json.h"
+#include "lock_error.h"
 #include "lock_print.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/screen.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
+#include <getopt.h>
+#include <holdfast.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -123,7 +136,7 @@ static void fill_row(struct row *row, const hf_info *info)
         return;
     if (p->since_unix_ms > 0)
         snprintf(row->since, sizeof row->since, "%s",
-                 ops_since(p->since_unix_ms).text);
+                 lock_age_since(p->since_unix_ms).text);
     if (p->token > 0)
         snprintf(row->token, sizeof row->token, "%" PRIu64, p->token);
 }
@@ -152,7 +165,7 @@ static int add_row(struct table *t, const struct hf_name *name,
     *row = (struct row){
         .kind = "?", .holder = "-", .since = "-", .token = "-", .waiting = "?"};
     if (info) {
-        row->kind = ops_kind(info);
+        row->kind = lock_kind_name(info);
         fill_row(row, info);
     }
     row->name = shown_name(name);
@@ -168,7 +181,7 @@ static void print_json(const struct hf_name *name, const hf_info *info)
 {
     json_open(NULL, '{');
     if (info)
-        ops_print_json(name->bytes, name->len, info);
+        lock_print_json(name->bytes, name->len, info);
     else
         json_name("name", name->bytes, name->len);
     json_close('}');
@@ -198,7 +211,7 @@ static int look_at(hf_client *client, const struct options *o,
     if (rc != HF_OK && rc != HF_EMISMATCH)
         return rc;
     rc = HF_OK;
-    if (info && !ops_is_used(info))
+    if (info && !lock_is_used(info))
         ;
     else if (o->json)
         print_json(name, info);
@@ -242,7 +255,7 @@ static int list(hf_client *client, const struct options *o)
     if (client)
         hf_names_free(names);
     return rc == HF_OK ? CLI_OK
-                       : ops_failed(&cli_ls, o->url, "the list", rc, &err);
+                       : cli_lock_failed(&cli_ls, o->url, "the list", rc, &err);
 }
 
 static int take_option(struct options *o, int option)
@@ -290,7 +303,7 @@ static int ls_main(int argc, char **argv)
     int status = parse(&o, argc, argv);
 
     if (status == CLI_OK)
-        status = cli_open_to_look(&cli_ls, o.url, &client);
+        status = cli_open_existing(&cli_ls, o.url, &client);
     if (status != CLI_OK)
         return status;
     status = list(client, &o);

@@ -1,8 +1,27 @@
-/* holdfast run: takes the lock, runs the command, lets go. See run.h. */
+/* holdfast run: acquires the locks, runs the command, releases the locks. */
 #include "base/text.h"
-#include "run.h"
+#include "guardian.h"
+#include "held_locks.h"
+#include "lock_options.h"
+#include "lock_set.h"
+#include "nested.h"
+#include "run_metrics.h"
+#include "run_options.h"
+#include "run_supervise.h"
+#include "server_wait.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/values.h"
+#include "shared/verb.h"
+#include "start_command.h"
+#include "terminal.h"
+#include "verbs.h"
 
 #include <errno.h>
+#include <holdfast.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +29,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static int exit_status(const struct running *running)
+static int exit_status(const struct supervision *supervision)
 {
-    int status = running->command->status;
+    int status = supervision->command->status;
 
-    if (running->lost && !running->only_warn)
+    if (supervision->lost && !supervision->only_warn)
         return CLI_LOST;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -29,7 +48,7 @@ static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
     "HOLDFAST_TOKENS=";
 
 /* All names, separated by newlines. NULL: out of memory. */
-static char *join_names(const struct wanted *w)
+static char *join_names(const struct lock_options *w)
 {
     size_t size = 1;
     char *all, *end;
@@ -42,7 +61,7 @@ static char *join_names(const struct wanted *w)
     return all;
 }
 
-static int export_names(const struct wanted *w)
+static int export_names(const struct lock_options *w)
 {
     char *all = join_names(w);
     int status = CLI_OSERR;
@@ -57,16 +76,16 @@ static int export_names(const struct wanted *w)
     return status;
 }
 
-static int export_tokens(const struct holds *holds)
+static int export_tokens(const struct held_locks *held)
 {
     size_t end = strlen("HOLDFAST_TOKENS=");
     uint64_t token = 0;
 
-    for (size_t i = 0; i < holds->len; i++) {
-        int rc = hf_lock_token(holds->parts[i].lock, &token);
+    for (size_t i = 0; i < held->len; i++) {
+        int rc = hf_lock_token(held->parts[i].lock, &token);
 
         if (rc != HF_OK)
-            return cli_failed(&cli_run, hf__show(holds->wanted->names[i]).text,
+            return cli_failed(&cli_run, hf__show(held->options->names[i]).text,
                               rc, NULL);
         end += (size_t)sprintf(tokens_variable + end, "%s%llu", i ? "\n" : "",
                                (unsigned long long)token);
@@ -80,84 +99,85 @@ static int export_tokens(const struct holds *holds)
 /* ---- the command ----------------------------------------------------------
  */
 
-static struct metrics metrics;
+static struct run_metrics metrics = {.verb = &cli_run};
 
 /* As flock(1) has it. */
-static void say_acquired(const struct claim *claim, const struct run_options *o)
+static void say_acquired(const struct lock_set *locks,
+                         const struct run_options *o)
 {
-    int64_t ns = cli_now_ns(CLOCK_BOOTTIME) - claim->patience.begun_at;
+    int64_t ns = cli_now_ns(CLOCK_BOOTTIME) - locks->server_wait.begun_at;
 
     cli_say(&cli_run, "getting lock took %lld.%06lld seconds",
             (long long)(ns / 1000000000), (long long)(ns % 1000000000 / 1000));
     cli_say(&cli_run, "executing %s", o->argv[0]);
 }
 
-static int run_holding(struct claim *claim, const struct run_options *o,
+static int run_holding(struct lock_set *locks, const struct run_options *o,
                        struct command *command)
 {
-    struct running running = {.command = command,
-                              .metrics = &metrics,
-                              .holds = &claim->holds,
-                              .only_warn = o->only_warn,
-                              .signals = -1,
-                              .timer = -1};
-    int status = export_tokens(&claim->holds);
+    struct supervision supervision = {.command = command,
+                                      .metrics = &metrics,
+                                      .held = &locks->held,
+                                      .only_warn = o->only_warn,
+                                      .signals = -1,
+                                      .timer = -1};
+    int status = export_tokens(&locks->held);
 
     if (status == CLI_OK)
-        status = running_init(&running);
+        status = supervise_init(&supervision);
     if (status == CLI_OK && o->verbose)
-        say_acquired(claim, o);
-    metrics_write(&metrics);
-    metrics_finish(&metrics);
+        say_acquired(locks, o);
+    run_metrics_write(&metrics);
+    run_metrics_finish(&metrics);
     if (status == CLI_OK)
-        status = command_start(command, &claim->holds);
+        status = command_start(command, &locks->held);
     if (status == CLI_OK) {
-        running_wait(&running);
-        status = exit_status(&running);
+        supervise_wait(&supervision);
+        status = exit_status(&supervision);
     }
-    running_fini(&running);
-    if (running.lost) {
+    supervise_fini(&supervision);
+    if (supervision.lost) {
         /* There is perhaps nothing to give back, and no server to ask: do not
          * keep the caller waiting for answers. */
-        holds_release_nowait(&claim->holds);
+        held_locks_release_nowait(&locks->held);
         guardian_stop(&command->guardian);
-        metrics_write(&metrics);
-        metrics_finish(&metrics);
+        run_metrics_write(&metrics);
+        run_metrics_finish(&metrics);
         _exit(status);
     }
     /* What it has left running goes on, however long the answer takes. */
     guardian_stop(&command->guardian);
-    return claim_release(claim, status, o->only_warn);
+    return lock_set_release(locks, status, o->only_warn);
 }
 
 static int run(const struct run_options *o, struct command *command)
 {
-    struct claim claim = {.wanted = &o->wanted, .mask = command->mask};
+    struct lock_set locks = {.options = &o->options, .mask = command->mask};
     bool is_taken;
     int status;
 
-    nested_find(&claim.nested, &o->wanted);
-    status = export_names(&o->wanted);
+    nested_find(&locks.nested, &o->options);
+    status = export_names(&o->options);
     if (status != CLI_OK)
         return status;
     metrics.file = o->metrics;
     metrics.names = getenv("HOLDFAST_NAMES");
-    is_taken = claim_take(&claim, &status);
-    metrics.client = claim.client;
+    is_taken = lock_set_acquire(&locks, &status);
+    metrics.client = locks.client;
     if (is_taken)
-        status = run_holding(&claim, o, command);
-    if (claim.client)
-        metrics_write(&metrics);
-    metrics_finish(&metrics);
-    claim_close(&claim);
+        status = run_holding(&locks, o, command);
+    if (locks.client)
+        run_metrics_write(&metrics);
+    run_metrics_finish(&metrics);
+    lock_set_close(&locks);
     return status;
 }
 
 static int run_main(int argc, char **argv)
 {
-    struct run_options o = {.wanted = WANTED_INIT(&cli_run)};
-    struct command command = {.pid = -1};
-    int status = run_parse(&o, argc, argv);
+    struct run_options o = {.options = LOCK_OPTIONS_INIT(&cli_run)};
+    struct command command = {.verb = &cli_run, .pid = -1};
+    int status = run_options_parse(&o, argc, argv);
 
     if (status != CLI_OK)
         return status;
@@ -167,8 +187,8 @@ static int run_main(int argc, char **argv)
     command.on_pipe = signal(SIGPIPE, SIG_IGN);
     pthread_sigmask(SIG_SETMASK, NULL, &command.mask);
     command.argv = o.argv;
-    if (!o.wanted.label)
-        o.wanted.label = o.argv[0];
+    if (!o.options.label)
+        o.options.label = o.argv[0];
     /* Now, so that it has nothing of the library in it. */
     if (guardian_start(&command.guardian) < 0) {
         cli_say(&cli_run, "cannot fork: %s", strerror(errno));
@@ -178,8 +198,8 @@ static int run_main(int argc, char **argv)
     status = run(&o, &command);
     terminal_close(&command.terminal);
     guardian_stop(&command.guardian);
-    if (patience_caught)
-        cli_die_of(patience_caught);
+    if (server_wait_caught)
+        cli_die_of(server_wait_caught);
     return status;
 }
 
@@ -193,8 +213,8 @@ const struct cli_verb cli_run = {
     .about =
         "Acquires the lock NAME, or all locks of -l, runs the command, and "
         "releases them.",
-    .flags = run_flags,
-    .notes = run_notes,
+    .flags = run_options_flags,
+    .notes = run_options_notes,
     .operand = CLI_COMMAND,
     .main = run_main,
 };

@@ -1,7 +1,19 @@
 /* holdfast show: who holds a lock, and who waits for it. */
+#include "client.h"
+#include "json.h"
+#include "lock_error.h"
 #include "lock_print.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/screen.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
+#include <getopt.h>
+#include <holdfast.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -36,7 +48,7 @@ static void print_moment(int64_t unix_ms)
 
     if (unix_ms > 0 && localtime_r(&s, &parts) &&
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) > 0)
-        printf("since %s (%s), ", text, ops_since(unix_ms).text);
+        printf("since %s (%s), ", text, lock_age_since(unix_ms).text);
 }
 
 static void print_share(const hf_info *info, const hf_party *p)
@@ -57,7 +69,7 @@ static void print_holder(const hf_info *info, const hf_party *p)
         printf("token %" PRIu64 ", ", p->token);
     if (p->left_ms >= 0)
         printf("%s left",
-               p->left_ms < 1000 ? "less than 1s" : ops_age(p->left_ms).text);
+               p->left_ms < 1000 ? "less than 1s" : lock_age(p->left_ms).text);
     else
         printf("no time limit");
     if (p->owner[0])
@@ -78,14 +90,14 @@ static void print_waiters(const hf_info *info)
         printf("%8zu. %s", i + 1, cli_party(p).text);
         print_share(info, p);
         if (p->since_unix_ms > 0)
-            printf(", for %s", ops_since(p->since_unix_ms).text);
+            printf(", for %s", lock_age_since(p->since_unix_ms).text);
         putchar('\n');
     }
 }
 
 static void print_text(const char *name, const hf_info *info)
 {
-    bool is_used = ops_is_used(info);
+    bool is_used = lock_is_used(info);
 
     if (is_used)
         fputs("Name:     ", stdout);
@@ -110,16 +122,16 @@ static int show(hf_client *client, const char *url, const char *name, bool json)
     int status;
 
     if (rc != HF_OK)
-        return ops_failed(&cli_show, url, name, rc, &err);
+        return cli_lock_failed(&cli_show, url, name, rc, &err);
     if (json) {
         json_open(NULL, '{');
-        ops_print_json(name, strlen(name), info);
+        lock_print_json(name, strlen(name), info);
         json_close('}');
         json_end();
     } else {
         print_text(name, info);
     }
-    status = ops_is_used(info) ? CLI_OK : CLI_FAILED;
+    status = lock_is_used(info) ? CLI_OK : CLI_FAILED;
     if (client)
         hf_info_free(info);
     return status;
@@ -135,7 +147,7 @@ static int show_main(int argc, char **argv)
     if (status == CLI_OK)
         status = cli_name(&cli_show, argc - optind, argv + optind, url, &name);
     if (status == CLI_OK)
-        status = cli_open_to_look(&cli_show, url, &client);
+        status = cli_open_existing(&cli_show, url, &client);
     if (status != CLI_OK)
         return status;
     status = show(client, url, name, json);

@@ -8,10 +8,24 @@
  * tells of changes, names are inspected now and then all the same: some changes
  * are not told, such as a FLUSHALL of Redis.
  */
+#include "client.h"
+#include "json.h"
+#include "lock_error.h"
 #include "lock_print.h"
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/screen.h"
+#include "shared/values.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <holdfast.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -182,7 +196,7 @@ static void print_json(const struct lock *l, const char *event,
     json_open(NULL, '{');
     json_text("time", text);
     json_text("event", event);
-    ops_print_json(l->name, l->len, info);
+    lock_print_json(l->name, l->len, info);
     json_close('}');
     json_end();
 }
@@ -197,7 +211,7 @@ static void print_line(const struct lock *l, const hf_info *info)
     printf("%s%s%s ", cli_colour(CLI_DIM), when, cli_colour(CLI_PLAIN));
     cli_print_bytes(stdout, l->name, l->len);
     fputs(": ", stdout);
-    ops_print_state(stdout, info);
+    lock_print_state(stdout, info);
     putchar('\n');
 }
 
@@ -258,7 +272,7 @@ static void compare(struct follow *f, struct lock *l, hf_info *info)
     /* Of a prefix, a name that was never in use is not a change; one that was
      * not there when we began is. */
     if (!l->last && f->o->is_prefix) {
-        if (!ops_is_used(info))
+        if (!lock_is_used(info))
             event = NULL;
         else if (f->is_started)
             event = info->kind == HF_LATCH  ? "count"
@@ -301,7 +315,7 @@ static int inspect_changed(struct follow *f, hf_error *err)
             }
         }
         if (f->o->is_prefix && !l->changed &&
-            (!l->last || !ops_is_used(l->last)))
+            (!l->last || !lock_is_used(l->last)))
             forget(at);
         else
             at = &l->next;
@@ -347,7 +361,7 @@ static int list(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-static int look(struct follow *f, hf_error *err)
+static int inspect_all(struct follow *f, hf_error *err)
 {
     bool is_due = f->relist && cli_now_ns(CLOCK_BOOTTIME) >= f->list_at;
     int rc = is_due ? list(f, err) : HF_OK;
@@ -437,7 +451,7 @@ static int loop(struct follow *f, hf_error *err)
             return f->o->count ? HF_ETIMEDOUT : HF_OK;
         if (now >= f->look_at)
             look_is_due(f);
-        rc = f->is_closed ? HF_OK : look(f, err);
+        rc = f->is_closed ? HF_OK : inspect_all(f, err);
         if (now >= f->look_at) /* to wait for an answer is no burden */
             set_next_look(f, rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)
@@ -482,7 +496,7 @@ static int follow(struct follow *f, hf_error *err)
     if (rc != HF_OK)
         *err = why;
     else
-        rc = look(f, err);
+        rc = inspect_all(f, err);
     if (rc == HF_OK && !f->watch && !f->o->quiet)
         cli_say(&cli_watch, "%s; polling every %lld ms", why.text,
                 (long long)(interval_ns(f) / MS));
@@ -515,7 +529,7 @@ static int run(const struct options *o)
     if (rc == HF_ETIMEDOUT)
         return CLI_BUSY;
     return rc == HF_OK ? CLI_OK
-                       : ops_failed(&cli_watch, o->url, o->name, rc, &err);
+                       : cli_lock_failed(&cli_watch, o->url, o->name, rc, &err);
 }
 
 static int take_option(struct options *o, int option)

@@ -10,15 +10,20 @@
  * It may be forked while the library's threads run, so that it uses only what
  * is safe after a fork of such a process.
  */
-#include "run.h"
+#include "guardian.h"
+
+#include "shared/exit_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <holdfast.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { GUARD_FD = 3, GUARD_TIMER = 4, GUARD_OTHERS = 5 };
@@ -108,9 +113,9 @@ int guardian_join(const struct guardian *guardian, pid_t group)
     return setpgid(guardian->pid, group);
 }
 
-void guardian_tell(const struct guardian *guardian, int64_t kill_at_ns)
+void guardian_set_deadline(const struct guardian *guardian, int64_t kill_at_ns)
 {
-    timer_set(guardian->timer, kill_at_ns);
+    guardian_set_timer(guardian->timer, kill_at_ns);
 }
 
 bool guardian_is_gone(struct guardian *guardian)
@@ -132,7 +137,7 @@ void guardian_stop(struct guardian *guardian)
     close_both(guardian);
 }
 
-void timer_set(int timer, int64_t at_ns)
+void guardian_set_timer(int timer, int64_t at_ns)
 {
     struct itimerspec when = {{0, 0}, {0, 0}}; /* off */
 

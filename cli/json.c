@@ -1,8 +1,9 @@
-/* JSON on standard output; see cli.h. */
+#include "json.h"
+
 #include "base/text.h"
-#include "cli.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_first = true; /* in its object or array */

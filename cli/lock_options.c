@@ -1,10 +1,14 @@
-/* The options that say which locks are wanted, and how; see claim.h. */
+#include "lock_options.h"
+
 #include "base/text.h"
-#include "lock_set.h"
+#include "client.h"
+#include "shared/args.h"
+#include "shared/message.h"
+#include "shared/values.h"
 
 #include <string.h>
 
-static int take_exit_code(struct wanted *w, const char *text)
+static int take_exit_code(struct lock_options *w, const char *text)
 {
     uint64_t number;
 
@@ -14,7 +18,7 @@ static int take_exit_code(struct wanted *w, const char *text)
     return CLI_OK;
 }
 
-static int take_permits(const struct wanted *w, const char *option,
+static int take_permits(const struct lock_options *w, const char *option,
                         const char *text, uint32_t *out)
 {
     uint64_t number;
@@ -26,7 +30,7 @@ static int take_permits(const struct wanted *w, const char *option,
     return CLI_OK;
 }
 
-int wanted_name(struct wanted *w, const char *name)
+int lock_options_name(struct lock_options *w, const char *name)
 {
     for (size_t i = 0; i < w->len; i++)
         if (strcmp(w->names[i], name) == 0)
@@ -38,14 +42,14 @@ int wanted_name(struct wanted *w, const char *name)
     return CLI_OK;
 }
 
-int wanted_take(struct wanted *w, int option, const char *value)
+int lock_options_take(struct lock_options *w, int option, const char *value)
 {
     switch (option) {
     case 'b':
         w->url = value;
         return CLI_OK;
     case 'l':
-        return wanted_name(w, value);
+        return lock_options_name(w, value);
     case 's':
         w->shared = true;
         return CLI_OK;
@@ -65,25 +69,25 @@ int wanted_take(struct wanted *w, int option, const char *value)
     case 'q':
         w->quiet = true;
         return CLI_OK;
-    case WANTED_FAIR:
+    case LOCK_OPTIONS_FAIR:
         w->fair = true;
         return CLI_OK;
-    case WANTED_UNFAIR:
+    case LOCK_OPTIONS_UNFAIR:
         w->unfair = true;
         return CLI_OK;
-    case WANTED_LABEL:
+    case LOCK_OPTIONS_LABEL:
         w->label = value;
         return CLI_OK;
-    case WANTED_PERMITS:
+    case LOCK_OPTIONS_PERMITS:
         return take_permits(w, "--permits", value, &w->permits);
-    case WANTED_OF:
+    case LOCK_OPTIONS_OF:
         return take_permits(w, "--of", value, &w->of);
     default: /* cli_flag() has said what is wrong */
         return CLI_USAGE;
     }
 }
 
-static int check_semaphore(struct wanted *w)
+static int check_semaphore(struct lock_options *w)
 {
     if (!w->of)
         return cli_misuse(w->verb,
@@ -104,7 +108,7 @@ static int check_semaphore(struct wanted *w)
     return CLI_OK;
 }
 
-int wanted_check(struct wanted *w)
+int lock_options_check(struct lock_options *w)
 {
     for (size_t i = 0; i < w->len && !w->url; i++)
         if (cli_is_url(w->names[i])) /* not quoted: it may have a password */

@@ -1,30 +1,32 @@
-/* A lock in words, and as JSON; see ops.h. */
 #include "lock_print.h"
-#include "base/text.h"
+
+#include "client.h"
+#include "json.h"
+#include "shared/values.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-const char *ops_kind(const hf_info *info)
+const char *lock_kind_name(const hf_info *info)
 {
     static const char *const kinds[] = {NULL, "mutex", "rwlock", "semaphore",
                                         "latch"};
 
-    return ops_is_used(info) && info->kind <= HF_LATCH ? kinds[info->kind]
-                                                       : NULL;
+    return lock_is_used(info) && info->kind <= HF_LATCH ? kinds[info->kind]
+                                                        : NULL;
 }
 
-bool ops_is_used(const hf_info *info)
+bool lock_is_used(const hf_info *info)
 {
     return info->holders_len > 0 || info->waiters_len > 0 || info->count > 0;
 }
 
 /* ---- ages ---------------------------------------------------------------- */
 
-static struct ops_age two_parts(int64_t n, char unit, int64_t rest, char small)
+static struct lock_age two_parts(int64_t n, char unit, int64_t rest, char small)
 {
-    struct ops_age age;
+    struct lock_age age;
 
     if (rest == 0)
         snprintf(age.text, sizeof age.text, "%" PRId64 "%c", n, unit);
@@ -34,7 +36,7 @@ static struct ops_age two_parts(int64_t n, char unit, int64_t rest, char small)
     return age;
 }
 
-struct ops_age ops_age(int64_t ms)
+struct lock_age lock_age(int64_t ms)
 {
     int64_t s = ms > 0 ? ms / 1000 : 0, m = s / 60, h = m / 60, d = h / 24;
 
@@ -51,11 +53,11 @@ struct ops_age ops_age(int64_t ms)
     return two_parts(d, 'd', d < 8 ? h % 24 : 0, 'h');
 }
 
-struct ops_age ops_since(int64_t unix_ms)
+struct lock_age lock_age_since(int64_t unix_ms)
 {
     if (unix_ms <= 0)
-        return (struct ops_age){""};
-    return ops_age(cli_now_ns(CLOCK_REALTIME) / 1000000 - unix_ms);
+        return (struct lock_age){""};
+    return lock_age(cli_now_ns(CLOCK_REALTIME) / 1000000 - unix_ms);
 }
 
 /* ---- words --------------------------------------------------------------- */
@@ -84,7 +86,7 @@ static void print_holders(FILE *out, const hf_info *info)
         fprintf(out, ", token %" PRIu64, first->token);
 }
 
-void ops_print_state(FILE *out, const hf_info *info)
+void lock_print_state(FILE *out, const hf_info *info)
 {
     if (info->kind == HF_LATCH && info->count > 0)
         fprintf(out, "latch, %" PRIu64 " left", info->count);
@@ -137,12 +139,12 @@ static void json_parties(const char *key, const hf_info *info,
     json_close(']');
 }
 
-void ops_print_json(const void *name, size_t len, const hf_info *info)
+void lock_print_json(const void *name, size_t len, const hf_info *info)
 {
-    bool is_used = ops_is_used(info), is_latch = info->kind == HF_LATCH;
+    bool is_used = lock_is_used(info), is_latch = info->kind == HF_LATCH;
 
     json_name("name", name, len);
-    text_or_null("kind", ops_kind(info));
+    text_or_null("kind", lock_kind_name(info));
     if (is_used && !is_latch && info->fairness != HF_FAIR_DEFAULT)
         json_bool("fair", info->fairness == HF_FAIR);
     else
@@ -154,32 +156,4 @@ void ops_print_json(const void *name, size_t len, const hf_info *info)
     json_parties("holders", info, info->holders, info->holders_len);
     json_parties("waiters", info, info->waiters, info->waiters_len);
     json_bool("waiters_unknown", info->waiters_unknown);
-}
-
-/* ---- failures ------------------------------------------------------------ */
-
-bool ops_is_redlock(const char *url)
-{
-    char scheme[16];
-
-    cli_scheme(cli_url(url), scheme, sizeof scheme);
-    return strcmp(scheme, "redlock") == 0;
-}
-
-int ops_not_held(const struct cli_verb *verb, const char *name)
-{
-    cli_say(verb, "\"%s\" is not held", hf__show(name).text);
-    return CLI_FAILED;
-}
-
-int ops_failed(const struct cli_verb *verb, const char *url, const char *name,
-               int rc, const hf_error *err)
-{
-    if (rc == HF_ENOTSUP && ops_is_redlock(url)) {
-        cli_say(verb, "Redlock cannot tell who holds a lock, nor ask or break "
-                      "the holder. To see the key on each server: redis-cli -h "
-                      "HOST get NAME");
-        return cli_exit_of(rc);
-    }
-    return cli_failed_on(verb, name, rc, err);
 }

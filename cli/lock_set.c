@@ -1,59 +1,20 @@
-/* From options to locks that are held, and back; see claim.h. */
 #include "lock_set.h"
+
 #include "base/text.h"
+#include "client.h"
+#include "mismatch.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/values.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-
-/* ---- several locks --------------------------------------------------------
- */
-
-int holds_explain(const struct holds *holds, size_t *which, hf_error *why)
-{
-    hf_error trouble = HF_ERROR_INIT;
-    int rc = HF_OK;
-    size_t i = 0;
-
-    while (i < holds->len && rc == HF_OK) {
-        hf_error one = HF_ERROR_INIT;
-
-        rc = hf_lock_explain(holds->parts[i++].lock, &one);
-        if (rc != HF_OK || !trouble.text[0])
-            trouble = one;
-    }
-    if (rc != HF_OK && which)
-        *which = i - 1;
-    if (why)
-        *why = trouble;
-    return rc;
-}
-
-int holds_deadline(const struct holds *holds, size_t *which, int64_t *deadline)
-{
-    int64_t first = HF_NO_DEADLINE, one;
-
-    for (size_t i = 0; i < holds->len; i++) {
-        int rc = hf_lock_deadline(holds->parts[i].lock, &one);
-
-        if (rc != HF_OK)
-            return rc;
-        if (one < first && which)
-            *which = i;
-        first = one < first ? one : first;
-    }
-    *deadline = first;
-    return HF_OK;
-}
-
-void holds_release_nowait(const struct holds *holds)
-{
-    for (size_t i = 0; i < holds->len; i++)
-        hf_lock_release_nowait(holds->parts[i].lock, NULL);
-}
 
 /* ---- without the lock: the way out ----------------------------------------
  */
@@ -70,8 +31,8 @@ static void leave(int number)
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
         /* Then nobody hears it. */
     }
-    if (patience_caught)
-        cli_die_of(patience_caught);
+    if (server_wait_caught)
+        cli_die_of(server_wait_caught);
     _exit(last.status);
 }
 
@@ -105,7 +66,7 @@ static void hear_alarm(void)
 }
 
 /* Signals end us again, as there is nothing that has to be done before. */
-static void hear_signals(const struct claim *c)
+static void hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
 
@@ -118,7 +79,7 @@ static void hear_signals(const struct claim *c)
  */
 
 /* Which of the names a text of the library's is about; NULL: it has none. */
-static const char *named(const struct wanted *w, const char *text)
+static const char *named(const struct lock_options *w, const char *text)
 {
     for (size_t i = 0; i < w->len; i++) {
         struct hf__shown name = hf__show(w->names[i]);
@@ -132,7 +93,7 @@ static const char *named(const struct wanted *w, const char *text)
 }
 
 /* Names the lock, once. */
-static int failed(const struct wanted *w, int rc, const hf_error *err)
+static int failed(const struct lock_options *w, int rc, const hf_error *err)
 {
     if (err && (named(w, err->text) || !hf__show(w->names[0]).text[0]))
         cli_say(w->verb, "%s", err->text);
@@ -149,9 +110,9 @@ static int failed(const struct wanted *w, int rc, const hf_error *err)
 
 /* The lock cannot be had as it was asked for: what it is now, if the server
  * tells. */
-static int refused(const struct claim *c, int rc, const hf_error *err)
+static int refused(const struct lock_set *c, int rc, const hf_error *err)
 {
-    const struct wanted *w = c->wanted;
+    const struct lock_options *w = c->options;
     const char *name = named(w, err->text);
 
     if (rc == HF_EMISMATCH &&
@@ -175,7 +136,7 @@ static int describe_holder(hf_client *client, const char *name,
 }
 
 /* The backend does not tell who holds it: it may not be held at all. */
-static int say_not_acquired(const struct wanted *w, const char *name,
+static int say_not_acquired(const struct lock_options *w, const char *name,
                             const hf_error *err)
 {
     if (strstr(err->text, "; cause: ")) {
@@ -196,7 +157,7 @@ static int say_not_acquired(const struct wanted *w, const char *name,
 }
 
 /* Why was said when the wait for the server began. */
-static int say_no_server(const struct wanted *w, int rc)
+static int say_no_server(const struct lock_options *w, int rc)
 {
     cli_say(w->verb,
             "%s: not acquired within %lld ms: the server cannot be used",
@@ -206,17 +167,17 @@ static int say_no_server(const struct wanted *w, int rc)
 
 /* How a wait that ended without the lock is told of: a client that waits is not
  * sent anything, so that the server may have gone silent meanwhile. */
-static int not_acquired(struct claim *c, int rc, const hf_error *err)
+static int not_acquired(struct lock_set *c, int rc, const hf_error *err)
 {
-    const struct wanted *w = c->wanted;
+    const struct lock_options *w = c->options;
     const char *name = named(w, err->text);
     char words[sizeof last.words];
     struct cli_party who;
     int asked;
 
-    if (patience_caught)
+    if (server_wait_caught)
         return w->busy_exit;
-    if (patience_has_said(&c->patience, err))
+    if (server_wait_has_reported(&c->server_wait, err))
         return say_no_server(w, rc);
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
         return refused(c, rc, err);
@@ -243,9 +204,9 @@ static int not_acquired(struct claim *c, int rc, const hf_error *err)
     return w->busy_exit;
 }
 
-static int say_nested(const struct claim *c)
+static int say_nested(const struct lock_set *c)
 {
-    cli_say(c->wanted->verb,
+    cli_say(c->options->verb,
             "%s: process %ld, which runs this command, holds it%s: a wait "
             "would never end",
             hf__show(c->nested.name).text, (long)c->nested.pid,
@@ -256,9 +217,9 @@ static int say_nested(const struct claim *c)
 /* ---- acquiring ------------------------------------------------------------
  */
 
-static int make_locks(struct claim *c)
+static int make_locks(struct lock_set *c)
 {
-    const struct wanted *w = c->wanted;
+    const struct lock_options *w = c->options;
     hf_lock_options how = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
 
@@ -266,10 +227,10 @@ static int make_locks(struct claim *c)
     how.fairness = w->fairness;
     how.permits = w->of;
     how.flags = HF_OWNER_HANDLE; /* the thread that tells asks, too */
-    c->holds.wanted = w;
-    c->holds.client = c->client;
+    c->held.options = w;
+    c->held.client = c->client;
     for (size_t i = 0; i < w->len; i++) {
-        hf_part *part = &c->holds.parts[i];
+        hf_part *part = &c->held.parts[i];
         int rc = hf_lock_new(c->client, w->names[i], HF_CSTRING, &how,
                              &part->lock, &err);
 
@@ -277,34 +238,35 @@ static int make_locks(struct claim *c)
             return refused(c, rc, &err);
         part->mode = w->mode;
         part->permits = w->permits;
-        c->holds.len++;
+        c->held.len++;
     }
     return CLI_OK;
 }
 
-static bool acquire(struct claim *c, int *status)
+static bool acquire(struct lock_set *c, int *status)
 {
     hf_error err = HF_ERROR_INIT;
     int rc;
 
-    c->patience.only_try = c->nested.name != NULL;
-    c->waiting.holds = &c->holds;
-    c->waiting.client = c->client;
-    c->waiting.begun_at = c->patience.begun_at;
-    rc = patience_acquire(&c->patience, &c->holds, &c->waiting, &err);
-    if (rc == HF_OK && !patience_caught)
+    c->server_wait.only_try = c->nested.name != NULL;
+    c->message.held = &c->held;
+    c->message.client = c->client;
+    c->message.begun_at = c->server_wait.begun_at;
+    rc = server_wait_acquire(&c->server_wait, &c->held, &c->message, &err);
+    if (rc == HF_OK && !server_wait_caught)
         return true;
     hear_signals(c);
     leave_soon(CLI_BUSY, "");
     if (rc == HF_OK)
-        *status = claim_release(c, CLI_BUSY, false);
-    else if (rc == HF_EBUSY && c->nested.name && c->wanted->wait_ms != 0)
+        *status = lock_set_release(c, CLI_BUSY, false);
+    else if (rc == HF_EBUSY && c->nested.name && c->options->wait_ms != 0)
         *status = say_nested(c);
     else
         *status = not_acquired(c, rc, &err);
     /* A server that we waited for is asked once more to take us out of the
      * queue; it will probably refuse again. */
-    leave_after(patience_caught && rc == HF_EBACKEND ? 100 : 1000, *status, "");
+    leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000, *status,
+                "");
     return false;
 }
 
@@ -313,7 +275,7 @@ static bool acquire(struct claim *c, int *status)
 static void on_event(void *arg, const hf_event *event)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
-    const struct wanted *w = arg;
+    const struct lock_options *w = arg;
     char name[HF_NAME_MAX + 1];
 
     if (event->type != HF_EVENT_WANTED || w->quiet || poll(&out, 1, 0) != 1)
@@ -323,39 +285,27 @@ static void on_event(void *arg, const hf_event *event)
             hf__show(name).text);
 }
 
-int holds_asked_fd(const struct holds *holds)
+bool lock_set_acquire(struct lock_set *c, int *status)
 {
-    int caps = hf_client_caps(holds->client, holds->wanted->kind);
-
-    return caps > 0 && caps & HF_CAP_WANTED ? hf_client_fd(holds->client) : -1;
-}
-
-void holds_say_asked(const struct holds *holds)
-{
-    hf_client_dispatch(holds->client);
-}
-
-bool claim_take(struct claim *c, int *status)
-{
-    const struct wanted *w = c->wanted;
+    const struct lock_options *w = c->options;
     const char *url = cli_url(w->url);
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     int rc;
 
-    c->patience =
-        (struct patience){.wanted = w, .begun_at = cli_now_ns(CLOCK_BOOTTIME)};
+    c->server_wait = (struct server_wait){
+        .options = w, .begun_at = cli_now_ns(CLOCK_BOOTTIME)};
     options.ttl_ms = w->ttl_ms;
     options.label = w->label;
     options.on_event = on_event;
     options.event_arg = (void *)w;
-    rc = patience_open(&c->patience, url, &options, &c->client, &err);
+    rc = server_wait_open(&c->server_wait, url, &options, &c->client, &err);
     *status = CLI_OK;
     if (rc == HF_OK && !c->nested.name)
-        nested_ask(&c->nested, w, c->client);
+        nested_inspect(&c->nested, w, c->client);
     if (rc == HF_OK && c->nested.name && !nested_is_held(&c->nested, c->client))
         c->nested.name = NULL;
-    if (rc != HF_OK && patience_has_said(&c->patience, &err))
+    if (rc != HF_OK && server_wait_has_reported(&c->server_wait, &err))
         *status = say_no_server(w, rc);
     else if (rc != HF_OK)
         *status = cli_cannot_open(w->verb, url, rc, &err);
@@ -370,7 +320,7 @@ bool claim_take(struct claim *c, int *status)
  */
 
 /* The library goes on after such an answer, and we do not. */
-static void say_unreleased(const struct wanted *w, int rc, hf_error *err)
+static void say_unreleased(const struct lock_options *w, int rc, hf_error *err)
 {
     static const char promise[] = "; it is tried again in the background";
     char *at = strstr(err->text, promise);
@@ -383,16 +333,16 @@ static void say_unreleased(const struct wanted *w, int rc, hf_error *err)
                 "the lock is free when its ttl is over, at the latest");
 }
 
-int claim_release(struct claim *c, int status, bool only_warn)
+int lock_set_release(struct lock_set *c, int status, bool only_warn)
 {
     hf_error err = HF_ERROR_INIT;
-    int rc = c->holds.len == 1
-                 ? hf_lock_release(c->holds.parts[0].lock, &err)
-                 : hf_lock_release_all(c->holds.parts, c->holds.len, &err);
+    int rc = c->held.len == 1
+                 ? hf_lock_release(c->held.parts[0].lock, &err)
+                 : hf_lock_release_all(c->held.parts, c->held.len, &err);
 
     if (rc == HF_OK)
         return status;
-    say_unreleased(c->wanted, rc, &err);
+    say_unreleased(c->options, rc, &err);
     if (rc == HF_ELOST)
         return only_warn ? status : CLI_LOST;
     if (rc == HF_EUNKNOWN) {
@@ -404,10 +354,10 @@ int claim_release(struct claim *c, int status, bool only_warn)
     return status;
 }
 
-void claim_close(struct claim *c)
+void lock_set_close(struct lock_set *c)
 {
-    for (size_t i = 0; i < c->holds.len; i++)
-        hf_lock_free(c->holds.parts[i].lock);
+    for (size_t i = 0; i < c->held.len; i++)
+        hf_lock_free(c->held.parts[i].lock);
     hf_close(c->client);
-    waiting_join(&c->waiting);
+    wait_message_join(&c->message);
 }

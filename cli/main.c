@@ -1,19 +1,25 @@
 /* The command: finds the verb, and helps. */
-#include "cli.h"
+#include "shared/args.h"
+#include "shared/complete.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/verb.h"
+#include "verbs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-const struct cli_verb *const cli_verbs[] = {
+/* In the order of `holdfast help`; ends with NULL. */
+static const struct cli_verb *const verbs[] = {
     &cli_run,   &cli_hold,  &cli_ls,     &cli_show,  &cli_break, &cli_ask,
     &cli_watch, &cli_latch, &cli_doctor, &cli_bench, &cli_lab,   NULL};
 
 static const struct cli_verb *find(const char *name)
 {
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        if (strcmp(cli_verbs[i]->name, name) == 0)
-            return cli_verbs[i];
+    for (size_t i = 0; verbs[i]; i++) {
+        if (strcmp(verbs[i]->name, name) == 0)
+            return verbs[i];
     }
     return NULL;
 }
@@ -37,11 +43,11 @@ static const char *synonym(const char *name)
 static int no_verb(const char *what, const char *name)
 {
     const char *other = synonym(name);
-    const char *names[sizeof cli_verbs / sizeof *cli_verbs] = {"help"};
+    const char *names[sizeof verbs / sizeof *verbs] = {"help"};
     size_t n = 1;
 
-    for (; cli_verbs[n - 1]; n++)
-        names[n] = cli_verbs[n - 1]->name;
+    for (; verbs[n - 1]; n++)
+        names[n] = verbs[n - 1]->name;
     if (name[0] == '-')
         return cli_misuse(NULL,
                           "`%s' before the verb: options follow it, as "
@@ -57,8 +63,8 @@ static int no_verb(const char *what, const char *name)
 static void overview(FILE *out)
 {
     fputs("usage: holdfast VERB [OPTION...] [ARGUMENT...]\n\n", out);
-    for (size_t i = 0; cli_verbs[i]; i++)
-        fprintf(out, "  %-8s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    for (size_t i = 0; verbs[i]; i++)
+        fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
     fputs(
         "  help     prints this, or the help of a verb: holdfast help VERB\n\n"
         "-b URL, or HOLDFAST_URL in the environment, says where the locks "
@@ -131,7 +137,7 @@ int main(int argc, char **argv)
         strcmp(argv[1], "help") == 0)
         return cli_finish(help(argc - 1, argv + 1));
     if (strcmp(argv[1], "__complete") == 0 && argc > 2)
-        return cli_finish(cli_complete_all(cli_verbs, argc - 3, argv + 3));
+        return cli_finish(cli_complete_all(verbs, argc - 3, argv + 3));
     verb = find(argv[1]);
     if (!verb)
         return no_verb("no verb is called", argv[1]);

@@ -1,8 +1,10 @@
-/* What is said of a name that is in use as another kind of lock; see claim.h.
- */
+#include "mismatch.h"
+
 #include "base/text.h"
 #include "lock_print.h"
-#include "lock_set.h"
+#include "shared/message.h"
+
+#include <stdio.h>
 
 struct words {
     char text[48];
@@ -30,7 +32,7 @@ static struct words describe(enum hf_kind kind, enum hf_fairness fairness,
 }
 
 /* How to ask for what is there; "": this verb cannot. */
-static struct words advise(const struct wanted *w, const hf_info *info)
+static struct words advise(const struct lock_options *w, const hf_info *info)
 {
     struct words out = {""};
 
@@ -51,9 +53,9 @@ static struct words advise(const struct wanted *w, const hf_info *info)
 
 /* Is what is there another lock than the one that is wanted? It may have
  * changed since the refusal. */
-static bool differs(const struct wanted *w, const hf_info *info)
+static bool differs(const struct lock_options *w, const hf_info *info)
 {
-    if (!ops_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)
+    if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)
         return false;
     if (info->kind != w->kind)
         return true;
@@ -63,7 +65,8 @@ static bool differs(const struct wanted *w, const hf_info *info)
                      info->fairness != w->fairness;
 }
 
-bool mismatch_say(const struct wanted *w, hf_client *client, const char *name)
+bool mismatch_say(const struct lock_options *w, hf_client *client,
+                  const char *name)
 {
     enum hf_fairness is = HF_FAIR_DEFAULT, asked = HF_FAIR_DEFAULT;
     hf_info *info = NULL;

@@ -5,12 +5,16 @@
  * that of where the lock is and of its name; user and password of the URL are
  * not part of it.
  */
-#include "base/hash.h"
-#include "lock_set.h"
+#include "nested.h"
+
+#include "client.h"
+#include "shared/exit_code.h"
+#include "shared/values.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,12 +33,23 @@ struct entry {
 /* ---- which lock -----------------------------------------------------------
  */
 
+/* FNV-1a. Other versions of this program compare what it yields, so that it is
+ * part of the format. */
+static const uint64_t FNV_BASIS = 14695981039346656037u;
+
+static uint64_t hash_bytes(uint64_t hash, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+    return hash;
+}
+
 static uint64_t hash_lower(uint64_t hash, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char c = (char)tolower((unsigned char)text[i]);
 
-        hash = hf__hash64(hash, &c, 1);
+        hash = hash_bytes(hash, &c, 1);
     }
     return hash;
 }
@@ -50,7 +65,7 @@ static uint64_t hash_options(uint64_t hash, const char *query)
         for (const char *at = query; *at; at += strcspn(at, "&")) {
             at += *at == '&' || *at == '?';
             if (strncmp(at, places[i], name_len) == 0)
-                hash = hf__hash64(hash, at, strcspn(at, "&"));
+                hash = hash_bytes(hash, at, strcspn(at, "&"));
         }
     }
     return hash;
@@ -60,12 +75,12 @@ static uint64_t hash_options(uint64_t hash, const char *query)
 static uint64_t hash_url(const char *url)
 {
     size_t scheme = strcspn(url, ":"), len;
-    uint64_t hash = hash_lower(HF__HASH64, url, scheme);
+    uint64_t hash = hash_lower(FNV_BASIS, url, scheme);
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
     if (strncasecmp(url, "shm:", 4) == 0) /* a place of its own for each user */
-        hash = hf__hash64(hash, (const char *)&user, sizeof user);
+        hash = hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {
         at += 3;
         len = strcspn(at, "/?");
@@ -77,14 +92,14 @@ static uint64_t hash_url(const char *url)
             }
         hash = hash_lower(hash, at, len);
         at += len;
-        hash = hf__hash64(hash, at, strcspn(at, "?"));
+        hash = hash_bytes(hash, at, strcspn(at, "?"));
     }
     return query ? hash_options(hash, query) : hash;
 }
 
-static uint64_t hash_lock(const struct wanted *w, const char *name)
+static uint64_t hash_lock(const struct lock_options *w, const char *name)
 {
-    return hf__hash64(hash_url(cli_url(w->url)), name, strlen(name));
+    return hash_bytes(hash_url(cli_url(w->url)), name, strlen(name));
 }
 
 /* ---- which process --------------------------------------------------------
@@ -150,7 +165,7 @@ static const char *next_entry(const char *text, struct entry *e)
 
 /* Can we never have it while those ancestors hold theirs? holder: the server
  * says that this one does; 0: it is known by the URL. */
-static void compare(struct nested *nested, const struct wanted *w,
+static void compare(struct nested *nested, const struct lock_options *w,
                     const char *name, const char *held, long long holder)
 {
     uint64_t hash = hash_lock(w, name), taken = 0;
@@ -172,7 +187,7 @@ static void compare(struct nested *nested, const struct wanted *w,
     }
 }
 
-void nested_find(struct nested *nested, const struct wanted *w)
+void nested_find(struct nested *nested, const struct lock_options *w)
 {
     const char *held = getenv(VARIABLE);
 
@@ -184,8 +199,8 @@ void nested_find(struct nested *nested, const struct wanted *w)
     }
 }
 
-void nested_ask(struct nested *nested, const struct wanted *w,
-                hf_client *client)
+void nested_inspect(struct nested *nested, const struct lock_options *w,
+                    hf_client *client)
 {
     const char *held = getenv(VARIABLE);
     hf_info *info = NULL;
@@ -210,7 +225,7 @@ static void append(char *text, const struct entry *e)
              e->hash);
 }
 
-static void append_ours(char *text, const struct wanted *w)
+static void append_ours(char *text, const struct lock_options *w)
 {
     struct entry e = {.pid = getpid(),
                       .kind = (unsigned)w->kind,
@@ -226,7 +241,7 @@ static void append_ours(char *text, const struct wanted *w)
     }
 }
 
-int nested_export(const struct wanted *w)
+int nested_export(const struct lock_options *w)
 {
     const char *held = getenv(VARIABLE);
     /* None is shorter than "1:1:1:0:0:1". */

@@ -7,12 +7,16 @@
  * The main thread takes the numbers; another one writes them, and may be stuck
  * in a disk or a network file system that hangs.
  */
+#include "run_metrics.h"
+
 #include "base/text.h"
-#include "run.h"
+#include "shared/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +24,7 @@
 #include <unistd.h>
 
 /* The text, to be freed; NULL with errno. */
-static char *text_of(const struct metrics *m, size_t *len)
+static char *text_of(const struct run_metrics *m, size_t *len)
 {
     hf_metrics numbers = HF_METRICS_INIT;
     hf_label lock = {"lock", m->names};
@@ -100,7 +104,7 @@ enum { FINISH_S = 1 };
 
 static void *write_all_texts(void *arg)
 {
-    struct metrics *m = arg;
+    struct run_metrics *m = arg;
 
     pthread_mutex_lock(&m->mu);
     for (;;) {
@@ -117,7 +121,7 @@ static void *write_all_texts(void *arg)
         pthread_mutex_unlock(&m->mu);
         is_written = replace(m->file, text, len);
         if (!is_written && !m->said) {
-            cli_say(&cli_run, "cannot write the metrics to %s: %s",
+            cli_say(m->verb, "cannot write the metrics to %s: %s",
                     hf__show(m->file).text, strerror(errno));
             m->said = true;
         }
@@ -130,7 +134,7 @@ static void *write_all_texts(void *arg)
 }
 
 /* Signals are for the other threads. */
-static int start(struct metrics *m)
+static int start(struct run_metrics *m)
 {
     pthread_condattr_t clock;
     sigset_t all, before;
@@ -151,7 +155,7 @@ static int start(struct metrics *m)
     return rc;
 }
 
-void metrics_write(struct metrics *m)
+void run_metrics_write(struct run_metrics *m)
 {
     size_t len = 0;
     char *text;
@@ -165,7 +169,7 @@ void metrics_write(struct metrics *m)
     else if (!m->started)
         rc = start(m);
     if (rc != 0) {
-        cli_say(&cli_run, "cannot write the metrics to %s: %s",
+        cli_say(m->verb, "cannot write the metrics to %s: %s",
                 hf__show(m->file).text, strerror(rc));
         m->said = true;
         free(text);
@@ -180,7 +184,7 @@ void metrics_write(struct metrics *m)
     pthread_mutex_unlock(&m->mu);
 }
 
-void metrics_finish(struct metrics *m)
+void run_metrics_finish(struct run_metrics *m)
 {
     struct timespec until;
     int rc = 0;

@@ -1,16 +1,19 @@
-/* What `holdfast run` was told to do. */
-#include "base/text.h"
-#include "run.h"
+#include "run_options.h"
 
+#include "shared/args.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+
+#include <getopt.h>
 #include <paths.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { OPT_ON_LOST = WANTED_OTHERS, OPT_METRICS, OPT_VERBOSE };
+enum { OPT_ON_LOST = LOCK_OPTIONS_OTHERS, OPT_METRICS, OPT_VERBOSE };
 
-const struct cli_flag run_flags[] = {
-    WANTED_FLAGS,
+const struct cli_flag run_options_flags[] = {
+    LOCK_OPTIONS_FLAGS,
     {OPT_ON_LOST, "on-lost", "kill|warn",
      "what to do if the lock is lost (kill)"},
     {OPT_VERBOSE, "verbose", NULL, "print how long it waited, and COMMAND"},
@@ -23,7 +26,7 @@ const struct cli_flag run_flags[] = {
     CLI_FLAG_END,
 };
 
-const char run_notes[] =
+const char run_options_notes[] =
     "Durations: 500ms 10s 2m 1h 1d, or seconds, as in 0.5. The command finds\n"
     "HOLDFAST_NAME and HOLDFAST_TOKEN in its environment.\n"
     "\n"
@@ -46,8 +49,9 @@ static int take_on_lost(struct run_options *o, const char *text)
 
     o->only_warn = strcmp(text, "warn") == 0;
     if (!o->only_warn && strcmp(text, "kill") != 0)
-        return cli_misuse(&cli_run, "--on-lost takes kill or warn, not `%s'%s",
-                          text, cli_similar(text, "", words, 2).text);
+        return cli_misuse(o->options.verb,
+                          "--on-lost takes kill or warn, not `%s'%s", text,
+                          cli_similar(text, "", words, 2).text);
     return CLI_OK;
 }
 
@@ -60,11 +64,11 @@ static int take_option(struct run_options *o, int option, char *value)
     case 'o': /* the command never has a descriptor of ours */
         return CLI_OK;
     case 'F':
-        return cli_misuse(&cli_run,
+        return cli_misuse(o->options.verb,
                           "-F: holdfast cannot become the command, because it "
                           "has to renew the lock while the command runs");
     case 'u':
-        return cli_misuse(&cli_run,
+        return cli_misuse(o->options.verb,
                           "-u: there is no lock to release; `holdfast hold' "
                           "keeps one and releases it when told to");
     case OPT_ON_LOST:
@@ -76,7 +80,7 @@ static int take_option(struct run_options *o, int option, char *value)
         o->verbose = true;
         return CLI_OK;
     default:
-        return wanted_take(&o->wanted, option, value);
+        return lock_options_take(&o->options, option, value);
     }
 }
 
@@ -88,10 +92,11 @@ static bool is_shell_option(const char *word)
 static int take_command(struct run_options *o, int argc, char **argv)
 {
     if (!o->shell_command && argc == 0)
-        return cli_misuse(&cli_run, "what is to be run? A COMMAND is missing");
+        return cli_misuse(o->options.verb,
+                          "what is to be run? A COMMAND is missing");
     if (o->shell_command && argc > 0)
-        return cli_misuse(&cli_run, "-c STRING and `%s'; give only one of them",
-                          *argv);
+        return cli_misuse(o->options.verb,
+                          "-c STRING and `%s'; give only one of them", *argv);
     o->argv = argv;
     return CLI_OK;
 }
@@ -101,18 +106,18 @@ static int take_operands(struct run_options *o, int argc, char **argv)
 {
     int status;
 
-    if (o->wanted.len > 0) /* by -l */
+    if (o->options.len > 0) /* by -l */
         return take_command(o, argc, argv);
     if (argc < 1)
-        return cli_misuse(&cli_run, "which lock? A NAME is missing");
-    status = wanted_name(&o->wanted, argv[0]);
+        return cli_misuse(o->options.verb, "which lock? A NAME is missing");
+    status = lock_options_name(&o->options, argv[0]);
     if (status != CLI_OK)
         return status;
     argv++;
     argc--;
     if (argc > 0 && !o->shell_command && is_shell_option(argv[0])) {
         if (argc != 2)
-            return cli_misuse(&cli_run, "%s takes one STRING", argv[0]);
+            return cli_misuse(o->options.verb, "%s takes one STRING", argv[0]);
         o->shell_command = argv[1];
         argc = 0;
     }
@@ -120,7 +125,7 @@ static int take_operands(struct run_options *o, int argc, char **argv)
         argv++;
         argc--;
     } else if (argc > 0 && argv[0][0] == '-') {
-        return cli_misuse(&cli_run,
+        return cli_misuse(o->options.verb,
                           "`%s' after the NAME: options go before it, and a "
                           "COMMAND that begins with - goes after --",
                           argv[0]);
@@ -140,35 +145,38 @@ static void use_shell(struct run_options *o)
 }
 
 /* The file is replaced: no device, pipe or link must be. */
-static int check_metrics(const char *file)
+static int check_metrics(const struct run_options *o)
 {
+    const char *file = o->metrics;
     struct stat st;
 
     if (!file[0] || strcmp(file, "-") == 0)
-        return cli_misuse(&cli_run, "--metrics takes the name of a file");
+        return cli_misuse(o->options.verb,
+                          "--metrics takes the name of a file");
     if (lstat(file, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return cli_misuse(&cli_run,
+        return cli_misuse(o->options.verb,
                           "--metrics replaces a regular file, and `%s' is "
                           "another kind of file",
                           file);
     return CLI_OK;
 }
 
-int run_parse(struct run_options *o, int argc, char **argv)
+int run_options_parse(struct run_options *o, int argc, char **argv)
 {
     int option, status = CLI_OK;
 
-    while (status == CLI_OK && (option = cli_flag(&cli_run, argc, argv)) != -1)
+    while (status == CLI_OK &&
+           (option = cli_flag(o->options.verb, argc, argv)) != -1)
         status = take_option(o, option, optarg);
     if (status == CLI_OK)
         status = take_operands(o, argc - optind, argv + optind);
     if (status == CLI_OK)
-        status = wanted_check(&o->wanted);
-    if (status == CLI_OK && o->verbose && o->wanted.quiet)
-        status =
-            cli_misuse(&cli_run, "-q and --verbose; give only one of them");
+        status = lock_options_check(&o->options);
+    if (status == CLI_OK && o->verbose && o->options.quiet)
+        status = cli_misuse(o->options.verb,
+                            "-q and --verbose; give only one of them");
     if (status == CLI_OK && o->metrics)
-        status = check_metrics(o->metrics);
+        status = check_metrics(o);
     if (status == CLI_OK && o->shell_command)
         use_shell(o);
     return status;

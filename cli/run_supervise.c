@@ -8,11 +8,22 @@
  * the group a moment only. The guardian knows the deadline too, and keeps it
  * if we are stopped or starved. All on CLOCK_BOOTTIME: time asleep counts.
  */
+#include "run_supervise.h"
+
 #include "base/text.h"
-#include "run.h"
+#include "guardian.h"
+#include "lock_options.h"
+#include "server_wait.h"
+#include "shared/exit_code.h"
+#include "shared/message.h"
+#include "shared/values.h"
+#include "terminal.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -31,120 +42,123 @@ static int64_t at_most(int64_t value, int64_t limit)
     return value < limit ? value : limit;
 }
 
-static int64_t grace(const struct running *running)
+static int64_t grace(const struct supervision *supervision)
 {
     /* Just before a renewal a third is left on ZooKeeper, two on Redis: half
      * of the less is for a renewal that is late. */
-    return at_most(running->span / 6, GRACE_MAX);
+    return at_most(supervision->span / 6, GRACE_MAX);
 }
 
-static int64_t early(const struct running *running)
+static int64_t early(const struct supervision *supervision)
 {
-    return at_most(running->span / 20, EARLY_MAX);
+    return at_most(supervision->span / 20, EARLY_MAX);
 }
 
 /* The kernel may give the number of the group to another one as soon as the
  * command and the guardian, which is in the group, were both waited for. */
-static void signal_group(const struct running *running, int signal_number)
+static void signal_group(const struct supervision *supervision,
+                         int signal_number)
 {
-    if (running->ended && running->command->guardian.pid < 0)
+    if (supervision->ended && supervision->command->guardian.pid < 0)
         return;
-    kill(-running->command->pid, signal_number);
+    kill(-supervision->command->pid, signal_number);
 }
 
-static void set_timer(const struct running *running)
+static void set_timer(const struct supervision *supervision)
 {
     int64_t at = HF_NO_DEADLINE;
 
-    if (running->kill_at != HF_NO_DEADLINE)
-        at = running->kill_at;
-    else if (!running->lost && running->deadline != HF_NO_DEADLINE)
-        at = running->deadline - (running->only_warn ? 0 : grace(running));
-    timer_set(running->timer, at);
+    if (supervision->kill_at != HF_NO_DEADLINE)
+        at = supervision->kill_at;
+    else if (!supervision->lost && supervision->deadline != HF_NO_DEADLINE)
+        at = supervision->deadline -
+             (supervision->only_warn ? 0 : grace(supervision));
+    guardian_set_timer(supervision->timer, at);
 }
 
-static void tell_guardian(const struct running *running)
+static void update_guardian(const struct supervision *supervision)
 {
     int64_t at = HF_NO_DEADLINE;
 
-    if (!running->only_warn && running->deadline != HF_NO_DEADLINE)
-        at = running->deadline - early(running) / 2;
-    guardian_tell(&running->command->guardian, at);
+    if (!supervision->only_warn && supervision->deadline != HF_NO_DEADLINE)
+        at = supervision->deadline - early(supervision) / 2;
+    guardian_set_deadline(&supervision->command->guardian, at);
 }
 
 /* Without a word of the library's we did not run when it was time to renew, or
  * the guardian has kept the deadline in our place. */
-static void say_why(const struct running *running, bool now)
+static void say_why(const struct supervision *supervision, bool now)
 {
-    const char *then = running->only_warn ? "the command runs on without it"
-                                          : "ending the command";
+    const char *then = supervision->only_warn ? "the command runs on without it"
+                                              : "ending the command";
     hf_error why = HF_ERROR_INIT;
     size_t which = 0;
     int64_t deadline;
 
-    if (holds_explain(running->holds, &which, &why) == HF_ELOST) {
-        cli_say(&cli_run, "%s; %s", why.text, then);
+    if (held_locks_explain(supervision->held, &which, &why) == HF_ELOST) {
+        cli_say(supervision->held->options->verb, "%s; %s", why.text, then);
         return;
     }
-    holds_deadline(running->holds, &which, &deadline);
+    held_locks_deadline(supervision->held, &which, &deadline);
     if (!why.text[0])
         snprintf(why.text, sizeof why.text,
                  "holdfast was stopped or suspended%s",
                  now ? "" : " when it had to renew it");
-    cli_say(&cli_run, "%s: %s: %s; %s",
-            hf__show(running->holds->wanted->names[which]).text,
+    cli_say(supervision->held->options->verb, "%s: %s: %s; %s",
+            hf__show(supervision->held->options->names[which]).text,
             now ? "the lock was lost" : "the lock cannot be renewed in time",
             why.text, then);
 }
 
 /* The hold is gone (now), or will be. */
-static void lose(struct running *running, bool now)
+static void lose(struct supervision *supervision, bool now)
 {
-    if (running->lost)
+    if (supervision->lost)
         return;
-    running->lost = true;
-    say_why(running, now);
-    if (!running->only_warn) {
-        running->kill_at = now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
-                               : running->deadline - early(running);
-        signal_group(running, SIGTERM);
-        signal_group(running, SIGCONT); /* a stopped one does not see it else */
+    supervision->lost = true;
+    say_why(supervision, now);
+    if (!supervision->only_warn) {
+        supervision->kill_at = now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
+                                   : supervision->deadline - early(supervision);
+        signal_group(supervision, SIGTERM);
+        signal_group(supervision,
+                     SIGCONT); /* a stopped one does not see it else */
     }
-    set_timer(running);
+    set_timer(supervision);
 }
 
 /* Something may have happened to the hold, or it may be time. */
-static void look(struct running *running)
+static void check_locks(struct supervision *supervision)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME), deadline;
 
-    if (now >= running->kill_at) {
-        running->kill_at = HF_NO_DEADLINE;
-        signal_group(running, SIGKILL);
-    } else if (!running->lost) {
-        if (holds_deadline(running->holds, NULL, &deadline) != HF_OK) {
-            lose(running, true);
+    if (now >= supervision->kill_at) {
+        supervision->kill_at = HF_NO_DEADLINE;
+        signal_group(supervision, SIGKILL);
+    } else if (!supervision->lost) {
+        if (held_locks_deadline(supervision->held, NULL, &deadline) != HF_OK) {
+            lose(supervision, true);
             return;
         }
-        if (deadline != running->deadline) {
-            running->deadline = deadline;
-            tell_guardian(running);
+        if (deadline != supervision->deadline) {
+            supervision->deadline = deadline;
+            update_guardian(supervision);
         }
-        if (deadline != HF_NO_DEADLINE && now >= deadline - grace(running) &&
-            !running->only_warn) {
-            lose(running, false);
+        if (deadline != HF_NO_DEADLINE &&
+            now >= deadline - grace(supervision) && !supervision->only_warn) {
+            lose(supervision, false);
             return;
         }
     }
-    set_timer(running);
+    set_timer(supervision);
 }
 
 /* The terminal's user has stopped the command: stop as well, so that the
  * shell comes back. By TSTP, which the kernel does not let stop a group that
  * no shell could continue. */
-static void stop_with_it(struct running *running)
+static void stop_with_it(struct supervision *supervision)
 {
-    struct terminal *terminal = &running->command->terminal;
+    struct terminal *terminal = &supervision->command->terminal;
     bool given = terminal->given;
     sigset_t stop;
 
@@ -156,61 +170,62 @@ static void stop_with_it(struct running *running)
     kill(given ? 0 : getpid(), SIGTSTP);
     pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
     pthread_sigmask(SIG_BLOCK, &stop, NULL);
-    look(running); /* nobody renewed meanwhile */
+    check_locks(supervision); /* nobody renewed meanwhile */
     if (given)
-        terminal_give(terminal, running->command->pid);
-    signal_group(running, SIGCONT);
+        terminal_give(terminal, supervision->command->pid);
+    signal_group(supervision, SIGCONT);
 }
 
-static void stopped(struct running *running, int signal_number)
+static void stopped(struct supervision *supervision, int signal_number)
 {
-    struct terminal *terminal = &running->command->terminal;
+    struct terminal *terminal = &supervision->command->terminal;
     bool wants_it = signal_number == SIGTTIN || signal_number == SIGTTOU;
 
     if (wants_it && !terminal->given &&
-        terminal_give(terminal, running->command->pid)) {
-        signal_group(running, SIGCONT);
+        terminal_give(terminal, supervision->command->pid)) {
+        signal_group(supervision, SIGCONT);
         return;
     }
     /* Without a terminal, or stopped by somebody else: we go on renewing. */
     if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
-        stop_with_it(running);
+        stop_with_it(supervision);
 }
 
 /* KILL has been sent, by us or by the guardian: what is still there cannot be
  * ended. */
-static bool is_beyond_us(const struct running *running)
+static bool is_beyond_us(const struct supervision *supervision)
 {
-    return !running->only_warn &&
-           ((running->lost && running->kill_at == HF_NO_DEADLINE) ||
+    return !supervision->only_warn &&
+           ((supervision->lost && supervision->kill_at == HF_NO_DEADLINE) ||
             cli_now_ns(CLOCK_BOOTTIME) >=
-                running->deadline - early(running) / 2);
+                supervision->deadline - early(supervision) / 2);
 }
 
 /* Another one, if somebody has killed it. */
-static void keep_guardian(struct running *running)
+static void keep_guardian(struct supervision *supervision)
 {
-    struct guardian *guardian = &running->command->guardian;
+    struct guardian *guardian = &supervision->command->guardian;
 
     if (!guardian_is_gone(guardian))
         return;
-    if (is_beyond_us(running)) {
-        signal_group(running, SIGKILL);
+    if (is_beyond_us(supervision)) {
+        signal_group(supervision, SIGKILL);
         return;
     }
     if (guardian_start(guardian) < 0 ||
-        guardian_join(guardian, running->command->pid) < 0) {
-        cli_say(&cli_run, "nothing guards the command: %s", strerror(errno));
+        guardian_join(guardian, supervision->command->pid) < 0) {
+        cli_say(supervision->held->options->verb,
+                "nothing guards the command: %s", strerror(errno));
         guardian_stop(guardian);
     }
-    tell_guardian(running);
+    update_guardian(supervision);
 }
 
 /* We are process 1 of a container, or were a shell: others' children become
  * ours, and zombies if nobody waits for them. */
-static void reap_others(const struct running *running)
+static void reap_others(const struct supervision *supervision)
 {
-    const struct command *command = running->command;
+    const struct command *command = supervision->command;
     siginfo_t gone;
 
     for (;;) {
@@ -224,46 +239,47 @@ static void reap_others(const struct running *running)
 }
 
 /* True when the command has ended. */
-static bool reap(struct running *running)
+static bool reap(struct supervision *supervision)
 {
-    struct command *command = running->command;
+    struct command *command = supervision->command;
     int status;
 
     while (waitpid(command->pid, &status, WNOHANG | WUNTRACED) ==
            command->pid) {
         if (!WIFSTOPPED(status)) {
             command->status = status;
-            running->ended = true;
+            supervision->ended = true;
             return true;
         }
-        stopped(running, WSTOPSIG(status));
+        stopped(supervision, WSTOPSIG(status));
     }
     if (command->guardian.pid > 0)
-        keep_guardian(running);
-    reap_others(running);
+        keep_guardian(supervision);
+    reap_others(supervision);
     return false;
 }
 
 /* True when the command has ended. */
-static bool take_signals(struct running *running)
+static bool take_signals(struct supervision *supervision)
 {
     struct signalfd_siginfo info;
 
-    while (read(running->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    while (read(supervision->signals, &info, sizeof info) ==
+           (ssize_t)sizeof info) {
         switch (info.ssi_signo) {
         case SIGCHLD:
-            if (reap(running))
+            if (reap(supervision))
                 return true;
             break;
         case SIGTTIN:
         case SIGTTOU:
             break;
         case SIGCONT:
-            look(running);
-            signal_group(running, SIGCONT);
+            check_locks(supervision);
+            signal_group(supervision, SIGCONT);
             break;
         default:
-            signal_group(running, (int)info.ssi_signo);
+            signal_group(supervision, (int)info.ssi_signo);
         }
     }
     return false;
@@ -271,88 +287,90 @@ static bool take_signals(struct running *running)
 
 enum { SIGNALS, TIMER, ASKED, FIRST_LOCK };
 
-static void loop(struct running *running)
+static void loop(struct supervision *supervision)
 {
     struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
-        [SIGNALS] = {running->signals, POLLIN, 0},
-        [TIMER] = {running->timer, POLLIN, 0},
-        [ASKED] = {holds_asked_fd(running->holds), POLLIN, 0}};
-    int64_t write_at = cli_now_ns(CLOCK_BOOTTIME) + METRICS_MS * MS, left;
+        [SIGNALS] = {supervision->signals, POLLIN, 0},
+        [TIMER] = {supervision->timer, POLLIN, 0},
+        [ASKED] = {held_locks_asked_fd(supervision->held), POLLIN, 0}};
+    int64_t write_at = cli_now_ns(CLOCK_BOOTTIME) + RUN_METRICS_MS * MS, left;
     nfds_t n = FIRST_LOCK, lost;
 
-    for (size_t i = 0; i < running->holds->len; i++)
-        polled[n++] = (struct pollfd){hf_lock_fd(running->holds->parts[i].lock),
-                                      POLLIN, 0};
-    look(running);
-    if (reap(running))
+    for (size_t i = 0; i < supervision->held->len; i++)
+        polled[n++] = (struct pollfd){
+            hf_lock_fd(supervision->held->parts[i].lock), POLLIN, 0};
+    check_locks(supervision);
+    if (reap(supervision))
         return;
     for (;;) {
         left = write_at - cli_now_ns(CLOCK_BOOTTIME);
-        if (left <= 0 && running->metrics->file) {
-            metrics_write(running->metrics);
-            write_at += METRICS_MS * MS - left;
+        if (left <= 0 && supervision->metrics->file) {
+            run_metrics_write(supervision->metrics);
+            write_at += RUN_METRICS_MS * MS - left;
             continue;
         }
         if (poll(polled, n,
-                 running->metrics->file ? (int)(left / MS) + 1 : -1) <= 0)
+                 supervision->metrics->file ? (int)(left / MS) + 1 : -1) <= 0)
             continue;
-        if (polled[SIGNALS].revents && take_signals(running))
+        if (polled[SIGNALS].revents && take_signals(supervision))
             return;
         if (polled[ASKED].revents)
-            holds_say_asked(running->holds);
+            held_locks_say_asked(supervision->held);
         for (lost = FIRST_LOCK; lost < n && !polled[lost].revents;)
             lost++;
         if (polled[TIMER].revents || lost < n)
-            look(running);
-        if (running->lost)
+            check_locks(supervision);
+        if (supervision->lost)
             n = FIRST_LOCK; /* the others stay readable */
     }
 }
 
 /* Whatever is left of the group must not go on without the lock. */
-static void end_group(struct running *running)
+static void end_group(struct supervision *supervision)
 {
     /* The guardian may have ended the command, at the last deadline that it was
      * told (unless we only warn). Then the lock counts as lost, too. */
-    if (holds_explain(running->holds, NULL, NULL) != HF_OK ||
-        (!running->only_warn &&
-         cli_now_ns(CLOCK_BOOTTIME) >= running->deadline - early(running)))
-        lose(running, true);
-    if (running->lost && !running->only_warn)
-        signal_group(running, SIGKILL);
+    if (held_locks_explain(supervision->held, NULL, NULL) != HF_OK ||
+        (!supervision->only_warn &&
+         cli_now_ns(CLOCK_BOOTTIME) >=
+             supervision->deadline - early(supervision)))
+        lose(supervision, true);
+    if (supervision->lost && !supervision->only_warn)
+        signal_group(supervision, SIGKILL);
 }
 
-int running_init(struct running *running)
+int supervise_init(struct supervision *supervision)
 {
     sigset_t set;
 
-    running->ended = running->lost = false;
-    running->kill_at = HF_NO_DEADLINE;
-    running->deadline = HF_NO_DEADLINE;
-    holds_deadline(running->holds, NULL, &running->deadline);
-    running->span = running->deadline - cli_now_ns(CLOCK_BOOTTIME);
-    tell_guardian(running);
+    supervision->ended = supervision->lost = false;
+    supervision->kill_at = HF_NO_DEADLINE;
+    supervision->deadline = HF_NO_DEADLINE;
+    held_locks_deadline(supervision->held, NULL, &supervision->deadline);
+    supervision->span = supervision->deadline - cli_now_ns(CLOCK_BOOTTIME);
+    update_guardian(supervision);
 
-    patience_signals(&set);
-    running->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    running->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    if (running->signals >= 0 && running->timer >= 0)
+    server_wait_signals(&set);
+    supervision->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    supervision->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (supervision->signals >= 0 && supervision->timer >= 0)
         return CLI_OK;
-    cli_say(&cli_run, "cannot watch a command: %s", strerror(errno));
+    cli_say(supervision->held->options->verb, "cannot watch a command: %s",
+            strerror(errno));
     return CLI_OSERR;
 }
 
-void running_fini(struct running *running)
+void supervise_fini(struct supervision *supervision)
 {
-    if (running->signals >= 0)
-        close(running->signals);
-    if (running->timer >= 0)
-        close(running->timer);
+    if (supervision->signals >= 0)
+        close(supervision->signals);
+    if (supervision->timer >= 0)
+        close(supervision->timer);
 }
 
-void running_wait(struct running *running)
+void supervise_wait(struct supervision *supervision)
 {
-    loop(running);
-    end_group(running);
-    terminal_take(&running->command->terminal);
+    loop(supervision);
+    end_group(supervision);
+    terminal_take(&supervision->command->terminal);
 }

@@ -1,8 +1,11 @@
-/* Waiting for the locks and for their server; see claim.h. */
+#include "server_wait.h"
+
 #include "base/text.h"
-#include "lock_set.h"
+#include "shared/message.h"
+#include "shared/values.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -11,18 +14,18 @@
 enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000 };
 
 static hf_cancel cancel = HF_CANCEL_INIT;
-volatile sig_atomic_t patience_caught;
+volatile sig_atomic_t server_wait_caught;
 
 static void on_signal(int number)
 {
-    patience_caught = number;
+    server_wait_caught = number;
     hf_cancel_fire(&cancel);
 }
 
 /* What is left of the time that was given from the start. */
-static int64_t time_left(const struct patience *p)
+static int64_t time_left(const struct server_wait *p)
 {
-    int64_t most = p->only_try ? 0 : p->wanted->wait_ms, left = most;
+    int64_t most = p->only_try ? 0 : p->options->wait_ms, left = most;
 
     if (left > 0)
         left -= (cli_now_ns(CLOCK_BOOTTIME) - p->begun_at) / 1000000;
@@ -41,30 +44,31 @@ static int64_t with_jitter(int64_t ms)
     return ms - ms / 2 * chance / UINT16_MAX;
 }
 
-/* A signal that arrives after patience_caught was read ends the sleep, too. */
+/* A signal that arrives after server_wait_caught was read ends the sleep, too.
+ */
 static void nap(int64_t ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
     sigset_t block, before;
 
-    patience_signals(&block);
+    server_wait_signals(&block);
     pthread_sigmask(SIG_BLOCK, &block, &before);
-    if (!patience_caught)
+    if (!server_wait_caught)
         ppoll(NULL, 0, &time, &before);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* After a failure: is there time to try again? Pauses before that, ever longer.
  * If the pause was the rest of the time, that failure is to be told. */
-static bool try_again(struct patience *p, int rc, const hf_error *err)
+static bool try_again(struct server_wait *p, int rc, const hf_error *err)
 {
     int64_t left = time_left(p), pause;
 
-    if (rc != HF_EBACKEND || !err->may_pass || left == 0 || patience_caught)
+    if (rc != HF_EBACKEND || !err->may_pass || left == 0 || server_wait_caught)
         return false;
-    if (!p->said.text[0] && !p->wanted->quiet) {
-        cli_say(p->wanted->verb, "%s: waiting for the server: %s",
-                hf__show(p->wanted->names[0]).text, err->text);
+    if (!p->said.text[0] && !p->options->quiet) {
+        cli_say(p->options->verb, "%s: waiting for the server: %s",
+                hf__show(p->options->names[0]).text, err->text);
         p->said = *err;
     }
     p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_MIN_MS;
@@ -72,12 +76,12 @@ static bool try_again(struct patience *p, int rc, const hf_error *err)
         p->pause_ms = PAUSE_MAX_MS;
     pause = with_jitter(p->pause_ms);
     nap(left < 0 || pause < left ? pause : left);
-    return !patience_caught && time_left(p) != 0;
+    return !server_wait_caught && time_left(p) != 0;
 }
 
-bool patience_has_said(const struct patience *p, const hf_error *err)
+bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
 {
-    return p->said.text[0] && p->wanted->wait_ms > 0 &&
+    return p->said.text[0] && p->options->wait_ms > 0 &&
            strcmp(p->said.text, err->text) == 0;
 }
 
@@ -86,15 +90,15 @@ bool patience_has_said(const struct patience *p, const hf_error *err)
 /* -w counts from the start, and like every call of the library that has a time
  * the connecting may take a little longer: less than a second. 0: as the URL
  * says. A try has no time to speak of; it is given the URL's. */
-static int64_t open_timeout(const struct patience *p)
+static int64_t open_timeout(const struct server_wait *p)
 {
     int64_t most = time_left(p) + 800;
 
-    return p->wanted->wait_ms > 0 && most <= INT32_MAX ? most : 0;
+    return p->options->wait_ms > 0 && most <= INT32_MAX ? most : 0;
 }
 
-int patience_open(struct patience *p, const char *url,
-                  hf_client_options *options, hf_client **out, hf_error *err)
+int server_wait_open(struct server_wait *p, const char *url,
+                     hf_client_options *options, hf_client **out, hf_error *err)
 {
     int rc;
 
@@ -122,7 +126,7 @@ static void add_unless_ignored(sigset_t *set, const int *numbers, size_t n)
             sigaddset(set, numbers[i]);
 }
 
-void patience_signals(sigset_t *set)
+void server_wait_signals(sigset_t *set)
 {
     sigemptyset(set);
     /* What we were told to ignore (nohup) is ignored by the command, too. */
@@ -137,38 +141,39 @@ void patience_signals(sigset_t *set)
 /* ---- the locks ------------------------------------------------------------
  */
 
-static int acquire(struct patience *p, const struct holds *holds, hf_error *err)
+static int acquire(struct server_wait *p, const struct held_locks *held,
+                   hf_error *err)
 {
     hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
 
-    how.mode = p->wanted->mode;
-    how.permits = p->wanted->permits;
+    how.mode = p->options->mode;
+    how.permits = p->options->permits;
     how.cancel = &cancel;
     how.wait_ms = time_left(p);
-    if (holds->len == 1)
-        return hf_lock_acquire(holds->parts[0].lock, &how, err);
-    return hf_lock_acquire_all(holds->parts, holds->len, &how, err);
+    if (held->len == 1)
+        return hf_lock_acquire(held->parts[0].lock, &how, err);
+    return hf_lock_acquire_all(held->parts, held->len, &how, err);
 }
 
-int patience_acquire(struct patience *p, const struct holds *holds,
-                     struct waiting *waiting, hf_error *err)
+int server_wait_acquire(struct server_wait *p, const struct held_locks *held,
+                        struct wait_message *message, hf_error *err)
 {
     struct sigaction catch = {.sa_handler = on_signal}, before[ENDING];
     sigset_t block;
     int rc;
 
-    patience_signals(&block);
+    server_wait_signals(&block);
     for (int i = 0; i < ENDING; i++) {
         sigaction(ending[i], NULL, &before[i]);
         if (before[i].sa_handler != SIG_IGN)
             sigaction(ending[i], &catch, NULL);
     }
     do {
-        waiting_begin(waiting);
-        rc = acquire(p, holds, err);
-        waiting_pause(waiting);
+        wait_message_begin(message);
+        rc = acquire(p, held, err);
+        wait_message_pause(message);
     } while (rc != HF_OK && try_again(p, rc, err));
-    waiting_end(waiting);
+    wait_message_end(message);
     pthread_sigmask(SIG_BLOCK, &block, NULL);
     for (int i = 0; i < ENDING; i++)
         sigaction(ending[i], &before[i], NULL);

@@ -1,62 +1,24 @@
 /*
- * Starting the command, and the terminal.
+ * How the command is started.
  *
  * The command waits, forked but not yet executed, until the guardian has
  * joined its process group; it gives up if we die before. From its first
  * instruction on the kernel kills it with us (PR_SET_PDEATHSIG), which is
  * sooner than the guardian can, but reaches only itself and not what it
  * starts.
- *
- * The terminal: a group of its own may not read from it unless it is the
- * foreground group. A command that is an interactive job by itself gets it at
- * once. In a script or a pipeline others of our group may need it, so there
- * the command gets it when it asks (it stops with TTIN or TTOU;
- * run_supervise.c), and until then ^C goes to us, who pass it on, and to the
- * script as well.
  */
-#include "run.h"
+#include "start_command.h"
+
+#include "shared/exit_code.h"
+#include "shared/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <holdfast.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-void terminal_open(struct terminal *terminal)
-{
-    terminal->given = false;
-    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
-}
-
-void terminal_close(struct terminal *terminal)
-{
-    if (terminal->fd >= 0)
-        close(terminal->fd);
-    terminal->fd = -1;
-}
-
-bool terminal_wanted_at_once(const struct terminal *terminal)
-{
-    return terminal->fd >= 0 && getpgrp() == getpid() && isatty(STDIN_FILENO) &&
-           isatty(STDOUT_FILENO);
-}
-
-bool terminal_give(struct terminal *terminal, pid_t group)
-{
-    if (terminal->fd < 0 || tcgetpgrp(terminal->fd) != getpgrp())
-        return false;
-    terminal->given = tcsetpgrp(terminal->fd, group) == 0;
-    return terminal->given;
-}
-
-/* TTOU is blocked, so that this does not stop us. */
-void terminal_take(struct terminal *terminal)
-{
-    if (terminal->given)
-        tcsetpgrp(terminal->fd, getpgrp());
-    terminal->given = false;
-}
 
 /* In the forked child, beside threads that no longer are: only calls that are
  * safe there. */
@@ -89,7 +51,7 @@ static void take_back(struct command *command)
 
 static int give_up(struct command *command, const char *what, int why)
 {
-    cli_say(&cli_run, "%s: %s", what, strerror(why));
+    cli_say(command->verb, "%s: %s", what, strerror(why));
     if (command->pid > 0)
         take_back(command);
     return CLI_OSERR;
@@ -113,7 +75,7 @@ static int let_go(struct command *command, int go, int failure)
     return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
-static int start_between(struct command *command, const struct holds *held,
+static int start_between(struct command *command, const struct held_locks *held,
                          int go[2], int failure[2])
 {
     hf_error why = HF_ERROR_INIT;
@@ -134,8 +96,9 @@ static int start_between(struct command *command, const struct holds *held,
         return give_up(command, "cannot guard the command", errno);
     /* We may have been stopped for longer than the lease, and the guardian have
      * gone before it had a group to end. */
-    if (holds_explain(held, NULL, &why) != HF_OK) {
-        cli_say(&cli_run, "%s: not started: %s", command->argv[0], why.text);
+    if (held_locks_explain(held, NULL, &why) != HF_OK) {
+        cli_say(command->verb, "%s: not started: %s", command->argv[0],
+                why.text);
         take_back(command);
         return CLI_LOST;
     }
@@ -144,7 +107,7 @@ static int start_between(struct command *command, const struct holds *held,
     return let_go(command, go[1], failure[0]);
 }
 
-int command_start(struct command *command, const struct holds *held)
+int command_start(struct command *command, const struct held_locks *held)
 {
     int go[2] = {-1, -1}, failure[2] = {-1, -1};
     int status;

@@ -1,23 +1,27 @@
 /*
- * Who holds the lock, told while hf_lock_acquire() waits; see claim.h.
- *
- * A thread asks, so that the wait itself is one call, which keeps its place in
- * the queue. Short waits are silent. One line tells who holds the lock, or that
- * the backend cannot tell; then
- * the thread is done, unless standard error is a terminal: there a line is kept
- * up to date. It looks every second, the server is asked ever more seldom.
+ * The thread inspects the lock. Short waits are silent. Then one text line says
+ * who holds the lock, or that the backend cannot say; after that the thread
+ * ends, unless standard error is a terminal: there the text line is kept up to
+ * date every second, and the server is sent requests ever more seldom.
  *
  * Every signal is blocked in the thread: they are for the wait.
  */
-#include "base/text.h"
-#include "lock_print.h"
-#include "lock_set.h"
+#include "wait_message.h"
 
+#include "base/text.h"
+#include "client.h"
+#include "lock_print.h"
+#include "shared/message.h"
+#include "shared/screen.h"
+#include "shared/values.h"
+
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SILENT_MS = 150, TICK_MS = 1000, LOOK_MAX_S = 4 };
+enum { SILENT_MS = 150, TICK_MS = 1000, INSPECT_MAX_S = 4 };
 
 /* What the live line shows. */
 struct view {
@@ -26,14 +30,14 @@ struct view {
 };
 
 /* Of those that are not held yet, the one that is acquired next. */
-static const char *blocking(const struct holds *holds)
+static const char *blocking(const struct held_locks *held)
 {
     const char *first = NULL;
 
-    for (size_t i = 0; i < holds->len; i++) {
-        const char *name = holds->wanted->names[i];
+    for (size_t i = 0; i < held->len; i++) {
+        const char *name = held->options->names[i];
 
-        if (hf_lock_check(holds->parts[i].lock) != HF_OK &&
+        if (hf_lock_check(held->parts[i].lock) != HF_OK &&
             (!first || strcmp(name, first) < 0))
             first = name;
     }
@@ -45,7 +49,8 @@ static bool is_us(const hf_party *p)
     return p->pid == getpid() && cli_is_here(p);
 }
 
-static void say_holder(struct waiting *w, const char *name, const hf_info *info)
+static void say_holder(struct wait_message *w, const char *name,
+                       const hf_info *info)
 {
     const hf_party *p = info->holders;
     char others[64] = "";
@@ -55,18 +60,18 @@ static void say_holder(struct waiting *w, const char *name, const hf_info *info)
                  info->holders_len - 1,
                  info->holders_len > 2 ? "s hold it" : " holds it");
     if (p->since_unix_ms > 0)
-        cli_say(w->holds->wanted->verb, "%s: waiting; %s has held it for %s%s",
+        cli_say(w->held->options->verb, "%s: waiting; %s has held it for %s%s",
                 hf__show(name).text, cli_party(p).text,
-                ops_since(p->since_unix_ms).text, others);
+                lock_age_since(p->since_unix_ms).text, others);
     else
-        cli_say(w->holds->wanted->verb, "%s: waiting; %s holds it%s",
+        cli_say(w->held->options->verb, "%s: waiting; %s holds it%s",
                 hf__show(name).text, cli_party(p).text, others);
     w->said = true;
 }
 
-static void say_unknown(struct waiting *w, const char *name)
+static void say_unknown(struct wait_message *w, const char *name)
 {
-    cli_say(w->holds->wanted->verb,
+    cli_say(w->held->options->verb,
             "%s: waiting; the servers do not tell who holds it",
             hf__show(name).text);
     w->said = true;
@@ -84,7 +89,7 @@ static void find_place(struct view *view, const hf_info *info)
         view->place = 0;
 }
 
-static void show(const struct waiting *w, const char *name,
+static void show(const struct wait_message *w, const char *name,
                  const struct view *view)
 {
     int64_t ms = (cli_now_ns(CLOCK_BOOTTIME) - w->begun_at) / 1000000;
@@ -93,13 +98,13 @@ static void show(const struct waiting *w, const char *name,
     if (view->place)
         snprintf(place, sizeof place, ", place %zu of %zu", view->place,
                  view->of);
-    cli_live("%s: waiting for %s%s%s%s", hf__show(name).text, ops_age(ms).text,
+    cli_live("%s: waiting for %s%s%s%s", hf__show(name).text, lock_age(ms).text,
              place, view->holder.text[0] ? "; held by " : "",
              view->holder.text);
 }
 
 /* w->mu is held, but not while the server is asked. */
-static void look(struct waiting *w, const char *name, struct view *view)
+static void inspect(struct wait_message *w, const char *name, struct view *view)
 {
     hf_info *info = NULL;
     int rc;
@@ -117,7 +122,7 @@ static void look(struct waiting *w, const char *name, struct view *view)
         }
     }
     if (rc == HF_ENOTSUP) {
-        w->look_after_s = -1;
+        w->inspect_after_s = -1;
         if (!w->said && w->active && !w->over)
             say_unknown(w, name);
     }
@@ -125,7 +130,7 @@ static void look(struct waiting *w, const char *name, struct view *view)
 }
 
 /* w->mu is held. False: there is nothing more to do. */
-static bool rest(struct waiting *w, int64_t ms)
+static bool rest(struct wait_message *w, int64_t ms)
 {
     int64_t until = cli_now_ns(CLOCK_MONOTONIC) + ms * 1000000;
     struct timespec at = {until / 1000000000, until % 1000000000};
@@ -135,9 +140,9 @@ static bool rest(struct waiting *w, int64_t ms)
     return !w->over;
 }
 
-static void *tell(void *arg)
+static void *report(void *arg)
 {
-    struct waiting *w = arg;
+    struct wait_message *w = arg;
     struct view view = {.place = 0};
     int ticks = 0;
 
@@ -146,17 +151,17 @@ static void *tell(void *arg)
      * at once. */
     for (int64_t ms = SILENT_MS + getpid() % 16 * 20; rest(w, ms);
          ms = TICK_MS) {
-        const char *name = blocking(w->holds);
+        const char *name = blocking(w->held);
 
         if (!w->active || !name)
             continue;
-        if (w->look_after_s >= 0 && ticks-- <= 0) {
-            look(w, name, &view);
-            ticks = w->look_after_s;
-            if (w->look_after_s >= 0 && w->look_after_s < LOOK_MAX_S)
-                w->look_after_s++;
+        if (w->inspect_after_s >= 0 && ticks-- <= 0) {
+            inspect(w, name, &view);
+            ticks = w->inspect_after_s;
+            if (w->inspect_after_s >= 0 && w->inspect_after_s < INSPECT_MAX_S)
+                w->inspect_after_s++;
         }
-        if (!cli_is_live() && (w->said || w->look_after_s < 0))
+        if (!cli_is_live() && (w->said || w->inspect_after_s < 0))
             break;
         if (w->active && !w->over)
             show(w, name, &view);
@@ -165,7 +170,7 @@ static void *tell(void *arg)
     return NULL;
 }
 
-static void begin_thread(struct waiting *w)
+static void begin_thread(struct wait_message *w)
 {
     pthread_condattr_t attr;
     sigset_t all, before;
@@ -178,13 +183,13 @@ static void begin_thread(struct waiting *w)
     w->active = true;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    w->started = pthread_create(&w->thread, NULL, tell, w) == 0;
+    w->started = pthread_create(&w->thread, NULL, report, w) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void waiting_begin(struct waiting *w)
+void wait_message_begin(struct wait_message *w)
 {
-    if (w->holds->wanted->quiet || w->holds->wanted->wait_ms == 0)
+    if (w->held->options->quiet || w->held->options->wait_ms == 0)
         return;
     if (!w->started) {
         begin_thread(w);
@@ -195,7 +200,7 @@ void waiting_begin(struct waiting *w)
     pthread_mutex_unlock(&w->mu);
 }
 
-void waiting_pause(struct waiting *w)
+void wait_message_pause(struct wait_message *w)
 {
     if (!w->started)
         return;
@@ -205,18 +210,18 @@ void waiting_pause(struct waiting *w)
     pthread_mutex_unlock(&w->mu);
 }
 
-void waiting_end(struct waiting *w)
+void wait_message_end(struct wait_message *w)
 {
     if (!w->started)
         return;
-    waiting_pause(w);
+    wait_message_pause(w);
     pthread_mutex_lock(&w->mu);
     w->over = true;
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->mu);
 }
 
-void waiting_join(struct waiting *w)
+void wait_message_join(struct wait_message *w)
 {
     if (w->started)
         pthread_join(w->thread, NULL);

@@ -1,12 +1,21 @@
-/* What actors of several scenarios do; see cast.h. */
 #include "actor_locks.h"
 
+#include "../../cli/shared/exit_code.h"
+#include "../../cli/shared/values.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
+#include "stage.h"
+
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum { SPIN_MS = 10, ROUND_MS = 100 };
 
-void cast_name(const struct lab *lab, const char *word, char out[96])
+void actor_lock_name(const struct lab *lab, const char *word, char out[96])
 {
     static unsigned last;
     char numbered[48];
@@ -135,7 +144,7 @@ void hand_take(redisContext *redis, const char *key, const char *who,
 
 bool hand_is_busy(redisContext *redis, const char *key, const char *who)
 {
-    bool busy = !rd_lock(redis, key, who, CAST_LONG_MS);
+    bool busy = !rd_lock(redis, key, who, ACTOR_LOCK_LONG_MS);
 
     actor_mark(!busy, busy ? "asks: busy" : "asks: it is free");
     if (!busy)
@@ -145,7 +154,7 @@ bool hand_is_busy(redisContext *redis, const char *key, const char *who)
 
 bool hand_owns(redisContext *redis, const char *key, const char *who)
 {
-    redisReply *reply = rd_ask(redis, "GET %s", key);
+    redisReply *reply = rd_send(redis, "GET %s", key);
     bool owns =
         reply->type == REDIS_REPLY_STRING && strcmp(reply->str, who) == 0;
 
@@ -182,7 +191,7 @@ void hand_b(void *arg)
     const struct contest *contest = arg;
     redisContext *redis = rd_open(contest->place);
 
-    hand_take(redis, contest->name, "B", CAST_LONG_MS);
+    hand_take(redis, contest->name, "B", ACTOR_LOCK_LONG_MS);
     actor_report(B_IN_AT, cli_now_ns(CLOCK_BOOTTIME));
     actor_step("in");
     actor_report(B_KEPT, rd_unlock(redis, contest->name, "B"));
@@ -193,39 +202,12 @@ void hand_c(void *arg)
     const struct contest *contest = arg;
     redisContext *redis = rd_open(contest->place);
 
-    actor_report(C_IN, hand_try(redis, contest->name, "C", CAST_LONG_MS));
+    actor_report(C_IN, hand_try(redis, contest->name, "C", ACTOR_LOCK_LONG_MS));
     actor_step("tried");
     rd_unlock(redis, contest->name, "C");
 }
 
-/* ---- in the scenario ----------------------------------------------------- */
-
-void cast_mark(struct lab_row *row, const char *server, const char *label)
-{
-    cast_mark_at(row, server, label, lab_now());
-}
-
-void cast_mark_at(struct lab_row *row, const char *server, const char *label,
-                  int64_t at)
-{
-    struct lab_mark mark = {.at = at, .bad = true};
-
-    snprintf(mark.lane, sizeof mark.lane, "%s", server);
-    snprintf(mark.label, sizeof mark.label, "%s", label);
-    lab_row_mark(row, &mark);
-}
-
-void cast_rest(struct lab *lab, int64_t ms)
-{
-    int64_t until = lab_now() + ms * 1000000;
-
-    while (lab_now() < until) {
-        lab_tick(lab);
-        lab_sleep_ms(ms < 50 ? ms : 50);
-    }
-}
-
-const struct lab_place *cast_redis(struct lab *lab, const char *strategy)
+const struct lab_place *actor_lock_redis(struct lab *lab, const char *strategy)
 {
     const struct lab_place *redis = lab_store(lab, LAB_REDIS);
 

@@ -2,18 +2,23 @@
  * What actors of several scenarios do: take a lock by holdfast, or by hand on
  * Redis. All of it dies if it fails.
  */
-#ifndef HF_LAB_CAST_H
-#define HF_LAB_CAST_H
+#ifndef HF_LAB_ACTOR_LOCKS_H
+#define HF_LAB_ACTOR_LOCKS_H
 
+#include "../runner/place.h"
 #include "../servers/redis.h"
-#include "stage.h"
+
+#include <holdfast.h>
+#include <stdbool.h>
+
+struct lab;
 
 /* A lease that outlasts any run: of an actor whose hold must not end by
  * itself, also when the machine stands still. */
-enum { CAST_LONG_MS = 60000 };
+enum { ACTOR_LOCK_LONG_MS = 60000 };
 
 /* A lock name that this run has not used yet: "...-WORD-3". */
-void cast_name(const struct lab *lab, const char *word, char out[96]);
+void actor_lock_name(const struct lab *lab, const char *word, char out[96]);
 
 /* ---- holdfast, in an actor ----------------------------------------------- */
 
@@ -85,14 +90,8 @@ void hand_c(void *arg);
 
 /* ---- in the scenario ----------------------------------------------------- */
 
-/* What happened to a server now, for the timeline. */
-void cast_mark(struct lab_row *row, const char *server, const char *label);
-void cast_mark_at(struct lab_row *row, const char *server, const char *label,
-                  int64_t at); /* lab_now() */
-/* Leaves the stage as it is for a moment, so that spans can be seen. */
-void cast_rest(struct lab *lab, int64_t ms);
 /* The Redis for what is done by hand. NULL: there is none, and the strategy
  * was not asked for by name. */
-const struct lab_place *cast_redis(struct lab *lab, const char *strategy);
+const struct lab_place *actor_lock_redis(struct lab *lab, const char *strategy);
 
 #endif

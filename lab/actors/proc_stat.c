@@ -1,5 +1,7 @@
-/* Processes, seen from outside; see sight.h. */
 #include "proc_stat.h"
+
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -62,21 +64,21 @@ static bool runs(const char *status)
     return *find(status, "\nState:\t") == 'R';
 }
 
-void sight_open(struct sight *sight, pid_t pid)
+void proc_stat_open(struct proc_stat *stat, pid_t pid)
 {
-    sight->threads = open_threads(pid, sight->fds, SIGHT_THREADS);
-    if (!sight->threads || clock_getcpuclockid(pid, &sight->clock))
+    stat->threads = open_threads(pid, stat->fds, PROC_STAT_THREADS);
+    if (!stat->threads || clock_getcpuclockid(pid, &stat->clock))
         lab_die(CLI_OSERR, "cannot watch process %d: %s", (int)pid,
                 strerror(errno));
 }
 
-static uint64_t count_switches(const struct sight *sight, bool *busy)
+static uint64_t count_switches(const struct proc_stat *stat, bool *busy)
 {
     uint64_t all = 0;
     char text[STATUS];
 
-    for (unsigned i = 0; i < sight->threads; i++) {
-        if (!read_status(sight->fds[i], text))
+    for (unsigned i = 0; i < stat->threads; i++) {
+        if (!read_status(stat->fds[i], text))
             continue;
         all += strtoull(find(text, "\nvoluntary_ctxt_switches:"), NULL, 10);
         *busy = *busy || runs(text);
@@ -84,28 +86,28 @@ static uint64_t count_switches(const struct sight *sight, bool *busy)
     return all;
 }
 
-void sight_note(struct sight *sight)
+void proc_stat_note(struct proc_stat *stat)
 {
     bool busy = false;
 
-    sight->switches = count_switches(sight, &busy);
+    stat->switches = count_switches(stat, &busy);
 }
 
-bool sight_was_woken(const struct sight *sight, bool *busy)
+bool proc_stat_was_woken(const struct proc_stat *stat, bool *busy)
 {
-    return count_switches(sight, busy) != sight->switches;
+    return count_switches(stat, busy) != stat->switches;
 }
 
-double sight_cpu_us(const struct sight *sight)
+double proc_stat_cpu_us(const struct proc_stat *stat)
 {
     struct timespec used;
 
-    if (clock_gettime(sight->clock, &used) != 0)
+    if (clock_gettime(stat->clock, &used) != 0)
         return 0;
     return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
 }
 
-bool sight_runs(pid_t pid)
+bool proc_stat_runs(pid_t pid)
 {
     int fds[MANY_THREADS];
     unsigned n = open_threads(pid, fds, MANY_THREADS);

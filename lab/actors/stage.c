@@ -1,12 +1,18 @@
-/* Actors and those who lead them; see stage.h. A step is a message of fixed
+/* A step is a message of fixed
  * size from the actor; the permission to go on is one byte to it. */
 #include "stage.h"
-#include "../runner/frame.h"
+
+#include "../../cli/shared/exit_code.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/memory.h"
+#include "../runner/progress.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,12 +24,12 @@ enum {
     SPANS = 32,
     MARKS = 32,
     STUCK_MS = 120000, /* an actor that takes longer does so by a defect */
-    LOOK_MS = 50,
+    POLL_MS = 50,
 };
 
 /* Of one actor, shared with it. */
 struct script {
-    struct lab_death death;
+    struct die_words words;
     int64_t values[ACTOR_VALUES];
     unsigned spans_len, marks_len;
     struct lab_span spans[SPANS]; /* to is 0: not over */
@@ -165,7 +171,8 @@ _Noreturn static void play_out(struct actor *actor, pid_t runner,
     for (unsigned i = 0; i + 1 < actor->stage->actors_len; i++)
         if (actor->stage->actors[i].fd >= 0)
             close(actor->stage->actors[i].fd);
-    death_in_child(&actor->script->death, runner);
+    die_in_child(&actor->script->words, runner);
+    progress_hide_after_fork();
     self = actor;
     play(arg);
     _exit(0);
@@ -197,7 +204,7 @@ struct actor *stage_enter(struct stage *stage, const char *name,
 }
 
 /* It has ended; that was right only if it was asked for. */
-static void reap(struct actor *actor, bool asked)
+static void reap(struct actor *actor, bool is_expected)
 {
     int status = 0;
 
@@ -208,14 +215,14 @@ static void reap(struct actor *actor, bool asked)
     actor->pauses = false;
     close(actor->fd);
     actor->fd = -1;
-    if (!asked || atomic_load(&actor->script->death.status))
-        death_of_child(&actor->script->death, actor->name, status);
+    if (!is_expected || atomic_load(&actor->script->words.status))
+        die_of_child(&actor->script->words, actor->name, status);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        death_of_child(&actor->script->death, actor->name, status);
+        die_of_child(&actor->script->words, actor->name, status);
 }
 
 /* poll(), and by how much it came back late. */
-static int look(struct stage *stage, struct pollfd *polled, int64_t ms)
+static int poll_actors(struct stage *stage, struct pollfd *polled, int64_t ms)
 {
     int64_t due = lab_now() + ms * 1000000;
     int ready = poll(polled, 1, (int)ms);
@@ -249,13 +256,14 @@ static void reap_failed(struct stage *stage)
 }
 
 /* Waits for a message, or the end: 1, 0 (the end), -1 (the time is over). */
-static int hear(struct actor *actor, char step[STEP], int64_t ms)
+static int read_ready(struct actor *actor, char step[STEP], int64_t ms)
 {
     struct pollfd polled = {actor->fd, POLLIN, 0};
     int64_t until = lab_now() + ms * 1000000;
     ssize_t len;
 
-    while (look(actor->stage, &polled, ms < LOOK_MS ? ms : LOOK_MS) <= 0) {
+    while (poll_actors(actor->stage, &polled, ms < POLL_MS ? ms : POLL_MS) <=
+           0) {
         lab_tick(actor->stage->lab);
         reap_failed(actor->stage);
         if (lab_now() >= until)
@@ -273,7 +281,7 @@ bool actor_comes(struct actor *actor, const char *step, int64_t ms)
 
     if (actor->pauses)
         lab_die(CLI_FAILED, "a defect: %s pauses before %s", actor->name, step);
-    heard = hear(actor, at, ms);
+    heard = read_ready(actor, at, ms);
     if (heard == 0)
         reap(actor, false);
     if (heard == 1 && strcmp(at, step) != 0)
@@ -306,7 +314,7 @@ void actor_end(struct actor *actor)
 
     if (actor->pauses)
         actor_go(actor);
-    heard = hear(actor, at, STUCK_MS);
+    heard = read_ready(actor, at, STUCK_MS);
     if (heard < 0)
         lab_die(CLI_FAILED, "%s does not come to its end", actor->name);
     if (heard == 1)
@@ -338,7 +346,7 @@ void actor_stop(struct actor *actor)
     while (waitpid(actor->pid, &status, WUNTRACED) < 0 && errno == EINTR) {
     }
     if (!WIFSTOPPED(status))
-        death_of_child(&actor->script->death, actor->name, status);
+        die_of_child(&actor->script->words, actor->name, status);
     actor->stopped_at = lab_now();
 }
 
@@ -394,4 +402,29 @@ void stage_close(struct stage *stage, struct lab_row *row)
     }
     lab_unshare(stage->scripts, STAGE_ACTORS * sizeof *stage->scripts);
     free(stage);
+}
+
+void stage_mark(struct lab_row *row, const char *server, const char *label)
+{
+    stage_mark_at(row, server, label, lab_now());
+}
+
+void stage_mark_at(struct lab_row *row, const char *server, const char *label,
+                   int64_t at)
+{
+    struct lab_mark mark = {.at = at, .bad = true};
+
+    snprintf(mark.lane, sizeof mark.lane, "%s", server);
+    snprintf(mark.label, sizeof mark.label, "%s", label);
+    lab_row_mark(row, &mark);
+}
+
+void stage_rest(struct lab *lab, int64_t ms)
+{
+    int64_t until = lab_now() + ms * 1000000;
+
+    while (lab_now() < until) {
+        lab_tick(lab);
+        lab_sleep_ms(ms < 50 ? ms : 50);
+    }
 }

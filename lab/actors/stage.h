@@ -22,7 +22,12 @@
 #ifndef HF_LAB_STAGE_H
 #define HF_LAB_STAGE_H
 
-#include "../lab.h"
+#include "../runner/report.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lab;
 
 struct stage;
 struct actor;
@@ -55,9 +60,16 @@ int64_t stage_stood_ms(const struct stage *stage);
 /* Kills the actors that are left; moves spans and marks to the row, if any. */
 void stage_close(struct stage *stage, struct lab_row *row);
 
+/* What happened to a server now, for the timeline. */
+void stage_mark(struct lab_row *row, const char *server, const char *label);
+void stage_mark_at(struct lab_row *row, const char *server, const char *label,
+                   int64_t at); /* lab_now() */
+/* Leaves the stage as it is for a moment, so that spans can be seen. */
+void stage_rest(struct lab *lab, int64_t ms);
+
 /* ---- in the actor -------------------------------------------------------- */
 
-void actor_step(const char *step); /* tells, and pauses */
+void actor_step(const char *step); /* reports it, and pauses */
 /* From now on it believes that it holds; until actor_lets_go(), or its end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);

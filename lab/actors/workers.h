@@ -2,25 +2,31 @@
  * Workers: processes (or threads of one) that repeat one piece of work as fast
  * as they can, all begun at the same moment, and what that took.
  */
-#ifndef HF_LAB_CREW_H
-#define HF_LAB_CREW_H
+#ifndef HF_LAB_WORKERS_H
+#define HF_LAB_WORKERS_H
 
-#include "../lab.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
 
-enum { CREW_PLACES = 4, CREW_SHARED = 4096 };
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lab;
+
+enum { WORKERS_PLACES = 4, WORKERS_SHARED = 4096 };
 
 struct worker {
     unsigned number;
     const void *arg;
     void *mine;       /* what begin() made */
     void *process;    /* what begin_process() made: of all threads of one */
-    void *shared;     /* CREW_SHARED zeroed bytes of all workers */
+    void *shared;     /* WORKERS_SHARED zeroed bytes of all workers */
     uint64_t retries; /* to be counted by the work */
     uint64_t done;    /* successes so far */
     bool first;       /* this is its first attempt */
     bool arrived, awaited; /* see worker_meet() */
     bool was_alone;        /* and nobody else came */
-    struct crew *crew;
+    struct workers *workers;
 };
 
 enum work {
@@ -29,7 +35,7 @@ enum work {
     WORK_STOP,    /* the same, and no worker begins another one */
 };
 
-struct crew_plan {
+struct workers_plan {
     unsigned workers;
     bool threads;       /* of one process, instead of processes */
     unsigned processes; /* over which threads are spread; 0: one */
@@ -43,10 +49,10 @@ struct crew_plan {
     enum work (*work)(struct worker *worker);
     void (*end)(struct worker *worker); /* may be NULL */
     const void *arg;
-    const struct lab_place *places[CREW_PLACES]; /* whose CPU is counted */
+    const struct lab_place *places[WORKERS_PLACES]; /* whose CPU is counted */
 };
 
-struct crew_result {
+struct workers_result {
     uint64_t attempts, done, retries;
     double seconds;        /* from the pause (worker_meet), else the beginning,
                               to the last that was done */
@@ -57,15 +63,15 @@ struct crew_result {
     double server_cpu_ms;  /* of the places that are temporary servers, or
                               Redis; negative: not known */
     uint64_t least, most;  /* done by one worker */
-    unsigned char shared[CREW_SHARED]; /* as it is at the end */
+    unsigned char shared[WORKERS_SHARED]; /* as it is at the end */
 };
 
 /* Runs it; dies if a worker fails. row may be NULL: the spans go there. */
-void crew_run(struct lab *lab, const struct crew_plan *plan,
-              struct crew_result *result, struct lab_row *row);
+void workers_run(struct lab *lab, const struct workers_plan *plan,
+                 struct workers_result *result, struct lab_row *row);
 
 /* Rate, times and CPU, into the columns of these names. */
-void crew_tell(const struct crew_result *result, struct lab_row *row);
+void workers_report(const struct workers_result *result, struct lab_row *row);
 
 /* ---- in the worker ------------------------------------------------------- */
 

@@ -5,7 +5,16 @@
  */
 #include "page.h"
 
+#include "../runner/memory.h"
+#include "../runner/scenario.h"
+#include "page_table.h"
+#include "page_text.h"
+#include "page_timeline.h"
+#include "page_times.h"
+
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,9 +2,14 @@
  * The table of a scenario. One column may be drawn as bars: on a logarithmic
  * scale where the values differ much, so that the small ones are still seen.
  */
-#include "page.h"
+#include "page_table.h"
+
+#include "../runner/scenario.h"
+#include "page_text.h"
+#include "page_times.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* How long bars are. */
 struct scale {

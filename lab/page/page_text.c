@@ -1,7 +1,10 @@
 /* Texts and numbers of the page. */
-#include "page.h"
+#include "page_text.h"
+
+#include "../runner/scenario.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,20 +6,26 @@
  * Text in a drawing cannot wrap, so each is drawn twice. The narrow one has
  * numbers instead of notes, and a list of them below.
  */
-#include "page.h"
+#include "page_timeline.h"
+
+#include "../runner/memory.h"
+#include "../runner/report.h"
+#include "page_text.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     WIDE = 1080,
     NARROW = 340,
-    BAND = 22,  /* the height of spans */
-    STRIP = 9,  /* that of spans inside of spans */
-    LINE = 17,  /* that of a line of notes */
-    GAP = 12,   /* between lanes */
-    MARGIN = 6, /* left and right of a text */
+    BAND = 22,      /* the height of spans */
+    STRIP = 9,      /* that of spans inside of spans */
+    TEXT_LINE = 17, /* that of a line of notes */
+    GAP = 12,       /* between lanes */
+    MARGIN = 6,     /* left and right of a text */
     AXIS = 26,
     GUTTER_MAX = 210, /* of the lanes' names */
     OVERLAPS_MAX = 4, /* that are labelled */
@@ -91,8 +97,8 @@ static void collect_notes(struct view *view)
     for (size_t i = 0; row->spans_len <= LABELS_MAX && i < row->spans_len;
          i++) {
         const struct lab_span *span = &row->spans[i];
-        bool told = strcmp(span->label, kinds[span->kind]) != 0;
-        if (*span->label && told && !fits(view, span))
+        bool has_label = strcmp(span->label, kinds[span->kind]) != 0;
+        if (*span->label && has_label && !fits(view, span))
             view->notes[view->notes_len++] = (struct note){
                 .lane = span->lane, .text = span->label, .at = span->from};
     }
@@ -139,9 +145,9 @@ static void place_lanes(struct view *view, struct page_lane *lanes)
     double y = view->top;
     for (size_t i = 0; i < view->times->lanes_len; i++) {
         struct page_lane *lane = &lanes[i];
-        lane->y = y + (view->narrow ? LINE : 0);
+        lane->y = y + (view->narrow ? TEXT_LINE : 0);
         y = lane->y + BAND + (lane->strip ? STRIP + 2 : 0) +
-            LINE * (double)lane->rows + GAP;
+            TEXT_LINE * (double)lane->rows + GAP;
     }
     view->height = y + AXIS;
 }
@@ -157,7 +163,7 @@ static void place(struct view *view)
             view->gutter = fmax(view->gutter, page_bold_px(lanes[i].name) + 12);
     }
     view->gutter = fmin(view->gutter, GUTTER_MAX);
-    view->top = 6 + LINE * fmin(2, (double)times->overlaps_len);
+    view->top = 6 + TEXT_LINE * fmin(2, (double)times->overlaps_len);
     collect_notes(view);
     place_notes(view, lanes);
     place_lanes(view, lanes);
@@ -346,7 +352,7 @@ static void draw_overlap_labels(FILE *out, const struct view *view)
             continue;
         left[row] = fmin(left[row], begin);
         right[row] = fmax(right[row], begin + width);
-        double y = view->top - LINE * (double)(row + 1) + 10;
+        double y = view->top - TEXT_LINE * (double)(row + 1) + 10;
         fprintf(out, "<path class=\"lead bad\" d=\"M%.1f %.1fV%.1f\"/>", x,
                 y + 3, times->lanes[one->top].y - 3);
         draw_text(out, begin + width / 2, y, "two", text);
@@ -361,7 +367,7 @@ static void draw_note(FILE *out, const struct view *view,
     const struct page_lane *lane = &times->lanes[page_lane(times, note->lane)];
     const char *bad = note->bad ? " bad" : "";
     double band = lane->y + BAND + (lane->strip ? STRIP + 2 : 0);
-    double y = band + 13 + LINE * (double)note->row;
+    double y = band + 13 + TEXT_LINE * (double)note->row;
     char class[16], number[24];
     snprintf(class, sizeof(class), "note%s", bad);
     snprintf(number, sizeof(number), "%zu", note->number);

@@ -1,7 +1,11 @@
 /* Of a row's spans and marks: who takes part, from when to when, and when two
  * or more hold at once. */
-#include "page.h"
+#include "page_times.h"
 
+#include "../runner/memory.h"
+#include "page_text.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +84,7 @@ static bool holds(const struct lab_row *row, const char *lane, int64_t from,
 }
 
 /* Between two moments at which nothing begins or ends. */
-static void look(struct page_times *times, int64_t from, int64_t to)
+static void find_overlap(struct page_times *times, int64_t from, int64_t to)
 {
     struct page_overlap now = {.from = from, .to = to};
     for (size_t i = 0; i < times->lanes_len; i++) {
@@ -121,7 +125,7 @@ static void find_overlaps(struct page_times *times)
     times->overlaps = lab_alloc(len * sizeof(*times->overlaps));
     for (size_t i = 1; i < len; i++)
         if (moments[i - 1] < moments[i])
-            look(times, moments[i - 1], moments[i]);
+            find_overlap(times, moments[i - 1], moments[i]);
     free(moments);
 }
 

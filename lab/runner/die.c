@@ -1,12 +1,16 @@
-/* The one way out: lab_die(), in the runner and in what it has forked. */
-#include "frame.h"
+#include "die.h"
+
+#include "../../cli/shared/exit_code.h"
+#include "../../cli/shared/message.h"
+#include "../../cli/shared/verb.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,147 +18,100 @@
 
 enum { WRITING = -1 };
 
-static struct lab_death *own_death; /* NULL: this is the runner */
-static struct lab *runner_lab;
+static struct die_words *own_words; /* NULL: this is the runner */
+static struct {
+    void (*finish)(struct lab *lab, int number, char name[DIE_NAME_MAX]);
+    struct lab *lab;
+} runner;
 
-void death_in_runner(struct lab *lab)
+void die_set_finish(void (*finish)(struct lab *lab, int number,
+                                   char name[DIE_NAME_MAX]),
+                    struct lab *lab)
 {
-    runner_lab = lab;
+    runner.finish = finish;
+    runner.lab = lab;
 }
 
-void death_in_child(struct lab_death *death, pid_t runner)
+void die_in_child(struct die_words *words, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != runner)
+    if (getppid() != parent)
         _exit(1); /* the runner is gone already */
     /* The runner is told, and ends us. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    own_death = death;
-    progress_hide_after_fork();
+    own_words = words;
 }
 
 /* What was said; 0: nothing. Another one may be about to say it. */
-static int last_words(const struct lab_death *death)
+static int last_words(const struct die_words *words)
 {
-    int status = atomic_load(&death->status);
+    int status = atomic_load(&words->status);
 
     for (int i = 0; i < 1000 && status == WRITING; i++) {
         lab_sleep_ms(1);
-        status = atomic_load(&death->status);
+        status = atomic_load(&words->status);
     }
     return status;
 }
 
-_Noreturn static void die_in_child(int status, const char *text)
+_Noreturn static void end_child(int status, const char *text)
 {
     int alive = 0;
 
     /* The first of several threads, or of several workers, is told. */
-    if (atomic_compare_exchange_strong(&own_death->status, &alive, WRITING)) {
-        snprintf(own_death->text, sizeof own_death->text, "%s", text);
-        atomic_store(&own_death->status, status);
+    if (atomic_compare_exchange_strong(&own_words->status, &alive, WRITING)) {
+        snprintf(own_words->text, sizeof own_words->text, "%s", text);
+        atomic_store(&own_words->status, status);
     }
-    last_words(own_death);
+    last_words(own_words);
     _exit(1);
 }
 
-_Noreturn static void die_in_runner(int status, const char *text)
+_Noreturn static void end_runner(int status, const char *text)
 {
-    const struct lab_scenario *scenario =
-        runner_lab ? runner_lab->scenario : NULL;
-    char name[64] = "lab";
+    char name[DIE_NAME_MAX] = "lab";
     struct cli_verb verb = {.name = name};
 
-    progress_clear();
-    if (runner_lab)
-        report_end(runner_lab);
+    if (runner.finish)
+        runner.finish(runner.lab, 0, name);
     fflush(stdout);
-    if (scenario)
-        snprintf(name, sizeof name, "lab %s", scenario->name);
     cli_say(&verb, "%s", text);
     exit(status);
 }
 
-void death_by_signal(int number)
+void die_by_signal(int number)
 {
-    progress_clear();
-    report_end(runner_lab);
-    if (runner_lab->html)
-        cli_say(&lab_verb, "%s was not written", runner_lab->html);
+    char name[DIE_NAME_MAX];
+
+    runner.finish(runner.lab, number, name);
     exit(128 + number);
 }
 
 void lab_die(int status, const char *fmt, ...)
 {
-    char text[LAB_DEATH_MAX];
+    char text[DIE_TEXT_MAX];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (own_death)
-        die_in_child(status, text);
-    die_in_runner(status, text);
+    if (own_words)
+        end_child(status, text);
+    end_runner(status, text);
 }
 
-void death_of_child(const struct lab_death *death, const char *who,
-                    int wait_status)
+void die_of_child(const struct die_words *words, const char *who,
+                  int wait_status)
 {
-    int status = last_words(death);
+    int status = last_words(words);
 
     if (status > 0)
-        lab_die(status, "%s: %s", who, death->text);
+        lab_die(status, "%s: %s", who, words->text);
     if (WIFSIGNALED(wait_status))
         lab_die(CLI_OSERR, "%s was killed by signal %d", who,
                 WTERMSIG(wait_status));
     lab_die(CLI_FAILED, "%s has ended too early (status %d)", who,
             WEXITSTATUS(wait_status));
-}
-
-void *lab_share(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    if (memory == MAP_FAILED)
-        lab_die(CLI_OSERR, "no memory to share: %s", strerror(errno));
-    return memory;
-}
-
-void lab_unshare(void *memory, size_t size)
-{
-    munmap(memory, size);
-}
-
-void *lab_alloc(size_t size)
-{
-    void *memory = calloc(1, size ? size : 1);
-
-    if (!memory)
-        lab_die(CLI_OSERR, "out of memory");
-    return memory;
-}
-
-void *lab_grow(void *memory, size_t count, size_t size)
-{
-    void *more = reallocarray(memory, count, size);
-
-    if (!more)
-        lab_die(CLI_OSERR, "out of memory");
-    return more;
-}
-
-int64_t lab_now(void)
-{
-    return cli_now_ns(CLOCK_MONOTONIC);
-}
-
-void lab_sleep_ms(int64_t ms)
-{
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    while (nanosleep(&time, &time) < 0 && errno == EINTR) {
-    }
 }

@@ -1,9 +1,15 @@
-/* The live line on a terminal, and ^C: whatever waits in the runner calls
- * lab_tick() several times a second. */
-#include "frame.h"
+#include "progress.h"
+
+#include "clock.h"
+#include "die.h"
+#include "lab_state.h"
+#include "scenario.h"
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,7 +21,18 @@ static struct {
     bool shown; /* the line is on the screen */
     char text[160];
     int64_t began, drawn;
-} line;
+} live_line;
+
+void lab_catch(void (*handler)(int number))
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = handler}, old;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 &&
+            old.sa_handler != SIG_IGN) /* nohup, or a shell's background */
+            sigaction(numbers[i], &action, NULL);
+}
 
 static volatile sig_atomic_t interrupted;
 
@@ -24,40 +41,39 @@ static void on_signal(int number)
     interrupted = number;
 }
 
-void progress_init(struct lab *lab)
+void progress_init(void)
 {
-    line.live = isatty(STDERR_FILENO);
-    line.began = lab_now();
+    live_line.live = isatty(STDERR_FILENO);
+    live_line.began = lab_now();
     lab_catch(on_signal);
     signal(SIGPIPE, SIG_IGN); /* a server that was killed; our reader */
-    death_in_runner(lab);
 }
 
 void progress_hide_after_fork(void)
 {
-    line.live = line.shown = false;
+    live_line.live = live_line.shown = false;
 }
 
 void progress_clear(void)
 {
-    if (line.shown)
+    if (live_line.shown)
         fputs("\r\033[K", stderr);
-    line.shown = false;
+    live_line.shown = false;
 }
 
 static void draw(struct lab *lab)
 {
-    char text[sizeof line.text + 64];
+    char text[sizeof live_line.text + 64];
     struct winsize size = {.ws_col = 80};
 
     ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
-    line.drawn = lab_now();
+    live_line.drawn = lab_now();
     snprintf(text, sizeof text, "%4.0f s  %s: %s",
-             (double)(line.drawn - line.began) / 1e9,
-             lab->scenario ? lab->scenario->name : "lab", line.text);
+             (double)(live_line.drawn - live_line.began) / 1e9,
+             lab->scenario ? lab->scenario->name : "lab", live_line.text);
     fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 79,
             text);
-    line.shown = true;
+    live_line.shown = true;
 }
 
 void lab_progress(struct lab *lab, const char *fmt, ...)
@@ -65,9 +81,9 @@ void lab_progress(struct lab *lab, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(line.text, sizeof line.text, fmt, args);
+    vsnprintf(live_line.text, sizeof live_line.text, fmt, args);
     va_end(args);
-    line.drawn = 0;
+    live_line.drawn = 0;
     lab_tick(lab);
 }
 
@@ -77,8 +93,8 @@ void lab_tick(struct lab *lab)
 
     if (number) {
         interrupted = 0;
-        death_by_signal(number);
+        die_by_signal(number);
     }
-    if (line.live && lab_now() - line.drawn >= TICK_NS)
+    if (live_line.live && lab_now() - live_line.drawn >= TICK_NS)
         draw(lab);
 }

@@ -1,11 +1,18 @@
-/* Rows and claims, as a table or as JSON, a line each; see report.h. */
-#include "frame.h"
+#include "report.h"
+
+#include "../../cli/shared/exit_code.h"
+#include "die.h"
+#include "lab_state.h"
+#include "memory.h"
+#include "progress.h"
+#include "scenario.h"
 
 #include <errno.h>
 #include <langinfo.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,7 @@
 /*
  * What a run found: scenarios, their rows and claims. Rows are printed as they
- * come (table or JSON) and kept for the page.
+ * come (table or JSON) and kept for the page, in the report of struct lab. In
+ * the runner alone. Dies if it cannot print.
  */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
@@ -8,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 struct lab;
 struct lab_scenario;
@@ -73,7 +73,7 @@ struct lab_row {
     size_t marks_len;
 };
 
-/* A claim of the source documents about speed: told, never asserted. */
+/* A claim of the source documents about speed: reported, never asserted. */
 struct lab_claim {
     char text[LAB_TEXT_MAX];    /* "one statement > for update > optimistic" */
     char figures[LAB_TEXT_MAX]; /* "9120 > 4410 > 380 per second" */
@@ -115,9 +115,18 @@ void lab_row_done(struct lab *lab, struct lab_row *row,
 void lab_claim(struct lab *lab, bool confirmed, const char *text,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* ---- for page.c ---------------------------------------------------------- */
+/* ---- for main.c ---------------------------------------------------------- */
 
-/* One self-contained HTML page. 0, or -1 with errno. */
-int lab_page_write(FILE *out, const struct lab_report *report);
+void report_begin(struct lab *lab, const struct lab_scenario *scenario);
+void report_skip(struct lab *lab, const char *why);
+/* Prints the table of what there is. Does so once. */
+void report_end(struct lab *lab);
+/* A string of JSON, valid whatever the bytes are. */
+void report_json_text(const char *text);
+/* Dies if what was printed cannot be written; silently if its reader is gone.
+ */
+void report_flush(void);
+/* How many bytes the character at s has, 0 if it is none of UTF-8. */
+size_t report_character(const unsigned char *s);
 
 #endif

@@ -6,8 +6,17 @@
  * concurrency, and of polling that it wastes performance. No worker pauses
  * here.
  */
+#include "../actors/workers.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
 #include "sale.h"
 
+#include <holdfast.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,27 +34,27 @@ static const char *const names[] = {
     "redis-watch", "redis-spin",     "lock",        NULL};
 
 /* What one strategy does, on one backend, with more and more workers. */
-struct line {
+struct curve {
     unsigned len;
     double per_s[SIZES], cpu_us[SIZES], retries[SIZES];
 };
 
 /* Those that others are compared with. */
-struct lines {
-    struct line update, version, spin, redis;
-    struct line fair; /* of the backend at hand */
+struct curves {
+    struct curve update, version, spin, redis;
+    struct curve fair; /* of the backend at hand */
 };
 
 /* ---- a row --------------------------------------------------------------- */
 
-static double per_sale(const struct crew_result *result, double all)
+static double per_sale(const struct workers_result *result, double all)
 {
     return result->done ? all / (double)result->done : 0;
 }
 
 /* times: how many times as many sales as the fair lock has; 0: not known. */
 static void judge(const struct race *race, struct lab_row *row,
-                  const struct crew_result *result, int64_t oversold,
+                  const struct workers_result *result, int64_t oversold,
                   double times)
 {
     char tail[80] = "";
@@ -76,7 +85,7 @@ static void judge(const struct race *race, struct lab_row *row,
         lab_row_done(race->lab, row, LAB_OK, "exact%s", tail);
 }
 
-static double cpu_us(const struct crew_result *result)
+static double cpu_us(const struct workers_result *result)
 {
     double server = result->server_cpu_ms > 0 ? result->server_cpu_ms : 0;
 
@@ -84,25 +93,25 @@ static double cpu_us(const struct crew_result *result)
 }
 
 static void sell_with(const struct race *race, unsigned workers,
-                      struct line *line, const struct line *fair)
+                      struct curve *curve, const struct curve *fair)
 {
     struct sale_size size = {.workers = workers,
                              .stock = STOCK,
                              .run_ms = lab_settings(race->lab)->seconds_ms};
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_result *result = lab_alloc(sizeof *result);
     struct lab_row *row = lab_row(race->lab, LAB_OK);
     int64_t left = sale_run(race, &size, result, row);
-    unsigned i = line->len++;
+    unsigned i = curve->len++;
 
-    line->per_s[i] = result->per_s;
-    line->cpu_us[i] = cpu_us(result);
-    line->retries[i] = per_sale(result, (double)result->retries);
+    curve->per_s[i] = result->per_s;
+    curve->cpu_us[i] = cpu_us(result);
+    curve->retries[i] = per_sale(result, (double)result->retries);
     lab_row_number(row, "workers", workers);
     lab_row_number(row, "sold", (double)result->done);
     lab_row_number(row, "least", (double)result->least);
     lab_row_number(row, "most", (double)result->most);
-    lab_row_number(row, "retries_per_sale", line->retries[i]);
-    lab_row_number(row, "cpu_us", line->cpu_us[i]);
+    lab_row_number(row, "retries_per_sale", curve->retries[i]);
+    lab_row_number(row, "cpu_us", curve->cpu_us[i]);
     judge(race, row, result, (int64_t)result->done - (STOCK - left),
           race->fairness == HF_UNFAIR && fair->len > i && fair->per_s[i] > 0
               ? result->per_s / fair->per_s[i]
@@ -119,38 +128,38 @@ static unsigned largest(struct lab *lab)
     return settings->workers_given ? (unsigned)settings->workers : LARGEST;
 }
 
-static void remember(struct lines *lines, const struct race *race,
-                     const struct line *line)
+static void remember(struct curves *curves, const struct race *race,
+                     const struct curve *curve)
 {
     const char *name = race->strategy->name;
 
     if (strcmp(name, "sql-update") == 0)
-        lines->update = *line;
+        curves->update = *curve;
     else if (strcmp(name, "sql-version") == 0)
-        lines->version = *line;
+        curves->version = *curve;
     else if (strcmp(name, "redis-spin") == 0)
-        lines->spin = *line;
+        curves->spin = *curve;
     else if (race->fairness == HF_FAIR)
-        lines->fair = *line;
+        curves->fair = *curve;
     else if (race->fairness == HF_UNFAIR && race->backend->engine == LAB_REDIS)
-        lines->redis = *line;
+        curves->redis = *curve;
 }
 
 /* 1, 4, 16, ... and the largest. */
 static void sweep(const struct race *race, void *arg)
 {
     unsigned most = largest(race->lab), workers = 1;
-    struct lines *lines = arg;
-    struct line line = {0};
+    struct curves *curves = arg;
+    struct curve curve = {0};
 
     if (race->fairness == HF_FAIR)
-        lines->fair.len = 0; /* another backend's */
-    while (workers < most && line.len < SIZES - 1) {
-        sell_with(race, workers, &line, &lines->fair);
+        curves->fair.len = 0; /* another backend's */
+    while (workers < most && curve.len < SIZES - 1) {
+        sell_with(race, workers, &curve, &curves->fair);
         workers *= GROWTH;
     }
-    sell_with(race, most, &line, &lines->fair);
-    remember(lines, race, &line);
+    sell_with(race, most, &curve, &curves->fair);
+    remember(curves, race, &curve);
 }
 
 static const struct lab_place *store_of(struct lab *lab,
@@ -171,30 +180,31 @@ static bool is_ours(const struct lab *lab, const char *name)
     return false;
 }
 
-static void claim(struct lab *lab, const struct lines *lines)
+static void claim(struct lab *lab, const struct curves *curves)
 {
-    unsigned last = lines->version.len - 1;
+    unsigned last = curves->version.len - 1;
     unsigned workers = largest(lab);
 
-    if (lines->version.len && lines->update.len)
+    if (curves->version.len && curves->update.len)
         lab_claim(lab,
-                  lines->version.per_s[last] * 2 < lines->update.per_s[last],
+                  curves->version.per_s[last] * 2 < curves->update.per_s[last],
                   "optimistic locking is very slow under high concurrency",
                   "%u workers: %.0f sales per second, %.1f retries per sale; "
                   "one statement %.0f",
-                  workers, lines->version.per_s[last],
-                  lines->version.retries[last], lines->update.per_s[last]);
-    last = lines->spin.len - 1;
-    if (lines->spin.len && lines->redis.len)
-        lab_claim(lab, lines->spin.cpu_us[last] > lines->redis.cpu_us[last],
+                  workers, curves->version.per_s[last],
+                  curves->version.retries[last], curves->update.per_s[last]);
+    last = curves->spin.len - 1;
+    if (curves->spin.len && curves->redis.len)
+        lab_claim(lab, curves->spin.cpu_us[last] > curves->redis.cpu_us[last],
                   "polling for a lock wastes CPU",
                   "%u workers: %.0f us of CPU per sale; by events %.0f",
-                  workers, lines->spin.cpu_us[last], lines->redis.cpu_us[last]);
+                  workers, curves->spin.cpu_us[last],
+                  curves->redis.cpu_us[last]);
 }
 
 static void run(struct lab *lab)
 {
-    struct lines lines = {0};
+    struct curves curves = {0};
 
     for (size_t i = 0; i < SALE_STRATEGIES; i++) {
         const struct strategy *strategy = &sale_strategies[i];
@@ -207,11 +217,11 @@ static void run(struct lab *lab)
         if (!race.store)
             sale_lacks_store(lab, strategy);
         else if (sale_is_lock(strategy))
-            sale_each_lock(&race, "contention", sweep, &lines);
+            sale_each_lock(&race, "contention", sweep, &curves);
         else
-            sweep(&race, &lines);
+            sweep(&race, &curves);
     }
-    claim(lab, &lines);
+    claim(lab, &curves);
 }
 
 static const struct lab_column columns[] = {

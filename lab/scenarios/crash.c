@@ -8,8 +8,19 @@
  * closes its session. The server takes a dead client for a slow one until the
  * session's timeout is over.
  */
+#include "../../cli/shared/values.h"
 #include "../actors/actor_locks.h"
+#include "../actors/stage.h"
+#include "../runner/lab.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
+#include "../servers/redis.h"
 
+#include <holdfast.h>
+#include <stdbool.h>
 #include <time.h>
 
 struct play {
@@ -109,7 +120,7 @@ static void asking_hand_b(void *arg)
     actor_report(B_BUSY, hand_is_busy(redis, play->name, "B"));
     actor_report(B_CAME_AT, now());
     actor_step("asked");
-    hand_take(redis, play->name, "B", CAST_LONG_MS);
+    hand_take(redis, play->name, "B", ACTOR_LOCK_LONG_MS);
     actor_report(B_CAME_AT, now());
     actor_step("in");
     rd_unlock(redis, play->name, "B");
@@ -194,7 +205,7 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     int64_t died;
 
     *found = (struct found){0};
-    cast_name(lab, "crash", play->name);
+    actor_lock_name(lab, "crash", play->name);
     a = stage_enter(stage, "A", play->a, play);
     actor_until(a, "holds");
     b = stage_enter(stage, "B", play->b, play);
@@ -279,7 +290,7 @@ static void lead_by_hand(struct lab *lab)
 
         if (!lab_wants(lab, play.strategy))
             continue;
-        play.place = cast_redis(lab, play.strategy);
+        play.place = actor_lock_redis(lab, play.strategy);
         if (play.place)
             lead(lab, play, ways[i].expected);
     }

@@ -8,10 +8,23 @@
  * the same lock: by hand (SET NX) it waits for itself; a lock that is not
  * reentrant refuses; a reentrant one counts.
  */
+#include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/redis.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum {

@@ -5,8 +5,18 @@
  * without a latch looks once, and locks a slow person in.
  */
 #include "../actors/stage.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum {
@@ -160,7 +170,7 @@ static void finish(struct lab *lab, struct lab_row *row,
 
 /* All but the last one leave, the guard must not lock the door, the last one
  * leaves. */
-static void leave(const struct room *room, struct actor *keeper,
+static void leave(const struct room *room, struct actor *guard_actor,
                   struct actor *people[PEOPLE])
 {
     bool early;
@@ -168,24 +178,24 @@ static void leave(const struct room *room, struct actor *keeper,
     for (int i = 0; i < PEOPLE - 1; i++)
         actor_end(people[i]);
     if (!room->place)
-        actor_go(keeper);
-    early = actor_comes(keeper, "locks", room->place ? STAYS_MS : 60000);
+        actor_go(guard_actor);
+    early = actor_comes(guard_actor, "locks", room->place ? STAYS_MS : 60000);
     actor_end(people[PEOPLE - 1]);
     if (!early)
-        actor_until(keeper, "locks");
-    actor_end(keeper);
+        actor_until(guard_actor, "locks");
+    actor_end(guard_actor);
 }
 
 static void play(struct lab *lab, struct lab_row *row, struct room *room)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *people[PEOPLE], *keeper;
+    struct actor *people[PEOPLE], *guard_actor;
     struct found found = {0};
 
     room->door = lab_share(sizeof *room->door);
-    keeper =
+    guard_actor =
         stage_enter(stage, "guard", room->place ? guard : guard_without, room);
-    actor_until(keeper, "tells them to leave");
+    actor_until(guard_actor, "tells them to leave");
     for (int i = 0; i < PEOPLE; i++) {
         char name[24];
 
@@ -193,14 +203,14 @@ static void play(struct lab *lab, struct lab_row *row, struct room *room)
         people[i] = stage_enter(stage, name, person, room);
         actor_until(people[i], "inside");
     }
-    actor_go(keeper);
+    actor_go(guard_actor);
     if (!room->place) {
-        actor_until(keeper, "looks once");
-        actor_go(keeper);
-        actor_until(keeper, "gives them time");
+        actor_until(guard_actor, "looks once");
+        actor_go(guard_actor);
+        actor_until(guard_actor, "gives them time");
     }
-    leave(room, keeper, people);
-    found.locked_in = (int)actor_value(keeper, GUARD_INSIDE);
+    leave(room, guard_actor, people);
+    found.locked_in = (int)actor_value(guard_actor, GUARD_INSIDE);
     for (int i = 0; i < PEOPLE; i++)
         found.open += (int)actor_value(people[i], PERSON_OPEN);
     stage_close(stage, row);

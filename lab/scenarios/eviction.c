@@ -8,9 +8,23 @@
  * protects the store until then. With maxmemory-policy noeviction Redis refuses
  * to write instead: A keeps its lock, and nobody comes in.
  */
+#include "../../cli/shared/exit_code.h"
+#include "../actors/actor_locks.h"
+#include "../actors/stage.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/redis.h"
 #include "../servers/servers.h"
+#include "fence.h"
 #include "late.h"
 
+#include <holdfast.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +58,7 @@ static const char *policy_of(const struct play *play)
 static long long info(redisContext *redis, const char *section,
                       const char *field)
 {
-    redisReply *reply = rd_ask(redis, "INFO %s", section);
+    redisReply *reply = rd_send(redis, "INFO %s", section);
     const char *at = strstr(reply->str, field);
     long long number = -1;
 
@@ -108,8 +122,8 @@ static bool fill(struct play *play, redisContext *redis)
 static int try_by_hand(const struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
-    redisReply *reply =
-        redisCommand(redis, "SET %s B NX PX %d", play->name, CAST_LONG_MS);
+    redisReply *reply = redisCommand(redis, "SET %s B NX PX %d", play->name,
+                                     ACTOR_LOCK_LONG_MS);
 
     if (!reply)
         lab_die(CLI_UNAVAILABLE, "Redis does not answer SET: %s",
@@ -196,7 +210,7 @@ static bool lead_kept(struct play *play, struct late *by_a, struct lab_row *row,
     kept.full = fill(play, redis);
     full_at = lab_now();
     /* What was renewed before that is over then. */
-    cast_rest(play->lab, play->ttl_ms * 3 / 2);
+    stage_rest(play->lab, play->ttl_ms * 3 / 2);
     b = stage_enter(stage, "B", play_try, play);
     actor_until(b, "tried");
     kept.told = (int)actor_value(b, 0);
@@ -211,7 +225,7 @@ static bool lead_kept(struct play *play, struct late *by_a, struct lab_row *row,
         stage_close(stage, NULL);
         return false;
     }
-    cast_mark_at(row, "Redis", "is full", full_at);
+    stage_mark_at(row, "Redis", "is full", full_at);
     stage_close(stage, row);
     kept.a.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
@@ -277,7 +291,7 @@ static double sell(struct play *play, const struct late *by_a,
     actor_until(a, "done");
     late_read(result, a, b);
     if (!by_a->learns) {
-        cast_rest(play->lab, lab_settings(play->lab)->ttl_ms / 4);
+        stage_rest(play->lab, lab_settings(play->lab)->ttl_ms / 4);
         return 0;
     }
     actor_go(a);
@@ -302,7 +316,7 @@ static bool lead_evicted(struct play *play, struct late *by_a,
         stage_close(stage, NULL);
         return false;
     }
-    cast_mark(row, "Redis", "has evicted the lock");
+    stage_mark(row, "Redis", "has evicted the lock");
     knows_ms = sell(play, by_a, stage, a, &result);
     actor_end(a);
     stage_close(stage, row); /* B may have been evicted as well */
@@ -323,7 +337,7 @@ static bool try_row(struct play *play, struct late *by_a, struct lab_row *row,
     play->server = lab_server_start(play->lab, LAB_REDIS, args);
     lab_progress(play->lab, "%s", play->strategy);
     by_a->place = &play->server->place;
-    cast_name(play->lab, "eviction", play->name);
+    actor_lock_name(play->lab, "eviction", play->name);
     fence_make(play->lab, NULL, LATE_STOCK);
     done = play->evicts ? lead_evicted(play, by_a, row, last)
                         : lead_kept(play, by_a, row, last);
@@ -354,7 +368,8 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
     lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
     for (int tries = 1; !done; tries++) {
         if (by_hand || (evicts && !by_a.learns))
-            by_a.ttl_ms = CAST_LONG_MS; /* is not renewed, or need not be */
+            by_a.ttl_ms =
+                ACTOR_LOCK_LONG_MS; /* is not renewed, or need not be */
         else
             by_a.ttl_ms = evicts ? RENEWED * play.ttl_ms : play.ttl_ms;
         done = try_row(&play, &by_a, row, tries == TRIES);

@@ -23,17 +23,34 @@
  *
  * On the last two B sells when A has released.
  */
+#include "../../cli/shared/exit_code.h"
+#include "../actors/actor_locks.h"
+#include "../actors/stage.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
+#include "../servers/redis.h"
+#include "../servers/server_recipes.h"
 #include "../servers/servers.h"
+#include "fence.h"
 #include "late.h"
 
+#include <holdfast.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The replica is cut off by sending it to a port at which nobody listens. (If
  * it were stopped, what the master has sent would wait in its socket.) */
 enum {
     NO_PORT = 1,
-    LOOK_MS = 5,
+    POLL_MS = 5,
     SYNC_MS = 60000,
     MEMBERS = 3,
     DEAD = LAB_REDLOCK_SERVERS / 2
@@ -56,7 +73,7 @@ static void await_replica(struct lab *lab, struct pair *pair)
         if (lab_now() > until)
             lab_die(CLI_FAILED, "the replica has not followed for a minute");
         lab_tick(lab);
-        lab_sleep_ms(LOOK_MS);
+        lab_sleep_ms(POLL_MS);
     }
 }
 
@@ -78,10 +95,10 @@ static void start(struct lab *lab, struct pair *pair)
 static void fail_over(struct pair *pair, struct lab_row *row)
 {
     redisFree(pair->to_master);
-    cast_mark(row, "master", "dies");
+    stage_mark(row, "master", "dies");
     lab_server_kill(pair->master);
     rd_number(pair->to_replica, "REPLICAOF NO ONE");
-    cast_mark(row, "replica", "is the master now");
+    stage_mark(row, "replica", "is the master now");
 }
 
 static void end(struct pair *pair)
@@ -126,7 +143,7 @@ static void act(struct pair *pair, struct late *by_a, struct late *by_b,
     actor_until(b, "done");
     actor_go(a);
     actor_until(a, "done"); /* its release would have no server */
-    cast_rest(lab, lab_settings(lab)->ttl_ms / 4);
+    stage_rest(lab, lab_settings(lab)->ttl_ms / 4);
     late_read(result, a, b);
     actor_end(b);
     stage_close(stage, row);
@@ -193,7 +210,7 @@ static void act_on_several(struct lab *lab, struct cluster *cluster,
                         .name = name,
                         .who = "A",
                         .amount = LATE_BY_A,
-                        .ttl_ms = CAST_LONG_MS};
+                        .ttl_ms = ACTOR_LOCK_LONG_MS};
     struct late by_b = by_a;
     struct stage *stage = stage_new(lab);
     struct actor *a, *b;
@@ -202,8 +219,8 @@ static void act_on_several(struct lab *lab, struct cluster *cluster,
     by_b.place = &cluster->after;
     by_b.who = "B";
     by_b.amount = LATE_BY_B;
-    by_b.asks = true;
-    cast_name(lab, "failover", name);
+    by_b.tries = true;
+    actor_lock_name(lab, "failover", name);
     fence_make(lab, NULL, LATE_STOCK);
     a = stage_enter(stage, "A", late_play, &by_a);
     actor_until(a, "read");
@@ -254,13 +271,13 @@ static void replace_some(struct lab *lab, struct cluster *cluster,
                          struct lab_row *row)
 {
     for (size_t i = 0; i < DEAD; i++) {
-        cast_mark(row, "servers", "one of five dies");
+        stage_mark(row, "servers", "one of five dies");
         lab_server_kill(cluster->member[i]);
         lab_server_end(cluster->member[i]);
         cluster->member[i] = NULL;
     }
     lab_redlock_start(lab, cluster->member, &cluster->after);
-    cast_mark(row, "servers", "two that know nothing take their place");
+    stage_mark(row, "servers", "two that know nothing take their place");
 }
 
 static void lead_on_redlock(struct lab *lab)
@@ -306,9 +323,9 @@ static void kill_leader(struct lab *lab, struct cluster *cluster,
         if (lab_now() > until)
             lab_die(CLI_FAILED, "etcd has had no leader for a minute");
         lab_tick(lab);
-        lab_sleep_ms(LOOK_MS);
+        lab_sleep_ms(POLL_MS);
     }
-    cast_mark(row, "leader", "dies");
+    stage_mark(row, "leader", "dies");
     lab_server_kill(cluster->member[which]);
 }
 
@@ -344,7 +361,7 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
     by_b.place = &pair.replica->place;
     by_b.who = "B";
     by_b.amount = LATE_BY_B;
-    cast_name(lab, "failover", name);
+    actor_lock_name(lab, "failover", name);
     act(&pair, &by_a, &by_b, row, &result);
     end(&pair);
     tell(row, strategy, "redis", by_hand);

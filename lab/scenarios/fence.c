@@ -1,13 +1,16 @@
-/* A number that its store protects by the token; see fence.h. */
 #include "fence.h"
 
-#include "../runner/frame.h"
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
 #include "../servers/redis.h"
 #include "../servers/sql.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -129,8 +132,8 @@ static bool contact_redis(struct fence *fence, uint64_t token,
             *read = rd_number(fence->redis, "GET %s", fence->key);
         return true;
     }
-    reply = rd_ask(fence->redis, "EVAL %s 2 %s %s %llu %s", script, fence->bar,
-                   fence->key, (unsigned long long)token, text);
+    reply = rd_send(fence->redis, "EVAL %s 2 %s %s %llu %s", script, fence->bar,
+                    fence->key, (unsigned long long)token, text);
     fresh = reply->elements == 1;
     if (fresh && read)
         *read = strtoll(reply->element[0]->str, NULL, 10);

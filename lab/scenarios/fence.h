@@ -6,7 +6,12 @@
 #ifndef HF_LAB_FENCE_H
 #define HF_LAB_FENCE_H
 
-#include "../lab.h"
+#include "../runner/place.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lab;
 
 struct fence;
 

@@ -1,7 +1,11 @@
-/* A table of goods; see goods.h. */
 #include "goods.h"
 
+#include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/progress.h"
+#include "../servers/sql.h"
 
 #include <mysqld_error.h>
 

@@ -6,7 +6,13 @@
 #ifndef HF_LAB_GOODS_H
 #define HF_LAB_GOODS_H
 
-#include "../servers/sql.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lab;
 
 enum {
     GOODS = 256,      /* rows: so many that the index is used */

@@ -8,19 +8,33 @@
  * Wake-ups are counted from outside. A process that sleeps has no context
  * switches; one whose number of voluntary switches (/proc/PID/task/TID/status)
  * changes between a release and the time when all is quiet again was woken. A
- * director, the first worker of the crew, has the holder release again and
+ * director, the first of the workers, has the holder release again and
  * again. What clients do by themselves now and then (pings; the helper threads
  * of clients that have all begun at the same moment) can only add to the count,
  * so the least of all releases is told.
  */
+#include "../../cli/shared/exit_code.h"
 #include "../actors/proc_stat.h"
 #include "../actors/workers.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/servers.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <math.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -34,7 +48,7 @@ enum {
     MANY_RELEASES = 20, /* at most, until one is quiet */
     LEAST = PROCESSES,  /* waiters */
     FEW = 5,
-    LOOK_MS = 20, /* between two looks at whether all is quiet */
+    POLL_MS = 20, /* between two looks at whether all is quiet */
     QUIET_LOOKS = 2,
     STUCK_MS = 100000,
     TTL_MS = 300000 /* so that hardly a client sends a ping in between */
@@ -175,32 +189,34 @@ static unsigned few(const struct plan *plan)
 
 /* ---- the director -------------------------------------------------------- */
 
-static void note_all(const struct plan *plan, struct sight *sights)
+static void note_all(const struct plan *plan, struct proc_stat *stats)
 {
     for (unsigned i = 1; i <= plan->processes; i++)
-        sight_note(&sights[i]);
+        proc_stat_note(&stats[i]);
 }
 
 /* Processes that were woken since, but for the one that was told to release,
  * unless it has the lock again. */
-static unsigned count_woken(const struct plan *plan, const struct sight *sights,
-                            unsigned told, bool *busy)
+static unsigned count_woken(const struct plan *plan,
+                            const struct proc_stat *stats, unsigned ordered,
+                            bool *busy)
 {
     unsigned woken = 0;
 
     for (unsigned i = 1; i <= plan->processes; i++) {
-        bool was_woken = sight_was_woken(&sights[i], busy);
+        bool was_woken = proc_stat_was_woken(&stats[i], busy);
 
-        woken += i == told ? atomic_load(&plan->board->holder) == (int)told
-                           : was_woken;
+        woken += i == ordered
+                     ? atomic_load(&plan->board->holder) == (int)ordered
+                     : was_woken;
     }
     return woken;
 }
 
 /* Until no process runs and hardly one wakes any more, and the server has
  * nothing to do either. */
-static unsigned await_quiet(const struct plan *plan, const struct sight *sights,
-                            unsigned told)
+static unsigned await_quiet(const struct plan *plan,
+                            const struct proc_stat *stats, unsigned ordered)
 {
     pid_t server = plan->backend->pid; /* 0: not ours */
     unsigned woken = 0, before, quiet = 0;
@@ -208,24 +224,24 @@ static unsigned await_quiet(const struct plan *plan, const struct sight *sights,
     while (quiet < QUIET_LOOKS) {
         bool busy = false;
 
-        lab_sleep_ms(LOOK_MS);
+        lab_sleep_ms(POLL_MS);
         before = woken;
-        woken = count_woken(plan, sights, told, &busy);
-        busy = busy || (server && sight_runs(server)) ||
+        woken = count_woken(plan, stats, ordered, &busy);
+        busy = busy || (server && proc_stat_runs(server)) ||
                woken > before + plan->processes / 20;
         quiet = busy ? 0 : quiet + 1;
     }
     return woken;
 }
 
-static double cpu_us(const struct plan *plan, const struct sight *sights)
+static double cpu_us(const struct plan *plan, const struct proc_stat *stats)
 {
     double server =
         plan->backend->engine == LAB_SHM ? 0 : lab_place_cpu_ms(plan->backend);
     double all = server > 0 ? server * 1e3 : 0;
 
     for (unsigned i = 1; i <= plan->processes; i++)
-        all += sight_cpu_us(&sights[i]);
+        all += proc_stat_cpu_us(&stats[i]);
     return all;
 }
 
@@ -243,7 +259,7 @@ static unsigned await_holder(const struct plan *plan)
 }
 
 /* Rings, and goes on when the bell was answered. */
-static void tell(const struct plan *plan, unsigned number, bool rejoin)
+static void order(const struct plan *plan, unsigned number, bool rejoin)
 {
     struct board *board = plan->board;
     int64_t until = lab_now() + STUCK_MS * 1000000LL;
@@ -258,53 +274,53 @@ static void tell(const struct plan *plan, unsigned number, bool rejoin)
     }
 }
 
-static void await_line(const struct plan *plan, struct sight *sights)
+static void await_line(const struct plan *plan, struct proc_stat *stats)
 {
     do
-        note_all(plan, sights);
-    while (await_quiet(plan, sights, 0) > plan->processes / 20 + 1);
+        note_all(plan, stats);
+    while (await_quiet(plan, stats, 0) > plan->processes / 20 + 1);
 }
 
 /* The holder releases, and when all is quiet it waits again. */
-static void have_released(const struct plan *plan, struct sight *sights)
+static void have_released(const struct plan *plan, struct proc_stat *stats)
 {
     struct board *board = plan->board;
-    unsigned told = await_holder(plan);
-    double cpu = cpu_us(plan, sights);
+    unsigned ordered = await_holder(plan);
+    double cpu = cpu_us(plan, stats);
 
-    note_all(plan, sights);
+    note_all(plan, stats);
     atomic_store(&board->holder, 0);
-    tell(plan, told, false);
+    order(plan, ordered, false);
     await_holder(plan);
-    board->woken = fmin(board->woken, await_quiet(plan, sights, told));
-    board->cpu_us = fmin(board->cpu_us, cpu_us(plan, sights) - cpu);
-    tell(plan, told, true);
-    await_line(plan, sights);
+    board->woken = fmin(board->woken, await_quiet(plan, stats, ordered));
+    board->cpu_us = fmin(board->cpu_us, cpu_us(plan, stats) - cpu);
+    order(plan, ordered, true);
+    await_line(plan, stats);
 }
 
 static enum work direct(struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     struct board *board = plan->board;
-    struct sight *sights = lab_alloc((plan->processes + 1) * sizeof *sights);
+    struct proc_stat *stats = lab_alloc((plan->processes + 1) * sizeof *stats);
 
     for (unsigned i = 1; i <= plan->processes; i++)
-        sight_open(&sights[i], atomic_load(&board->pids[i]));
+        proc_stat_open(&stats[i], atomic_load(&board->pids[i]));
     while (atomic_load(&board->queued) < (int)plan->processes)
         lab_sleep_ms(1);
-    await_line(plan, sights);
+    await_line(plan, stats);
     board->woken = board->cpu_us = INFINITY;
     for (unsigned i = 0;
          i < RELEASES || (i < MANY_RELEASES && board->woken > few(plan)); i++)
-        have_released(plan, sights);
+        have_released(plan, stats);
     atomic_store(&board->over, true);
     for (unsigned i = 1; i <= plan->processes; i++)
         ring(plan, i);
-    free(sights); /* the descriptors go with the process */
+    free(stats); /* the descriptors go with the process */
     return WORK_DONE;
 }
 
-/* ---- the crew ------------------------------------------------------------ */
+/* ---- the workers --------------------------------------------------------- */
 
 static void *begin(struct worker *worker)
 {
@@ -340,15 +356,15 @@ static int *make_bells(unsigned n)
 
 static void run_crew(struct plan *plan)
 {
-    struct crew_plan crew = {.workers = plan->processes + 1,
-                             .attempts = plan->processes + 1,
-                             .begin = begin,
-                             .work = work,
-                             .arg = plan};
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_plan workers = {.workers = plan->processes + 1,
+                                   .attempts = plan->processes + 1,
+                                   .begin = begin,
+                                   .work = work,
+                                   .arg = plan};
+    struct workers_result *result = lab_alloc(sizeof *result);
 
     plan->bells = make_bells(plan->processes + 1);
-    crew_run(plan->lab, &crew, result, NULL);
+    workers_run(plan->lab, &workers, result, NULL);
     for (unsigned i = 0; i <= plan->processes; i++)
         close(plan->bells[i]);
     free(plan->bells);

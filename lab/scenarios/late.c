@@ -1,7 +1,13 @@
-/* Late sales; see late.h. */
 #include "late.h"
 
-enum { LOOK_MS = 5 };
+#include "../actors/actor_locks.h"
+#include "../runner/clock.h"
+#include "../servers/redis.h"
+#include "fence.h"
+
+#include <holdfast.h>
+
+enum { POLL_MS = 5 };
 
 static void sell(const struct late *sale, struct fence *fence, uint64_t token,
                  int64_t stock)
@@ -13,7 +19,7 @@ static void sell(const struct late *sale, struct fence *fence, uint64_t token,
     actor_mark(false, wrote ? "writes %d" : "%d is refused", (int)left);
 }
 
-static int64_t look(struct fence *fence, uint64_t token)
+static int64_t read_stock(struct fence *fence, uint64_t token)
 {
     int64_t stock = 0;
 
@@ -30,8 +36,8 @@ static void play_by_hand(const struct late *sale)
     struct fence *fence = fence_open(sale->lab, sale->store);
 
     hand_take(redis, sale->name, sale->who,
-              sale->ttl_ms ? sale->ttl_ms : CAST_LONG_MS);
-    sell(sale, fence, 0, look(fence, 0));
+              sale->ttl_ms ? sale->ttl_ms : ACTOR_LOCK_LONG_MS);
+    sell(sale, fence, 0, read_stock(fence, 0));
     actor_step("done");
     actor_lets_go();
     rd_unlock(redis, sale->name, sale->who);
@@ -40,7 +46,7 @@ static void play_by_hand(const struct late *sale)
 static void learn(const struct hold *hold)
 {
     while (hf_lock_check(hold->lock) == HF_OK)
-        lab_sleep_ms(LOOK_MS);
+        lab_sleep_ms(POLL_MS);
     actor_lets_go();
     actor_report(LATE_KNOWS_AT, lab_now());
     actor_mark(false, "knows: the hold is lost");
@@ -63,14 +69,14 @@ void late_play(void *arg)
     }
     hold = hold_open(sale->place, sale->name, sale->ttl_ms);
     fence = fence_open(sale->lab, sale->store);
-    if (sale->asks) {
+    if (sale->tries) {
         actor_report(LATE_BUSY, hold_is_busy(&hold));
         actor_step("asked");
     }
     grant = hold_take(&hold, sale->lease_ms, "");
     actor_report(LATE_TOKEN, (int64_t)grant.token);
     token = sale->token ? grant.token : 0;
-    stock = look(fence, token);
+    stock = read_stock(fence, token);
     rc = hf_lock_check(hold.lock);
     actor_report(LATE_CHECKED, rc);
     if (sale->deadline && rc != HF_OK) {

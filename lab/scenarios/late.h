@@ -6,8 +6,13 @@
 #ifndef HF_LAB_LATE_H
 #define HF_LAB_LATE_H
 
-#include "../actors/actor_locks.h"
-#include "fence.h"
+#include "../actors/stage.h"
+#include "../runner/place.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lab;
 
 /* A has read 10 and is to write 9; meanwhile B sells three: 7. */
 enum { LATE_STOCK = 10, LATE_BY_A = 1, LATE_BY_B = 3 };
@@ -21,7 +26,7 @@ struct late {
     bool by_hand;             /* SET NX PX on Redis, else holdfast */
     bool token;               /* the store checks it */
     bool deadline;            /* asks hf_lock_check() before it writes */
-    bool asks;                /* before it waits for the lock */
+    bool tries;               /* before it waits for the lock */
     bool learns;              /* at the end, waits until it knows of its loss */
     int64_t ttl_ms, lease_ms; /* 0: a long one; renewed */
 };
@@ -33,10 +38,10 @@ enum late_report {
     LATE_CHECKED, /* hf_lock_check() before it writes; by hand: 0 */
     LATE_TOKEN,
     LATE_KNOWS_AT, /* lab_now(), if it learns */
-    LATE_BUSY,     /* if it asks: somebody else had the lock */
+    LATE_BUSY,     /* if it tries: another one had the lock */
 };
 
-/* What an actor plays; arg is a struct late. Its steps: "asked" (if it asks,
+/* What an actor plays; arg is a struct late. Its steps: "asked" (if it tries,
  * and not by hand), "read" (it has the lock and has read), "done" (it has
  * written, or not). Then it releases the lock; if it learns there is a third
  * step, "knows", before. */

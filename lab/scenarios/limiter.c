@@ -5,11 +5,24 @@
  * that can come in have done so, and every other car has asked for a place; so
  * the limit is reached in every run, and whatever lets a fourth car in is seen.
  */
+#include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/redis.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum {
     CARS = 10,
@@ -21,8 +34,8 @@ enum {
 
 /* What the cars share. */
 struct park {
-    _Atomic int asked; /* cars that have come to the gate */
-    _Atomic int read;  /* that have read the counter by hand */
+    _Atomic int arrived; /* cars that have come to the gate */
+    _Atomic int read;    /* that have read the counter by hand */
     _Atomic int inside, most;
     _Atomic int full; /* the most that have to be inside were there */
 };
@@ -59,7 +72,7 @@ static void park(const struct gate *gate)
     }
     if (!atomic_load(&place->full)) {
         await(&place->most, gate->together, "cars are inside");
-        await(&place->asked, CARS, "cars are at the gate");
+        await(&place->arrived, CARS, "cars are at the gate");
         if (gate->together < CARS)
             lab_sleep_ms(KEPT_OUT_MS);
         atomic_store(&place->full, 1);
@@ -72,7 +85,7 @@ static void arrive(const struct gate *gate)
 {
     actor_step("arrives");
     actor_waits("");
-    atomic_fetch_add(&gate->park->asked, 1);
+    atomic_fetch_add(&gate->park->arrived, 1);
 }
 
 static void drive_in(void)

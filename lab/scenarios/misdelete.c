@@ -8,6 +8,18 @@
  * until B has the lock; then A deletes, and C tries while B is inside.
  */
 #include "../actors/actor_locks.h"
+#include "../actors/stage.h"
+#include "../actors/workers.h"
+#include "../runner/clock.h"
+#include "../runner/lab.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
+#include "../servers/redis.h"
+
+#include <holdfast.h>
+#include <stdbool.h>
 
 struct play {
     const char *strategy;
@@ -101,7 +113,7 @@ static void lead(struct lab *lab, struct play *play, const struct cast *cast,
     bool came_in, kept;
 
     lab_progress(lab, "%s on %s", play->strategy, play->contest.place->name);
-    cast_name(lab, "misdelete", play->contest.name);
+    actor_lock_name(lab, "misdelete", play->contest.name);
     a = stage_enter(stage, "A", cast->a, play);
     actor_until(a, "pauses");
     b = stage_enter(stage, "B", cast->b, &play->contest);
@@ -111,7 +123,7 @@ static void lead(struct lab *lab, struct play *play, const struct cast *cast,
     c = stage_enter(stage, "C", cast->c, &play->contest);
     actor_until(c, "tried");
     came_in = actor_value(c, C_IN);
-    cast_rest(lab, play->ttl_ms / 4);
+    stage_rest(lab, play->ttl_ms / 4);
     actor_end(c);
     actor_end(b);
     kept = actor_value(b, B_KEPT);
@@ -137,7 +149,7 @@ static void lead_by_hand(struct lab *lab, const char *strategy,
 
     if (!lab_wants(lab, strategy))
         return;
-    play.contest.place = cast_redis(lab, strategy);
+    play.contest.place = actor_lock_redis(lab, strategy);
     if (play.contest.place)
         lead(lab, &play, cast, expected);
 }

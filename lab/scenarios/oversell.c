@@ -7,8 +7,19 @@
  * oversells in every run. redis-setnx does keep them out; what is wrong with it
  * is its release, so there the pause is before that (sale.c).
  */
+#include "../../cli/shared/exit_code.h"
+#include "../actors/workers.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
 #include "sale.h"
 
+#include <holdfast.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +57,7 @@ static struct lab_row *sell_all(const struct race *race)
                              .stock = settings->stock,
                              .attempts = settings->buyers};
     struct lab_row *row = lab_row(race->lab, race->expected);
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_result *result = lab_alloc(sizeof *result);
     int64_t left = sale_run(race, &size, result, row);
 
     judge(race->lab, row, (int64_t)result->done, left);

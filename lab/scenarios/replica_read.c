@@ -11,9 +11,21 @@
  * master. The check of the version is made by the update, at the master: it
  * lets nothing wrong through, but it refuses for as long as the replica lags.
  */
-#include "../actors/actor_locks.h"
+#include "../../cli/shared/exit_code.h"
+#include "../actors/stage.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
 #include "../servers/servers.h"
+#include "../servers/sql.h"
 #include "goods.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum {
     ROW = 1,
@@ -193,7 +205,7 @@ static void lead_for_update(struct lab *lab, struct play *play,
     if (!actor_value(b, GOODS_BLOCKED))
         lab_die(CLI_FAILED, "a defect: B does not have to wait for A's row");
     actor_go(b);
-    cast_rest(lab, REST_MS);
+    stage_rest(lab, REST_MS);
     actor_end(a);
     actor_until(b, "has locked");
     actor_end(b);

@@ -1,10 +1,20 @@
-/* Sales by every strategy; see sale.h. */
 #include "sale.h"
+
+#include "../../cli/shared/exit_code.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/progress.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/redis.h"
 #include "../servers/sql.h"
+#include "stock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -247,7 +257,7 @@ static enum work redis_watch(struct worker *worker)
         meet_freely(worker);
         rd_number(redis, "MULTI");
         rd_number(redis, "SET %s %lld", key, seen - 1);
-        reply = rd_ask(redis, "EXEC");
+        reply = rd_send(redis, "EXEC");
         done = reply->type == REDIS_REPLY_ARRAY;
         freeReplyObject(reply);
         if (done)
@@ -445,8 +455,8 @@ static void end(struct worker *worker)
     free(clerk);
 }
 
-static void describe(const struct race *race, const struct crew_result *result,
-                     struct lab_row *row)
+static void describe(const struct race *race,
+                     const struct workers_result *result, struct lab_row *row)
 {
     lab_row_text(row, "strategy", "%s", race->strategy->name);
     if (race->backend)
@@ -456,31 +466,31 @@ static void describe(const struct race *race, const struct crew_result *result,
     lab_row_text(row, "store", "%s", race->store->name);
     lab_row_number(row, "attempts", (double)result->attempts);
     lab_row_number(row, "retries", (double)result->retries);
-    crew_tell(result, row);
+    workers_report(result, row);
 }
 
 int64_t sale_run(const struct race *race, const struct sale_size *size,
-                 struct crew_result *result, struct lab_row *row)
+                 struct workers_result *result, struct lab_row *row)
 {
     struct lab *lab = race->lab;
-    struct crew_plan plan = {.workers = size->workers,
-                             .threads = race->strategy->threads,
-                             .attempts = size->attempts,
-                             .run_ms = size->run_ms,
-                             .spans = race->pauses,
-                             .begin_process = make_mutex,
-                             .begin = begin,
-                             .work = race->strategy->work,
-                             .end = end,
-                             .arg = race,
-                             .places = {race->store, race->backend}};
+    struct workers_plan plan = {.workers = size->workers,
+                                .threads = race->strategy->threads,
+                                .attempts = size->attempts,
+                                .run_ms = size->run_ms,
+                                .spans = race->pauses,
+                                .begin_process = make_mutex,
+                                .begin = begin,
+                                .work = race->strategy->work,
+                                .end = end,
+                                .arg = race,
+                                .places = {race->store, race->backend}};
 
     lab_progress(lab, "%s%s%s on %s%s%s", race->strategy->name,
                  race->variant ? " " : "", race->variant ? race->variant : "",
                  race->store->name, race->backend ? " by " : "",
                  race->backend ? race->backend->name : "");
     stock_make(lab, race->store, (int64_t)size->stock);
-    crew_run(lab, &plan, result, row);
+    workers_run(lab, &plan, result, row);
     describe(race, result, row);
     return stock_left(lab, race->store);
 }

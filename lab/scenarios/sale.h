@@ -1,13 +1,19 @@
 /*
  * Sales from one stock (stock.h), guarded in every way that the documents
- * describe, as the work of a crew. The stock is read, and one less is written;
+ * describe, as the work of workers. The stock is read, and one less is written;
  * the strategies differ in what they do around these two steps.
  */
 #ifndef HF_LAB_SALE_H
 #define HF_LAB_SALE_H
 
 #include "../actors/workers.h"
-#include "stock.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+
+#include <holdfast.h>
+#include <stdbool.h>
+
+struct lab;
 
 enum {
     ON_FILE = 1 << LAB_FILE,
@@ -51,9 +57,9 @@ struct sale_size {
 };
 
 /* Makes the stock, sells, and fills in the row: who, where, and the figures of
- * the crew. Returns what is left. */
+ * the workers. Returns what is left. */
 int64_t sale_run(const struct race *race, const struct sale_size *size,
-                 struct crew_result *result, struct lab_row *row);
+                 struct workers_result *result, struct lab_row *row);
 
 /* There is no store for it: dies if it was asked for by name. */
 void sale_lacks_store(struct lab *lab, const struct strategy *strategy);

@@ -8,10 +8,24 @@
  * last one failed, so it renews once. Holdfast's watchdog keeps the lock; with
  * a fixed lease, the holder knows when its hold is over.
  */
+#include "../../cli/shared/exit_code.h"
+#include "../../cli/shared/values.h"
 #include "../actors/actor_locks.h"
+#include "../actors/stage.h"
+#include "../actors/workers.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
+#include "../servers/redis.h"
 
 #include <errno.h>
+#include <holdfast.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -162,7 +176,7 @@ static void once_b(void *arg)
     const struct contest *contest = arg;
     redisContext *redis = rd_open(contest->place);
 
-    once_take(redis, contest->name, "B", CAST_LONG_MS);
+    once_take(redis, contest->name, "B", ACTOR_LOCK_LONG_MS);
     actor_report(B_IN_AT, now());
     actor_step("in");
     actor_report(B_KEPT, once_unlock(redis, contest->name, "B"));
@@ -173,7 +187,8 @@ static void once_c(void *arg)
     const struct contest *contest = arg;
     redisContext *redis = rd_open(contest->place);
 
-    actor_report(C_IN, once_try_lock(redis, contest->name, "C", CAST_LONG_MS));
+    actor_report(C_IN,
+                 once_try_lock(redis, contest->name, "C", ACTOR_LOCK_LONG_MS));
     actor_step("tried");
     once_unlock(redis, contest->name, "C");
 }
@@ -292,7 +307,7 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     struct stage *stage = stage_new(lab);
     struct actor *a, *b, *c;
 
-    cast_name(lab, "slow", play->contest.name);
+    actor_lock_name(lab, "slow", play->contest.name);
     a = stage_enter(stage, "A", play->cast->a, play);
     actor_until(a, "holds");
     actor_go(a);
@@ -301,7 +316,7 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     /* Where the lock is not renewed B comes in, sooner or later, before A is
      * let go on; else it must not. */
     found->came = actor_comes(
-        b, "in", is_renewed(play) ? play->ttl_ms / 4 : CAST_LONG_MS);
+        b, "in", is_renewed(play) ? play->ttl_ms / 4 : ACTOR_LOCK_LONG_MS);
     actor_go(a);
     actor_until(a, "released");
     if (!found->came)
@@ -309,7 +324,7 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     c = stage_enter(stage, "C", play->cast->c, &play->contest);
     actor_until(c, "tried");
     found->c_in = actor_value(c, C_IN);
-    cast_rest(lab, play->ttl_ms / 4);
+    stage_rest(lab, play->ttl_ms / 4);
     actor_end(c);
     actor_end(b);
     actor_end(a);
@@ -377,7 +392,7 @@ static void lead_by_hand(struct lab *lab, const char *strategy,
                         .cast = cast,
                         .ttl_ms = lab_settings(lab)->ttl_ms};
 
-    play.contest.place = cast_redis(lab, strategy);
+    play.contest.place = actor_lock_redis(lab, strategy);
     if (play.contest.place)
         lead(lab, play, LAB_FAILS);
 }

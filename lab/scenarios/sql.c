@@ -8,10 +8,19 @@
  * a transaction; and one statement does not tell the state before and after.
  * Each of these is made to happen here, beside the way that is right.
  */
-#include "../actors/actor_locks.h"
+#include "../servers/sql.h"
+#include "../actors/stage.h"
+#include "../runner/lab.h"
+#include "../runner/place.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
 #include "goods.h"
 
 #include <mysqld_error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum {
     ROW = 25, /* that is sold */
@@ -108,7 +117,7 @@ static bool end_both(struct lab *lab, struct actor *a, struct actor *b)
 
     if (blocked) {
         actor_go(b);
-        cast_rest(lab, REST_MS);
+        stage_rest(lab, REST_MS);
         actor_end(a);
     }
     actor_end(b);
@@ -223,7 +232,7 @@ static void lead_two(struct lab *lab, struct play *play, struct lab_row *row)
     }
     /* Each has its first row now, or B waits for A's. */
     actor_go(actors[1]);
-    cast_rest(lab, REST_MS);
+    stage_rest(lab, REST_MS);
     actor_go(actors[0]);
     for (int i = 0; i < 2; i++) {
         actor_end(actors[i]);
@@ -269,7 +278,7 @@ static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
     if (actor_value(b, GOODS_BLOCKED)) {
         end_both(lab, a, b);
     } else { /* B writes last: what it has read before */
-        cast_rest(lab, REST_MS);
+        stage_rest(lab, REST_MS);
         actor_end(a);
         actor_end(b);
     }

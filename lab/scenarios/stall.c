@@ -8,8 +8,19 @@
  * without asking the network that the hold is lost. In shared memory a stopped
  * process keeps its lock, unless it has a fixed lease.
  */
+#include "../actors/actor_locks.h"
+#include "../actors/stage.h"
+#include "../runner/lab.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/places.h"
+#include "fence.h"
 #include "late.h"
 
+#include <holdfast.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { WAITS_MS = 100 }; /* for the timeline: B waits, as it must */
@@ -38,16 +49,16 @@ static void finish(struct actor *b)
 
 /* Does B come in while A is stopped? Where it must not, B has asked before, so
  * that it is not out because it is late. */
-static bool is_in(struct actor *b, bool asks)
+static bool is_in(struct actor *b, bool tries)
 {
     bool busy;
 
-    if (!asks)
-        return actor_comes(b, "read", CAST_LONG_MS);
+    if (!tries)
+        return actor_comes(b, "read", ACTOR_LOCK_LONG_MS);
     actor_until(b, "asked");
     busy = actor_value(b, LATE_BUSY);
     actor_go(b);
-    return actor_comes(b, "read", busy ? WAITS_MS : CAST_LONG_MS);
+    return actor_comes(b, "read", busy ? WAITS_MS : ACTOR_LOCK_LONG_MS);
 }
 
 static void act(const struct play *play, struct late *by_a, struct late *by_b,
@@ -60,16 +71,16 @@ static void act(const struct play *play, struct late *by_a, struct late *by_b,
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     actor_stop(a);
-    by_b->asks = is_kept(play);
-    if (by_b->asks)
-        cast_rest(play->lab, 2 * play->ttl_ms);
+    by_b->tries = is_kept(play);
+    if (by_b->tries)
+        stage_rest(play->lab, 2 * play->ttl_ms);
     b = stage_enter(stage, "B", late_play, by_b);
-    result->came_in = is_in(b, by_b->asks);
+    result->came_in = is_in(b, by_b->tries);
     if (result->came_in)
         finish(b);
     actor_continue(a);
     finish(a);
-    cast_rest(play->lab, play->ttl_ms / 8);
+    stage_rest(play->lab, play->ttl_ms / 8);
     actor_end(a);
     if (!result->came_in) {
         actor_until(b, "read");
@@ -124,7 +135,7 @@ static void lead(struct play play, enum lab_outcome expected)
     by_b.who = "B";
     by_b.amount = LATE_BY_B;
     by_b.ttl_ms = by_b.lease_ms = 0;
-    cast_name(play.lab, "stall", name);
+    actor_lock_name(play.lab, "stall", name);
     lab_progress(play.lab, "%s on %s", play.strategy, play.place->name);
     act(&play, &by_a, &by_b, row, &result);
     lab_row_text(row, "strategy", "%s", play.strategy);
@@ -140,7 +151,7 @@ static void lead_by_hand(struct play play)
 {
     play.strategy = "no-token";
     play.variant = "by hand";
-    play.place = cast_redis(play.lab, play.strategy);
+    play.place = actor_lock_redis(play.lab, play.strategy);
     play.by_hand = true;
     if (play.place)
         lead(play, LAB_FAILS);

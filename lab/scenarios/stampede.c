@@ -5,12 +5,25 @@
  * the cache again once it has the lock. No reader goes on before all of them
  * have looked, so all of them miss the entry in every run.
  */
+#include "../../cli/shared/exit_code.h"
 #include "../actors/workers.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 #include "../servers/redis.h"
 #include "../servers/sql.h"
 
+#include <holdfast.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum {
@@ -230,7 +243,7 @@ static int64_t count_queries(const struct plan *plan)
 }
 
 static void judge(const struct plan *plan, struct lab_row *row,
-                  const struct crew_result *result)
+                  const struct workers_result *result)
 {
     int64_t queries = count_queries(plan);
 
@@ -250,7 +263,7 @@ static void judge(const struct plan *plan, struct lab_row *row,
 
 static void stampede(struct plan *plan)
 {
-    struct crew_plan crew = {
+    struct workers_plan workers = {
         .workers = plan->readers,
         .threads = true,
         .processes = plan->readers < PROCESSES ? plan->readers : PROCESSES,
@@ -264,14 +277,14 @@ static void stampede(struct plan *plan)
         .places = {plan->backend}};
     bool survives = plan->kind || plan->readers == 1;
     struct lab_row *row = lab_row(plan->lab, survives ? LAB_OK : LAB_FAILS);
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_result *result = lab_alloc(sizeof *result);
 
     lab_progress(plan->lab, "%s%s%s", plan->strategy,
                  plan->backend ? " on " : "",
                  plan->backend ? plan->backend->name : "");
     plan->hot = lab_share(sizeof *plan->hot);
     prepare(plan);
-    crew_run(plan->lab, &crew, result, NULL);
+    workers_run(plan->lab, &workers, result, NULL);
     lab_row_text(row, "strategy", "%s", plan->strategy);
     if (plan->backend)
         lab_row_text(row, "backend", "%s", plan->backend->name);

@@ -1,11 +1,15 @@
-/* The stock that is sold; see stock.h. */
 #include "stock.h"
 
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
 #include "../servers/redis.h"
 #include "../servers/sql.h"
+#include "../servers/tidy.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -6,8 +6,11 @@
 #ifndef HF_LAB_STOCK_H
 #define HF_LAB_STOCK_H
 
-#include "../lab.h"
-#include "../servers/tidy.h"
+#include "../runner/place.h"
+
+#include <stdint.h>
+
+struct lab;
 
 struct stock;
 

@@ -5,7 +5,16 @@
  * with one lock per train only sales of the same train wait for each other.
  */
 #include "../actors/workers.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/place.h"
+#include "../runner/progress.h"
+#include "../runner/report.h"
+#include "../runner/scenario.h"
+#include "../servers/client.h"
+#include "../servers/places.h"
 
+#include <holdfast.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +128,7 @@ static unsigned wrong_trains(const struct office *office)
 }
 
 static void judge(const struct office *office, struct lab_row *row,
-                  const struct crew_result *result, double alone_per_s)
+                  const struct workers_result *result, double alone_per_s)
 {
     unsigned wrong = wrong_trains(office);
     long long sold = (long long)result->done;
@@ -142,14 +151,14 @@ static void judge(const struct office *office, struct lab_row *row,
 static double sell_for_a_while(struct office *office, double alone_per_s)
 {
     const struct lab_settings *settings = lab_settings(office->lab);
-    struct crew_plan plan = {.workers = (unsigned)settings->workers,
-                             .run_ms = settings->seconds_ms,
-                             .begin = begin,
-                             .work = work,
-                             .end = end,
-                             .arg = office,
-                             .places = {office->backend}};
-    struct crew_result *result = lab_alloc(sizeof *result);
+    struct workers_plan plan = {.workers = (unsigned)settings->workers,
+                                .run_ms = settings->seconds_ms,
+                                .begin = begin,
+                                .work = work,
+                                .end = end,
+                                .arg = office,
+                                .places = {office->backend}};
+    struct workers_result *result = lab_alloc(sizeof *result);
     struct lab_row *row = lab_row(office->lab, LAB_OK);
     const char *locks = office->locks_len > 1 ? "one per train" : "one for all";
     size_t size = office->trains_len * sizeof *office->trains;
@@ -159,13 +168,13 @@ static double sell_for_a_while(struct office *office, double alone_per_s)
     office->trains = lab_share(size);
     for (unsigned i = 0; i < office->trains_len; i++)
         atomic_store(&office->trains[i].left, SEATS);
-    crew_run(office->lab, &plan, result, NULL);
+    workers_run(office->lab, &plan, result, NULL);
     lab_row_text(row, "strategy", "lock");
     lab_row_text(row, "backend", "%s", office->backend->name);
     lab_row_text(row, "locks", "%s", locks);
     lab_row_number(row, "trains", office->trains_len);
     lab_row_number(row, "sold", (double)result->done);
-    crew_tell(result, row);
+    workers_report(result, row);
     judge(office, row, result, alone_per_s);
     lab_unshare(office->trains, size);
     per_s = result->per_s;

@@ -1,12 +1,13 @@
-/* URLs of places; see address.h. */
 #include "address.h"
 
-#include "../../cli/cli.h"
+#include "../../cli/shared/values.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int hex(char c)
 {

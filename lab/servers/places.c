@@ -1,17 +1,20 @@
-/*
- * Where locks and stocks live: --backends and --stores, what is there if
- * neither is given, and clients of holdfast.
- */
-#include "../runner/frame.h"
-#include "../scenarios/stock.h"
+#include "places.h"
+
+#include "../../cli/shared/exit_code.h"
+#include "../../cli/shared/message.h"
+#include "../runner/lab.h"
+#include "../runner/lab_state.h"
+#include "../runner/progress.h"
+#include "client.h"
 #include "servers.h"
+#include "tidy.h"
 
 #include <ctype.h>
+#include <holdfast.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-enum { WARM_TIMES = 2000 };
 
 static const struct {
     const char *name;
@@ -259,22 +262,8 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
     return &wish->place;
 }
 
-void places_check(struct lab *lab)
-{
-    static const enum lab_engine kinds[] = {
-        LAB_REDIS, LAB_REDLOCK, LAB_ZOOKEEPER, LAB_ETCD, LAB_MARIADB};
-
-    for (size_t i = 0; i < lab->backends_len; i++)
-        if (lab->backends[i].place.given)
-            hf_close(lab_open(ready(lab, &lab->backends[i]), 0));
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (lab->stores[kinds[i]].place.given)
-            ready(lab, &lab->stores[kinds[i]]);
-    if (lab->all && lab->servers)
-        lab_servers_check(lab, kinds, sizeof kinds / sizeof *kinds);
-}
-
-bool places_need(const struct lab *lab, enum lab_engine engine)
+/* Has a temporary server of that kind to be started? */
+static bool is_needed(const struct lab *lab, enum lab_engine engine)
 {
     const struct lab_wish *store = &lab->stores[engine];
 
@@ -282,6 +271,26 @@ bool places_need(const struct lab *lab, enum lab_engine engine)
         if (lab->backends[i].place.engine == engine && !lab->backends[i].ready)
             return true;
     return store->place.name && !store->ready;
+}
+
+void places_check(struct lab *lab)
+{
+    static const enum lab_engine kinds[] = {
+        LAB_REDIS, LAB_REDLOCK, LAB_ZOOKEEPER, LAB_ETCD, LAB_MARIADB};
+    enum lab_engine needed[sizeof kinds / sizeof *kinds];
+    size_t n = 0;
+
+    for (size_t i = 0; i < lab->backends_len; i++)
+        if (lab->backends[i].place.given)
+            hf_close(lab_open(ready(lab, &lab->backends[i]), 0));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (lab->stores[kinds[i]].place.given)
+            ready(lab, &lab->stores[kinds[i]]);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (is_needed(lab, kinds[i]))
+            needed[n++] = kinds[i];
+    if (lab->all && lab->servers)
+        lab_servers_check(needed, n);
 }
 
 bool lab_uses(const struct lab *lab, enum lab_engine engine)
@@ -324,88 +333,4 @@ const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine)
     struct lab_wish *wish = &lab->stores[engine];
 
     return wish->place.name ? ready(lab, wish) : NULL;
-}
-
-void lab_name(const struct lab *lab, const char *word, char out[96])
-{
-    snprintf(out, 96, "holdfast-lab-%s-%s", lab->id, word);
-}
-
-void lab_table(const struct lab *lab, const char *word, char out[96])
-{
-    lab_name(lab, word, out);
-    for (char *p = out; *p; p++)
-        if (*p == '-')
-            *p = '_';
-}
-
-/* ---- clients ------------------------------------------------------------- */
-
-void lab_check(int rc, const char *what, const hf_error *err)
-{
-    const char *text = err && err->text[0] ? err->text : hf_error_text(rc);
-
-    if (rc != HF_OK)
-        lab_die(cli_exit_of(rc), "cannot %s: %s", what, text);
-}
-
-hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
-{
-    hf_client_options options = HF_CLIENT_OPTIONS_INIT;
-    hf_error err = HF_ERROR_INIT;
-    hf_client *client = NULL;
-    char what[32];
-
-    options.ttl_ms = ttl_ms;
-    /* A crowd of workers begins at a time, on few processors. */
-    options.connect_timeout_ms = place->given ? 5000 : 30000;
-    options.op_timeout_ms = options.connect_timeout_ms;
-    snprintf(what, sizeof what, "open %s", place->name);
-    lab_check(hf_open(place->url, &options, &client, &err), what, &err);
-    return client;
-}
-
-int lab_caps(const struct lab_place *place, enum hf_kind kind)
-{
-    hf_client *client = lab_open(place, 0);
-    int caps = hf_client_caps(client, kind);
-
-    hf_close(client);
-    return caps;
-}
-
-hf_lock *lab_lock(hf_client *client, const char *name,
-                  const hf_lock_options *opt)
-{
-    hf_error err = HF_ERROR_INIT;
-    hf_lock *lock = NULL;
-
-    lab_check(hf_lock_new(client, name, HF_CSTRING, opt, &lock, &err),
-              "make a lock", &err);
-    return lock;
-}
-
-/* A JVM that has just begun is ten times slower than it will be. */
-void lab_warm(struct lab *lab, const struct lab_place *place)
-{
-    static pid_t warm; /* there is one such server in a run */
-    hf_client *client;
-    hf_lock *lock;
-    char name[96];
-
-    if (place->engine != LAB_ZOOKEEPER || !place->pid || place->pid == warm)
-        return;
-    warm = place->pid;
-    client = lab_open(place, 0);
-    lab_name(lab, "warm", name);
-    lock = lab_lock(client, name, NULL);
-    for (int i = 0; i < WARM_TIMES; i++) {
-        hf_error err = HF_ERROR_INIT;
-
-        lab_check(hf_lock_acquire(lock, NULL, &err), "acquire", &err);
-        lab_check(hf_lock_release(lock, &err), "release", &err);
-        lab_tick(lab);
-    }
-    hf_lock_free(lock);
-    hf_close(client);
 }

@@ -1,10 +1,13 @@
-/* A plain connection to Redis; see redis.h. */
 #include "redis.h"
 
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
 #include "address.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,7 +165,7 @@ static redisReply *vask(redisContext *redis, const char *fmt, va_list ap)
     return reply;
 }
 
-redisReply *rd_ask(redisContext *redis, const char *fmt, ...)
+redisReply *rd_send(redisContext *redis, const char *fmt, ...)
 {
     redisReply *reply;
     va_list ap;

@@ -2,9 +2,10 @@
 #ifndef HF_LAB_REDIS_H
 #define HF_LAB_REDIS_H
 
-#include "../lab.h"
+#include "../runner/place.h"
 
 #include <hiredis/hiredis.h>
+#include <stdint.h>
 
 enum { RD_WHY = 320 };
 
@@ -15,7 +16,7 @@ redisContext *rd_open(const struct lab_place *place);
 redisContext *rd_connect(const struct lab_place *place, int *status,
                          char why[RD_WHY]);
 /* As redisCommand(); dies on an error of the connection or of Redis. */
-redisReply *rd_ask(redisContext *redis, const char *fmt, ...);
+redisReply *rd_send(redisContext *redis, const char *fmt, ...);
 /* A number: that of the answer, 1 for a status ("OK"), -1 for nil (also of an
  * EXEC that was not executed), the number that a string consists of, how many
  * elements an array has. */

@@ -1,15 +1,19 @@
 /*
- * How servers are executed; see recipes.h. Each process here is the child of a
- * keeper, with /dev/null for a standard input.
+ * How servers are executed. Each process here is the child of a cleanup
+ * process, with /dev/null for a standard input.
  */
 #include "server_recipes.h"
 
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
 #include "redis.h"
 #include "sql.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -70,7 +74,7 @@ static void execute(const struct launch *launch, const struct argv *argv)
 
 static FILE *create(struct lab_server *server, const char *name)
 {
-    char path[RECIPE_PATH];
+    char path[SERVER_RECIPE_PATH];
     FILE *f;
 
     snprintf(path, sizeof(path), "%s/%s", server->directory, name);
@@ -86,7 +90,7 @@ static void finish(struct lab_server *server, FILE *f)
         give_up(server, server->directory);
 }
 
-void recipe_run(void *arg)
+void server_recipe_run(void *arg)
 {
     const struct launch *launch = arg;
     struct lab_server *server = launch->server;
@@ -245,9 +249,9 @@ static void execute_etcd(const struct launch *launch)
     add_print(&argv, "--data-dir=%s/data", directory);
     add_print(&argv, "--listen-client-urls=http://127.0.0.1:%d", port);
     add_print(&argv, "--advertise-client-urls=http://127.0.0.1:%d", port);
-    add_print(&argv, "--listen-peer-urls=" RECIPE_PEER, port);
-    add_print(&argv, "--initial-advertise-peer-urls=" RECIPE_PEER, port);
-    add_print(&argv, "--initial-cluster=m%d=" RECIPE_PEER, port, port);
+    add_print(&argv, "--listen-peer-urls=" SERVER_RECIPE_PEER, port);
+    add_print(&argv, "--initial-advertise-peer-urls=" SERVER_RECIPE_PEER, port);
+    add_print(&argv, "--initial-cluster=m%d=" SERVER_RECIPE_PEER, port, port);
     add_list(&argv, plain);
     add_list(&argv, launch->args);
     execute(launch, &argv);
@@ -376,26 +380,26 @@ static bool mariadb_answers(const struct lab_server *server)
 
 /* A file that has a slash is looked for where it says, a program in PATH and
  * where servers are, which not everybody has in PATH. */
-static bool find(const char *file, char out[RECIPE_PATH])
+static bool find(const char *file, char out[SERVER_RECIPE_PATH])
 {
     const char *env = getenv("PATH");
     char path[4096], *rest = NULL;
 
-    snprintf(out, RECIPE_PATH, "%s", file);
+    snprintf(out, SERVER_RECIPE_PATH, "%s", file);
     if (strchr(file, '/'))
         return access(file, R_OK) == 0;
     snprintf(path, sizeof(path), "%s:/usr/sbin:/usr/local/sbin:/sbin",
              env ? env : "/usr/bin:/bin");
     for (char *dir = strtok_r(path, ":", &rest); dir;
          dir = strtok_r(NULL, ":", &rest)) {
-        snprintf(out, RECIPE_PATH, "%s/%s", dir, file);
+        snprintf(out, SERVER_RECIPE_PATH, "%s/%s", dir, file);
         if (access(out, X_OK) == 0)
             return true;
     }
     return false;
 }
 
-const struct recipe lab_recipes[LAB_ENGINES] = {
+const struct server_recipe server_recipes[LAB_ENGINES] = {
     [LAB_REDIS] = {"redis",
                    {{"redis-server", "redis-server", "redis-server"}},
                    execute_redis,
@@ -421,11 +425,12 @@ const struct recipe lab_recipes[LAB_ENGINES] = {
                      mariadb_answers},
 };
 
-void recipe_missing(const struct recipe *recipe, char *out, size_t size)
+void server_recipe_missing(const struct server_recipe *recipe, char *out,
+                           size_t size)
 {
-    char path[RECIPE_PATH];
+    char path[SERVER_RECIPE_PATH];
 
-    for (size_t i = 0; i < RECIPE_FILES && recipe->needs[i].file; i++) {
+    for (size_t i = 0; i < SERVER_RECIPE_FILES && recipe->needs[i].file; i++) {
         const char *package = recipe->needs[i].package;
         size_t len = strlen(out);
 
@@ -434,11 +439,11 @@ void recipe_missing(const struct recipe *recipe, char *out, size_t size)
     }
 }
 
-void recipe_find(struct launch *launch)
+void server_recipe_find(struct launch *launch)
 {
-    const struct recipe *recipe = launch->recipe;
+    const struct server_recipe *recipe = launch->recipe;
 
-    for (size_t i = 0; i < RECIPE_FILES && recipe->needs[i].file; i++)
+    for (size_t i = 0; i < SERVER_RECIPE_FILES && recipe->needs[i].file; i++)
         if (!find(recipe->needs[i].file, launch->program[i]))
             lab_die(CLI_UNAVAILABLE, "%s is not installed: apt install %s",
                     recipe->needs[i].what, recipe->needs[i].package);

@@ -1,13 +1,18 @@
 /*
- * Temporary servers; see servers.h. The server's process makes its directory
- * itself, as a child of its keeper, so there is no moment at which a directory
- * exists and no keeper knows of it. What both sides have to know is in memory
- * that they share.
+ * The server's process makes its directory
+ * itself, as a child of its cleanup process, so there is no moment at which a
+ * directory exists and none knows of it. What both sides have to know is in
+ * memory that they share.
  */
 #include "servers.h"
 
-#include "../runner/frame.h"
-#include "../runner/keeper.h"
+#include "../../cli/shared/exit_code.h"
+#include "../runner/cleanup.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
+#include "../runner/memory.h"
+#include "../runner/progress.h"
 #include "port.h"
 #include "redis.h"
 #include "server_recipes.h"
@@ -16,12 +21,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     START_MS = 120000, /* the machine may be busy with something else */
@@ -33,21 +42,21 @@ enum {
 /* ---- start --------------------------------------------------------------- */
 
 /* One for all servers of a run: a replica has to know its master's. */
-static void make_secret(char out[RECIPE_SECRET])
+static void make_secret(char out[SERVER_RECIPE_SECRET])
 {
     static uint64_t random;
 
     if (!random &&
         getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         lab_die(CLI_OSERR, "no random numbers: %s", strerror(errno));
-    snprintf(out, RECIPE_SECRET, "%016llx", (unsigned long long)random);
+    snprintf(out, SERVER_RECIPE_SECRET, "%016llx", (unsigned long long)random);
 }
 
 static void name_place(struct lab_place *place, enum lab_engine engine,
                        int port, const char *secret)
 {
     place->engine = engine;
-    place->name = lab_recipes[engine].name;
+    place->name = server_recipes[engine].name;
     if (engine == LAB_MARIADB)
         snprintf(place->url, sizeof(place->url),
                  "mariadb://root:%s@127.0.0.1:%d/lab", secret, port);
@@ -74,7 +83,7 @@ static struct lab_server *make(struct lab *lab, const char *name)
 /* Its last lines, after a newline; "" if there are none. */
 static void read_log(const struct lab_server *server, char out[LOG_BYTES])
 {
-    char path[RECIPE_PATH];
+    char path[SERVER_RECIPE_PATH];
     int fd, lines = 0;
     ssize_t n, from;
 
@@ -109,7 +118,7 @@ static _Noreturn void complain(const struct lab_server *server,
 }
 
 /* A process of several threads is over when all of them are, which only a
- * pidfd tells. Its keeper does not reap it, so the pid is its own. */
+ * pidfd tells. Its cleanup process does not reap it, so the pid is its own. */
 static bool is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};
@@ -128,7 +137,7 @@ static int follow(pid_t pid)
 
 static void await(struct lab *lab, const struct lab_server *server)
 {
-    const struct recipe *recipe = &lab_recipes[server->place.engine];
+    const struct server_recipe *recipe = &server_recipes[server->place.engine];
     int64_t until = lab_now() + START_MS * 1000000LL;
     int process = follow(server->place.pid);
 
@@ -146,17 +155,16 @@ static int clean(void *arg)
 {
     const struct launch *launch = arg;
 
-    return keeper_remove(launch->server->directory);
+    return cleanup_remove(launch->server->directory);
 }
 
-void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
-                       size_t n)
+void lab_servers_check(const enum lab_engine *engines, size_t n)
 {
     char missing[256] = "";
 
     for (size_t i = 0; i < n; i++)
-        if (places_need(lab, engines[i]))
-            recipe_missing(&lab_recipes[engines[i]], missing, sizeof(missing));
+        server_recipe_missing(&server_recipes[engines[i]], missing,
+                              sizeof(missing));
     if (*missing)
         lab_die(CLI_UNAVAILABLE,
                 "servers are not installed: apt install%s; or leave them out, "
@@ -166,11 +174,11 @@ void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
 
 static struct launch prepare(enum lab_engine engine, const char *const *args)
 {
-    struct launch launch = {.recipe = &lab_recipes[engine], .args = args};
+    struct launch launch = {.recipe = &server_recipes[engine], .args = args};
 
     if (!launch.recipe->execute)
         lab_die(CLI_FAILED, "engine %d has no server", (int)engine);
-    recipe_find(&launch);
+    server_recipe_find(&launch);
     make_secret(launch.secret);
     return launch;
 }
@@ -178,12 +186,13 @@ static struct launch prepare(enum lab_engine engine, const char *const *args)
 static void start(struct lab *lab, struct launch *launch,
                   struct lab_server *server)
 {
-    enum lab_engine engine = (enum lab_engine)(launch->recipe - lab_recipes);
+    enum lab_engine engine = (enum lab_engine)(launch->recipe - server_recipes);
 
     launch->server = server;
     name_place(&server->place, engine, server->port, launch->secret);
     lab_progress(lab, "starts %s", server->place.name);
-    server->keeper = keeper_run(recipe_run, clean, launch, &server->place.pid);
+    server->cleanup =
+        cleanup_run(server_recipe_run, clean, launch, &server->place.pid);
 }
 
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
@@ -212,8 +221,8 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 
         members[i] = make(lab, launch.recipe->name);
         port = members[i]->port;
-        snprintf(cluster + len, sizeof(cluster) - len, "%sm%d=" RECIPE_PEER,
-                 i ? "," : "", port, port);
+        snprintf(cluster + len, sizeof(cluster) - len,
+                 "%sm%d=" SERVER_RECIPE_PEER, i ? "," : "", port, port);
     }
     for (size_t i = 0; i < n; i++)
         start(lab, &launch, members[i]);
@@ -239,7 +248,7 @@ static void name_redlock(struct lab_place *place,
             place->others[i - 1] = servers[i]->place.pid;
     }
     place->engine = LAB_REDLOCK;
-    place->name = lab_recipes[LAB_REDLOCK].name;
+    place->name = server_recipes[LAB_REDLOCK].name;
     place->pid = servers[0]->place.pid;
     snprintf(place->url, sizeof(place->url),
              "redlock://:%s@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
@@ -283,7 +292,7 @@ void lab_server_kill(struct lab_server *server)
 /* The memory stays: somebody may still have the place. */
 void lab_server_end(struct lab_server *server)
 {
-    keeper_end(server->keeper);
+    cleanup_end(server->cleanup);
     port_give_back(&server->reserved);
     server->place.pid = 0;
 }

@@ -1,14 +1,18 @@
 /*
  * Temporary servers from the installed packages: on a free loopback port, in a
  * directory of their own, durable as their packages' defaults are not: nothing
- * is synced to disk, but for etcd 3.4, which cannot be told so. Each has a
- * keeper, a process that stops it and removes its directory when the runner is
- * gone (keeper.h).
+ * is synced to disk, but for etcd 3.4, which has no option for that. Each has a
+ * process of its own that stops it and removes its directory when the runner is
+ * gone (cleanup.h).
  */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
 
-#include "../lab.h"
+#include "../runner/place.h"
+
+#include <stddef.h>
+
+struct lab;
 
 struct lab_server {
     struct lab_place place;
@@ -16,7 +20,7 @@ struct lab_server {
     int reserved; /* the port is bound by this until lab_server_end() */
     char directory[128];
     char failure[128]; /* why it could not even be executed */
-    int keeper;        /* its pipe */
+    int cleanup;       /* its pipe */
 };
 
 /*
@@ -44,17 +48,13 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
 void lab_redlock_start(struct lab *lab,
                        struct lab_server *servers[LAB_REDLOCK_SERVERS],
                        struct lab_place *place);
-/* Dies, naming all packages that are missing, if a server that has to be
- * started (places_need) is not installed. */
-void lab_servers_check(struct lab *lab, const enum lab_engine *engines,
-                       size_t n);
-/* SIGKILL, gone; its keeper stays. Never started again. */
+/* Dies, naming all packages that are missing, if one of these servers, which
+ * have to be started, is not installed. */
+void lab_servers_check(const enum lab_engine *engines, size_t n);
+/* SIGKILL, gone; its cleanup process stays. Never started again. */
 void lab_server_kill(struct lab_server *server);
 /* Stopped, its directory gone. */
 void lab_server_end(struct lab_server *server);
-
-/* Is the member the leader of its etcd cluster? */
-bool lab_etcd_leads(const struct lab_server *member);
 
 /* CPU that a place has used so far, in ms: of its process, or what Redis
  * tells. Negative: not known. */

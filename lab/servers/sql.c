@@ -1,12 +1,15 @@
-/* A connection to MariaDB; see sql.h. */
 #include "sql.h"
 
+#include "../../cli/shared/exit_code.h"
+#include "../runner/die.h"
 #include "address.h"
 
 #include <errno.h>
 #include <mysql.h>
 #include <mysqld_error.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

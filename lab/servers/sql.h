@@ -2,7 +2,9 @@
 #ifndef HF_LAB_SQL_H
 #define HF_LAB_SQL_H
 
-#include "../lab.h"
+#include "../runner/place.h"
+
+#include <stdint.h>
 
 struct sql;
 

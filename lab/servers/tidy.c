@@ -1,11 +1,17 @@
-/* Tidying up after a run; see tidy.h. */
 #include "tidy.h"
 
-#include "../runner/keeper.h"
+#include "../../cli/shared/exit_code.h"
+#include "../runner/cleanup.h"
+#include "../runner/clock.h"
+#include "../runner/die.h"
+#include "../runner/lab.h"
 #include "redis.h"
 #include "sql.h"
 
 #include <mysqld_error.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
@@ -92,7 +98,7 @@ static void check_redis(const struct tidy *tidy)
     redisContext *redis = rd_open(&tidy->place);
 
     /* The rights that are needed to remove what the lab makes. */
-    freeReplyObject(rd_ask(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
+    freeReplyObject(rd_send(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
     rd_number(redis, "UNLINK %s", tidy->prefix);
     redisFree(redis);
 }
@@ -216,7 +222,7 @@ static void tidy_redis(struct lab *lab, struct tidy *tidy)
 {
     lab_name(lab, "", tidy->prefix);
     check_redis(tidy);
-    keeper_start(clean_redis, tidy);
+    cleanup_start(clean_redis, tidy);
 }
 
 /* Each of its servers, by the URL that it would have alone. */
@@ -257,6 +263,6 @@ void lab_place_tidy(struct lab *lab, const struct lab_place *place)
         lab_table(lab, "", tidy.prefix);
         lab_name(lab, "", tidy.names);
         check_mariadb(&tidy);
-        keeper_start(clean_mariadb, &tidy);
+        cleanup_start(clean_mariadb, &tidy);
     }
 }

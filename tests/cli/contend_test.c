@@ -3,7 +3,8 @@
  * what has never counted a violation proves nothing. This program has locks of
  * its own instead of the library's.
  */
-#include "../../cli/contend.h"
+#include "../../cli/shared/contend.h"
+#include "../../cli/shared/hist.h"
 
 #include <errno.h>
 #include <poll.h>

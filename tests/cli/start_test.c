@@ -3,7 +3,9 @@
  * processes come to only if they are stopped between two instructions. This
  * program has a lock of its own instead of the library's.
  */
-#include "../../cli/run.h"
+#include "../../cli/shared/exit_code.h"
+#include "../../cli/shared/values.h"
+#include "../../cli/start_command.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +21,10 @@
 
 #include <cmocka.h>
 
-static int hold; /* what holds_explain says of it */
+static int hold; /* what held_locks_explain says of it */
 
-int holds_explain(const struct holds *holds, size_t *which, hf_error *why)
+int held_locks_explain(const struct held_locks *holds, size_t *which,
+                       hf_error *why)
 {
     (void)holds;
     (void)which;
@@ -35,12 +38,13 @@ const char *hf_error_text(int code)
     return "fake";
 }
 
-const struct cli_verb cli_run = {.name = "run"};
+static const struct cli_verb verb = {.name = "run"};
 
 /* `echo`, writing into a pipe of ours; how many bytes came. */
 static ssize_t bytes_of_echo(int *status)
 {
-    struct command command = {.argv = (char *[]){"sh", "-c", "echo >&9", NULL},
+    struct command command = {.verb = &verb,
+                              .argv = (char *[]){"sh", "-c", "echo >&9", NULL},
                               .terminal = {.fd = -1}};
     char bytes[16];
     int fds[2];
@@ -138,7 +142,7 @@ static void test_a_guardian_ends_the_group_in_time(void **state)
     pid_t pid = guarded_sleeper(&guardian);
 
     (void)state;
-    guardian_tell(&guardian, cli_now_ns(CLOCK_BOOTTIME) + 1);
+    guardian_set_deadline(&guardian, cli_now_ns(CLOCK_BOOTTIME) + 1);
     assert_int_equal(WTERMSIG(status_of(pid)), SIGKILL);
     guardian_stop(&guardian);
 }
@@ -155,8 +159,8 @@ static void test_a_stopped_guardian_keeps_to_the_newest_deadline(void **state)
     kill(guardian.pid, SIGSTOP);
     wait_for_one_of("T", guardian.pid);
     for (int i = 0; i < 1000; i++)
-        guardian_tell(&guardian, now + i);
-    guardian_tell(&guardian, now + 3600 * 1000000000LL);
+        guardian_set_deadline(&guardian, now + i);
+    guardian_set_deadline(&guardian, now + 3600 * 1000000000LL);
     kill(guardian.pid, SIGCONT);
     assert_int_equal(wait_for_one_of("SZ", guardian.pid), 'S');
     assert_int_equal(wait_for_one_of("SZ", pid), 'S');

@@ -115,7 +115,8 @@ def every_server_that_is_tried_is_documented():
 
 
 def every_exit_status_is_documented():
-    enum = read('cli', 'cli.h').split('enum cli_exit {')[1].split('}')[0]
+    enum = read('cli', 'shared', 'exit_code.h')
+    enum = enum.split('enum cli_exit {')[1].split('}')[0]
     codes = set(re.findall(r'CLI_\w+ = (\d+)', enum))
     assert len(codes) > 5
     text = section('holdfast-run.1', 'EXIT STATUS')
@@ -212,7 +213,8 @@ def sources():
 
 def what_documents_name_is_in_the_code():
     names, words = sources()
-    for pattern in ('*.md', 'docs/*.md', 'src/backends/*/README.md'):
+    for pattern in ('*.md', 'docs/*.md', 'cli/*.md', 'lab/*.md',
+                    'src/backends/*/README.md'):
         for path in glob.glob(os.path.join(root, pattern)):
             text = re.sub(r'^```.*?^```$', '', read(path),
                           flags=re.MULTILINE | re.DOTALL)

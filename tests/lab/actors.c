@@ -1,7 +1,10 @@
 /* An actor fails while the scenario waits for another one, which waits for it:
  * the runner says at once which one failed, and why. */
+#include "../../cli/shared/exit_code.h"
 #include "../../lab/actors/stage.h"
-#include "../../lab/runner/frame.h"
+#include "../../lab/runner/die.h"
+#include "../../lab/runner/lab_state.h"
+#include "../../lab/supervisor.h"
 #include "../lib/wait.h"
 
 #include <signal.h>

@@ -3,8 +3,11 @@
  * are not its own, named by LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and
  * LAB_MARIADB in its environment: servers that a user of the lab already has.
  */
-#include "../../lab/runner/frame.h"
+#include "../../cli/shared/exit_code.h"
+#include "../../lab/runner/die.h"
+#include "../../lab/runner/lab_state.h"
 #include "../../lab/servers/servers.h"
+#include "../../lab/supervisor.h"
 
 #include <stdlib.h>
 #include <string.h>

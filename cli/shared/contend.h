@@ -1,0 +1,56 @@
+/*
+ * Contenders: processes and threads that take and release locks as fast as
+ * they can, count, and look for two of them inside at once. Shared by
+ * `holdfast bench` and bench/ratios.
+ */
+#ifndef HF_CLI_CONTEND_H
+#define HF_CLI_CONTEND_H
+
+#include <holdfast.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct contend {
+    const char *url;
+    enum hf_kind kind;
+    enum hf_mode mode;
+    enum hf_fairness fairness;
+    uint32_t handoff, permits; /* permits: size of a semaphore */
+    unsigned procs, threads, names;
+    int64_t run_ms;
+    int64_t hold_ms, think_ms; /* sleeps while it holds, and afterwards */
+    bool nowait;               /* do not wait for the answer to a release */
+    bool time_handovers;       /* reads the clock at each release, too */
+    bool pin;                  /* each process to a processor of its own */
+    /* Called in the process that runs the contenders, a few times a second
+     * while they contend; or NULL. */
+    void (*progress)(const struct contend *contend, double seconds,
+                     uint64_t pairs);
+    int signals; /* a signalfd, or 0: what arrives there ends the run. These
+                    signals have to be blocked. */
+};
+
+struct contend_result {
+    double seconds;
+    uint64_t pairs;
+    uint64_t handovers; /* of a lock, from one contender to another */
+    uint64_t violations;
+    double p50_us, p99_us; /* of acquire */
+    double handover_us;    /* median, from a release to the return of the next
+                              acquire, where that was waiting; if asked for */
+    double jain;           /* 1: all got the same; 1/n: one got all */
+    bool fair;             /* as the backend decided, if it was left to it */
+    int signal;            /* that ended the run early; or 0 */
+    hf_error error;        /* of the first contender that failed */
+};
+
+/* Asks the backend whether it can be used, and whether it is fair: better once
+ * than by each contender. HF_OK, or a code with result->error. */
+int contend_probe(const struct contend *contend, struct contend_result *result);
+/* One run, after a probe. HF_OK, or a code with result->error. */
+int contend_measure(const struct contend *contend,
+                    struct contend_result *result);
+/* Both. */
+int contend_run(const struct contend *contend, struct contend_result *result);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * A histogram of durations, for percentiles of many measurements in little
+ * memory. It may be in shared memory; each has one writer.
+ */
+#ifndef HF_CLI_HIST_H
+#define HF_CLI_HIST_H
+
+#include <stdint.h>
+
+/* How long things took: buckets of 1/32 of a power of two of nanoseconds. */
+enum { HIST_SUB = 32, HIST_BUCKETS = HIST_SUB * 36 };
+
+struct hist {
+    uint32_t count[HIST_BUCKETS];
+};
+
+void hist_add(struct hist *hist, int64_t ns);
+void hist_merge(struct hist *into, const struct hist *from);
+/* The value that a share of all (0 to 1) does not exceed, in microseconds. */
+double hist_quantile_us(const struct hist *hist, double share);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Starts the command of `holdfast run` in a process group of its own, guarded,
+ * and only if the locks are still held then. Three processes:
+ *
+ *   holdfast   holds the locks, passes signals on, waits for the command
+ *   guardian   see guardian.h
+ *   command    leads the process group
+ */
+#ifndef HF_CLI_START_COMMAND_H
+#define HF_CLI_START_COMMAND_H
+
+#include "guardian.h"
+#include "held_locks.h"
+#include "shared/verb.h"
+#include "terminal.h"
+
+#include <signal.h>
+#include <sys/types.h>
+
+struct command {
+    const struct cli_verb *verb; /* for messages */
+    char **argv;
+    pid_t pid; /* also its process group */
+    int status;
+    struct guardian guardian;
+    struct terminal terminal;
+    sigset_t mask;        /* what was blocked when we were started */
+    void (*on_pipe)(int); /* and what SIGPIPE did */
+};
+
+/* Starts it in a process group of its own, guarded, if the locks are still held
+ * then. CLI_OK, or the exit code after having said why. */
+int command_start(struct command *command, const struct held_locks *held);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * A process group may not read from the terminal unless it is the foreground
+ * group. A command that is an interactive job by itself gets it at
+ * once. In a script or a pipeline others of our group may need it, so there
+ * the command gets it when it asks (it stops with TTIN or TTOU;
+ * run_supervise.c), and until then ^C goes to us, who pass it on, and to the
+ * script as well.
+ */
+#include "terminal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+void terminal_open(struct terminal *terminal)
+{
+    terminal->given = false;
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+}
+
+void terminal_close(struct terminal *terminal)
+{
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
+}
+
+bool terminal_wanted_at_once(const struct terminal *terminal)
+{
+    return terminal->fd >= 0 && getpgrp() == getpid() && isatty(STDIN_FILENO) &&
+           isatty(STDOUT_FILENO);
+}
+
+bool terminal_give(struct terminal *terminal, pid_t group)
+{
+    if (terminal->fd < 0 || tcgetpgrp(terminal->fd) != getpgrp())
+        return false;
+    terminal->given = tcsetpgrp(terminal->fd, group) == 0;
+    return terminal->given;
+}
+
+/* TTOU is blocked, so that this does not stop us. */
+void terminal_take(struct terminal *terminal)
+{
+    if (terminal->given)
+        tcsetpgrp(terminal->fd, getpgrp());
+    terminal->given = false;
+}

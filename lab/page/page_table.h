@@ -1,0 +1,14 @@
+/*
+ * The table of a section of the page.
+ */
+#ifndef HF_LAB_PAGE_TABLE_H
+#define HF_LAB_PAGE_TABLE_H
+
+#include "../runner/report.h"
+
+#include <stdio.h>
+
+/* The rows, a line each; on a narrow page, a card each. */
+void page_table(FILE *out, const struct lab_section *section);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * The drawing of a timeline, as SVG.
+ */
+#ifndef HF_LAB_PAGE_TIMELINE_H
+#define HF_LAB_PAGE_TIMELINE_H
+
+#include "page_times.h"
+
+#include <stdio.h>
+
+/* Two drawings, a wide and a narrow one, of which the style shows one. */
+void page_timeline(FILE *out, const struct page_times *times);
+
+#endif

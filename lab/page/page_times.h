@@ -1,0 +1,50 @@
+/*
+ * What a timeline is drawn from: lanes, overlaps and the time that is shown. It
+ * depends on the row alone, not on the width of the drawing.
+ */
+#ifndef HF_LAB_PAGE_TIMES_H
+#define HF_LAB_PAGE_TIMES_H
+
+#include "../runner/report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Two or more of LAB_HOLDS at once, in different lanes. */
+struct page_overlap {
+    int64_t from, to;
+    size_t least, most; /* how many at once */
+    size_t top, bottom; /* lanes */
+};
+
+struct page_lane {
+    const char *name;
+    int64_t first; /* when it is seen first */
+    bool strip;    /* has spans inside of spans: a strip below */
+    size_t rows;   /* of notes */
+    double y;      /* of its spans */
+};
+
+/* What a timeline is drawn from, for any width. */
+struct page_times {
+    const struct lab_row *row;
+    struct page_lane *lanes; /* in the order of their first moments */
+    size_t lanes_len;
+    struct page_overlap *overlaps; /* in the order of time */
+    size_t overlaps_len;
+    int64_t zero;     /* the first span's beginning */
+    int64_t from, to; /* what is drawn */
+};
+
+bool page_has_times(const struct lab_row *row);
+void page_times_init(struct page_times *times, const struct lab_row *row);
+void page_times_fini(struct page_times *times);
+size_t page_lane(const struct page_times *times, const char *name);
+/* Is it inside of a span of its lane that holds or shares? */
+bool page_nested(const struct lab_row *row, const struct lab_span *span);
+/* "2 holders for 312 ms". */
+void page_overlap_text(const struct page_overlap *overlap, char *out,
+                       size_t size);
+
+#endif

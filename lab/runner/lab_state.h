@@ -1,0 +1,43 @@
+/*
+ * struct lab, the state of a run: data alone. The supervisor makes it, main.c
+ * and places.c fill it in, the report is kept in it. Scenarios do not see it;
+ * they call lab.h.
+ */
+#ifndef HF_LAB_LAB_STATE_H
+#define HF_LAB_LAB_STATE_H
+
+#include "lab.h"
+#include "place.h"
+#include "report.h"
+#include "scenario.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PLACES_MAX = 8 };
+
+/* A backend or store that was asked for: a URL, or one to be started. */
+struct lab_wish {
+    struct lab_place place;
+    bool ready;      /* the place can be used */
+    bool by_default; /* it was not named */
+};
+
+struct lab {
+    struct lab_settings settings;
+    const struct lab_scenario *scenario; /* that runs; NULL: none yet */
+    const struct lab_scenario *chosen;   /* NULL: all */
+    unsigned options;                    /* enum lab_option, those given */
+    const char *strategies;              /* a list; NULL: all */
+    struct lab_wish backends[PLACES_MAX];
+    size_t backends_len;
+    struct lab_wish stores[LAB_ENGINES]; /* by engine; name NULL: none */
+    bool servers, json, all;
+    const char *html;
+    char id[32]; /* "1234-abcd" */
+    char directory[96];
+    struct lab_report report;
+    bool as_expected; /* every row so far */
+};
+
+#endif

@@ -1,0 +1,277 @@
+#include "supervisor.h"
+
+#include "../cli/shared/exit_code.h"
+#include "../cli/shared/message.h"
+#include "page/page.h"
+#include "runner/cleanup.h"
+#include "runner/clock.h"
+#include "runner/die.h"
+#include "runner/lab.h"
+#include "runner/lab_state.h"
+#include "runner/progress.h"
+#include "runner/report.h"
+#include "runner/scenario.h"
+#include "servers/places.h"
+
+#include <errno.h>
+#include <holdfast.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the runner ---------------------------------------------------------- */
+
+void lab_describe(struct lab *lab, int argc, char **argv)
+{
+    struct lab_report *report = &lab->report;
+    struct utsname name;
+    time_t now = time(NULL);
+    char date[16];
+    size_t at = (size_t)snprintf(report->command, sizeof report->command,
+                                 "holdfast lab");
+
+    /* Of a URL the scheme alone is shown: it may have a password. */
+    for (int i = 1; i < argc && at < sizeof report->command; i++) {
+        const char *colon = strstr(argv[i], "://");
+        int len = colon ? (int)(colon - argv[i]) + 3 : (int)strlen(argv[i]);
+
+        at +=
+            (size_t)snprintf(report->command + at, sizeof report->command - at,
+                             " %.*s%s", len, argv[i], colon ? "..." : "");
+    }
+    strftime(date, sizeof date, "%Y-%m-%d", localtime(&now));
+    uname(&name);
+    snprintf(report->machine, sizeof report->machine,
+             "holdfast %s, %s, %ld processors, %.16s, %.16s %.40s",
+             hf_version(), date, sysconf(_SC_NPROCESSORS_ONLN), name.machine,
+             name.sysname, name.release);
+}
+
+/* A page that somebody has is replaced at once, or not at all. */
+static void write_page(const struct lab *lab)
+{
+    struct stat there;
+    bool is_file = stat(lab->html, &there) < 0 || S_ISREG(there.st_mode);
+    char path[PATH_MAX];
+    FILE *file;
+    int error;
+
+    snprintf(path, sizeof path, "%s%s", lab->html, is_file ? ".tmp" : "");
+    file = fopen(path, "we");
+    if (!file)
+        lab_die(CLI_OSERR, "cannot write %s: %s", path, strerror(errno));
+    error = lab_page_write(file, &lab->report) < 0 ? errno : 0;
+    if (fclose(file) != 0 && !error)
+        error = errno;
+    if (!error && is_file && rename(path, lab->html) < 0)
+        error = errno;
+    if (error && is_file)
+        unlink(path);
+    if (error)
+        lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(error));
+    if (!lab->json)
+        printf("The page is %s\n", lab->html);
+}
+
+/* What is wrong with the file's name is said now, not after minutes. */
+static void check_page(const struct lab *lab)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(lab->html, '/');
+    struct stat there;
+    int bad = access(lab->html, W_OK);
+
+    if (!bad && stat(lab->html, &there) == 0 && S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+        bad = -1;
+    }
+    if (bad && errno == ENOENT) {
+        snprintf(directory, sizeof directory, "%.*s",
+                 slash ? (int)(slash - lab->html) + 1 : 1,
+                 slash ? lab->html : ".");
+        bad = access(directory, W_OK);
+    }
+    if (bad)
+        lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(errno));
+}
+
+static int remove_directory(void *arg)
+{
+    return cleanup_remove(arg);
+}
+
+static bool has_rows(const struct lab_report *report)
+{
+    for (size_t i = 0; i < report->sections_len; i++)
+        if (report->sections[i].rows_len)
+            return true;
+    return false;
+}
+
+static void finish(struct lab *lab, int number, char name[DIE_NAME_MAX])
+{
+    if (lab->scenario && !number)
+        snprintf(name, DIE_NAME_MAX, "lab %s", lab->scenario->name);
+    progress_clear();
+    report_end(lab);
+    if (number && lab->html)
+        cli_say(&lab_verb, "%s was not written", lab->html);
+}
+
+_Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
+{
+    int64_t began = lab_now();
+    unsigned char random[2] = {0};
+
+    if (getrandom(random, sizeof random, 0) < 0)
+        lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
+    snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
+             random[1]);
+    /* For the case that the supervisor is killed. */
+    cleanup_start(remove_directory, lab->directory);
+    if (lab->html)
+        check_page(lab);
+    places_check(lab);
+    lab->as_expected = true;
+    run(lab);
+    lab->report.seconds = (double)(lab_now() - began) / 1e9;
+    if (lab->html)
+        write_page(lab);
+    if (!lab->as_expected && !lab->json)
+        puts("Rows with !! did not come out as they must.");
+    if (lab->report.sections_len && places_are_bare(lab) && !lab->json)
+        puts("--servers adds what needs Redis, ZooKeeper, etcd or MariaDB.");
+    report_flush();
+    if (lab->report.sections_len && !has_rows(&lab->report))
+        lab_die(CLI_USAGE, "nothing was run: --servers starts the servers that "
+                           "are needed");
+    exit(lab->as_expected ? CLI_OK : CLI_FAILED);
+}
+
+/* ---- the supervisor ------------------------------------------------------ */
+
+enum { KILL_AFTER_S = 1 };
+
+static volatile pid_t runner; /* -1: it is gone */
+
+/* The runner ends by itself when it next looks. It is killed by a second
+ * signal, but not by one that came with the first, as from timeout(1). */
+static void pass_on(int number)
+{
+    static time_t first;
+    struct timespec now;
+    int error = errno;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!first)
+        first = now.tv_sec;
+    if (runner > 0)
+        kill(runner, now.tv_sec > first + KILL_AFTER_S ? SIGKILL : number);
+    errno = error;
+}
+
+static int make_directory(struct lab *lab)
+{
+    const char *env = getenv("TMPDIR");
+    const char *tmp = env && *env == '/' ? env : "/tmp";
+    int n = snprintf(lab->directory, sizeof lab->directory,
+                     "%s/holdfast-lab-XXXXXX", tmp);
+
+    if (n >= (int)sizeof lab->directory) {
+        cli_say(&lab_verb, "TMPDIR has %zu bytes; it must have at most %zu",
+                strlen(tmp),
+                sizeof lab->directory - sizeof "/holdfast-lab-XXXXXX");
+        return CLI_USAGE;
+    }
+    if (mkdtemp(lab->directory))
+        return CLI_OK;
+    cli_say(&lab_verb, "cannot make a directory in %s: %s", tmp,
+            strerror(errno));
+    return CLI_OSERR;
+}
+
+/* Waits for the runner, and for all that it has left behind: its status, and
+ * how many cleanup processes could not do it. */
+static int wait_for_all(unsigned *failures)
+{
+    int status = 0, end = CLI_OSERR << 8;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, 0)) > 0 || errno == EINTR) {
+        if (pid > 0 && pid == runner) {
+            end = status;
+            runner = -1;
+        } else if (pid > 0 && WIFEXITED(status) &&
+                   WEXITSTATUS(status) == CLEANUP_FAILED) {
+            ++*failures;
+        }
+    }
+    return end;
+}
+
+static int conclude(const struct lab *lab, int end, unsigned failures)
+{
+    int status = WIFEXITED(end) ? WEXITSTATUS(end) : 128 + WTERMSIG(end);
+    const char *how = failures ? "; not everything could be removed, see above"
+                               : "; servers are stopped, nothing is left";
+
+    if (!WIFEXITED(end))
+        cli_say(&lab_verb, "the run was killed by signal %d%s", WTERMSIG(end),
+                how);
+    else if (status > 128 && status != 128 + SIGPIPE)
+        cli_say(&lab_verb, "interrupted%s", how);
+    if (cleanup_remove(lab->directory)) {
+        cli_say(&lab_verb, "%s could not be removed", lab->directory);
+        failures++;
+    }
+    return status == CLI_OK && failures ? CLI_FAILED : status;
+}
+
+int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
+{
+    pid_t self = getpid();
+    unsigned failures = 0;
+    sigset_t mask, old;
+    int status;
+
+    signal(SIGCHLD, SIG_DFL); /* a shell may have told us to ignore it */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* cleanup processes fall to us */
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, &old);
+    status = make_directory(lab);
+    if (status != CLI_OK)
+        return status;
+    fflush(stdout);
+    runner = fork();
+    if (runner == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != self)
+            _exit(1);
+        progress_init();
+        die_set_finish(finish, lab);
+        sigprocmask(SIG_SETMASK, &old, NULL);
+        runner_main(lab, run);
+    }
+    if (runner < 0) {
+        cli_say(&lab_verb, "cannot fork: %s", strerror(errno));
+        rmdir(lab->directory);
+        return CLI_OSERR;
+    }
+    lab_catch(pass_on);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    status = wait_for_all(&failures);
+    return conclude(lab, status, failures);
+}

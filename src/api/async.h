@@ -5,7 +5,6 @@
 #include "core/async.h"
 #include "core/lock.h"
 
-/* async.c */
 /* Is the handle fit for asynchronous verbs? */
 int hf__async_check(hf_lock *, union hf__done, hf_error *);
 /* Claims the handle for one; name->mu is held. */

@@ -13,7 +13,6 @@
  * enters the client. NULL, and *rc: why not. */
 struct hf__request *hf__query_begin(hf_client *, enum hf__op, const void *name,
                                     size_t len, int *rc, hf_error *);
-/* inspect.c */
 /* A question about the name of a handle; NULL: out of memory, and err says so.
  */
 struct hf__request *hf__query_new_of(const hf_lock *, enum hf__op, hf_error *);

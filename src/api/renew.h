@@ -6,7 +6,6 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* renewals.c */
 /* Asks for one renewal of the hold of t->line; no_longer: it is told for how
  * long it lasts, and shall not last longer by it. name->mu is held. */
 int hf__renew_send(hf_client *, struct hf__verb_call *, uint32_t ms,

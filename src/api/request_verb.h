@@ -10,7 +10,6 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* request_verb.c: verbs that are a question and its answer */
 /* The whole verb, for the calling thread. */
 int hf__verb_run(hf_lock *, const struct hf__verb_call *, hf_error *);
 int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,

@@ -6,7 +6,6 @@
 
 /* Fills in the error, if there is one, with a text that can be shown, and
  * returns the code: `return hf__fail(err, HF_EINVAL, "...")`. */
-/* error.c */
 int hf__fail(hf_error *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

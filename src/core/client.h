@@ -100,7 +100,6 @@ struct hf_client {
     struct hf__config *config; /* while opening */
 };
 
-/* client.c */
 static inline int hf__client_check(const hf_client *c)
 {
     if (__builtin_expect(!*(const volatile uint32_t *)c->parent, 0))
@@ -112,8 +111,9 @@ static inline int hf__client_check(const hf_client *c)
 
 /* The same, with a text; EINVAL if it is NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
-/* Around what a verb does at the backend without a wait of acquire.c: hf_close
- * waits for it. False: too late, the client is closed. */
+/* Around what a verb does at the backend without a wait of its own
+ * (hf__lock_wait_begin): hf_close waits for it. False: too late, the client is
+ * closed. */
 bool hf__client_enter(hf_client *);
 void hf__client_leave(hf_client *);
 /* With the options' hooks; some of its descriptors may be missing. NULL: out of

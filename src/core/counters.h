@@ -22,7 +22,6 @@ struct hf__counts {
     uint64_t wait_sum_ns, wait[HF_WAIT_BUCKETS + 1];
 };
 
-/* counters.c: what the client has done */
 static inline void hf__count(uint64_t *counter, uint64_t n)
 {
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);

@@ -8,7 +8,6 @@
 #include <holdfast.h>
 #include <stddef.h>
 
-/* backend_services.c: memory, log, chance, the table for the backends */
 void *hf__alloc(hf_client *, size_t); /* zeroed */
 void hf__free(hf_client *, void *);   /* NULL is fine */
 char *hf__strdup(hf_client *, const char *);

@@ -8,7 +8,6 @@
 
 #include "core/lock.h"
 
-/* line_pick.c: which line a verb is about; name->mu is held */
 /* The line through which w is to be acquired: that of the owner's hold, one
  * that it can share, or one that is free. */
 int hf__pick_for(const hf_lock *, struct hf__waiter *, enum hf_mode,

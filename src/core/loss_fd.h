@@ -13,7 +13,6 @@
 bool hf__loss_fd_open(hf_lock *);
 void hf__loss_fd_start(hf_lock *);
 void hf__loss_fd_close(hf_lock *); /* it is about to be freed */
-/* loss_fd.c: name->mu is held */
 /* Sets the descriptors that tell of loss: the hold of this line has been lost,
  * or some have another end now. */
 void hf__loss_fd_arm(struct hf__line *, bool lost);

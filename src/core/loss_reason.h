@@ -21,7 +21,6 @@ struct hf__note {
 };
 
 #define HF__NOTES 8 /* the last ones */
-/* loss_reason.c: why a hold was lost */
 /* Notes it; if the same is noted already and not over, the newer text. */
 void hf__note(hf_client *, enum hf__loss_why, const char *text);
 void hf__note_over(hf_client *, enum hf__loss_why);

@@ -9,7 +9,6 @@
 
 #include "backends/backend.h"
 
-/* outbox.c: requests on their way to a networked backend; client->mu */
 /* Hands it over, or parks it: PENDING. Else what it came to at once. */
 int hf__outbox_submit_locked(hf_client *, struct hf__req *);
 /* Those that are parked, as far as the backend takes them. */

@@ -11,7 +11,6 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* helper_thread.c: the helper thread */
 /* Starts it and opens the backend. *given_up: that is not over yet, and the
  * client is the thread's now. */
 int hf__helper_start(hf_client *, hf__time until, hf_error *, bool *given_up);

@@ -4,7 +4,6 @@
 
 #include "backends/backend.h"
 
-/* module.c */
 int hf__backend_find(const char *scheme, const struct hf__backend **,
                      hf_error *);
 

@@ -4,7 +4,6 @@
 
 #include "backends/backend.h"
 
-/* url.c */
 int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
 void hf__url_free(hf_client *, struct hf__url *);
 const char *hf__url_option(struct hf__url *, const char *key);

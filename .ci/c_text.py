@@ -81,6 +81,11 @@ def declared(text):
             continue
         if "=" in statement or "{}" in statement and "(" not in statement:
             continue
+        pointer = re.match(r"extern\b.*\(\s*\*\s*(\w+)\s*\)\s*\(", statement) or \
+            re.match(r"\w+_fn\s+(\w+);", statement) # by the type of a function
+        if pointer:
+            names.add(pointer[1])
+            continue
         function = re.search(r"\w[\s*]+(\w+)\s*\(", statement)
         if function and not statement.startswith("_Static_assert"):
             names.add(function[1])

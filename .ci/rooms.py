@@ -168,7 +168,7 @@ class Lint:
         built = {f for f in self.tree.texts if f.endswith(".c")} <= \
             set(self.tree.objects)
         for symbol in sorted(set(where) - set(self.tree.definers)):
-            if built:
+            if built and not self.is_excepted(symbol, where[symbol]):
                 self.say("header", "%s declares %s, which no file defines" % (
                     " ".join(sorted(where[symbol])), symbol))
         for path in self.tree.texts:
@@ -181,15 +181,18 @@ class Lint:
                 self.say("header", "%s includes %s first, not %s" % (
                     path, first[0] or "nothing", os.path.basename(own)))
 
-    def look_at_symbol(self, symbol, definers, where):
-        wanted = {stem(f) + ".h" for f in definers}
-        if where == wanted or where == {PUBLIC}:
-            return
+    def is_excepted(self, symbol, where):
         for exception in self.rooms.declared:
             if fnmatch.fnmatch(symbol, exception[0]) and \
                     (where or {"-"}) == {exception[1]}:
                 self.rooms.used.add(exception)
-                return
+                return True
+        return False
+
+    def look_at_symbol(self, symbol, definers, where):
+        wanted = {stem(f) + ".h" for f in definers}
+        if where == wanted or where == {PUBLIC} or self.is_excepted(symbol, where):
+            return
         self.say("header", "%s of %s is declared in %s" % (
             symbol, " ".join(sorted(definers)),
             " ".join(sorted(where)) or "no header"))

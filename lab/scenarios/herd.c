@@ -354,7 +354,7 @@ static int *make_bells(unsigned n)
     return bells;
 }
 
-static void run_crew(struct plan *plan)
+static void run_workers(struct plan *plan)
 {
     struct workers_plan workers = {.workers = plan->processes + 1,
                                    .attempts = plan->processes + 1,
@@ -389,7 +389,7 @@ static void measure(struct plan *plan, const char *strategy)
     snprintf(word, sizeof word, "herd-%s-%s", strategy, order);
     lab_name(plan->lab, word, plan->name);
     plan->board = lab_share(sizeof *plan->board);
-    run_crew(plan);
+    run_workers(plan);
     woken = plan->board->woken;
     lab_row_text(row, "strategy", "%s", strategy);
     lab_row_text(row, "variant", "%s", order);

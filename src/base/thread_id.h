@@ -3,8 +3,8 @@
  * thread's record outlives it as long as some name remembers it as its last
  * owner, so that the helper thread can see that the owner of a hold has gone.
  */
-#ifndef HF_OWNER_H
-#define HF_OWNER_H
+#ifndef HF_THREAD_ID_H
+#define HF_THREAD_ID_H
 
 #include <stdbool.h>
 #include <stddef.h>

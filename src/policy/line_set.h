@@ -7,8 +7,8 @@
  * has a line for each hold. A latch has few, whose waiters are let through
  * together. Lines are made when none is free, and kept for the next time.
  */
-#ifndef HF_LINES_H
-#define HF_LINES_H
+#ifndef HF_LINE_SET_H
+#define HF_LINE_SET_H
 
 #include "policy/local_queue.h"
 

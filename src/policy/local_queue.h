@@ -18,8 +18,8 @@
  * they are let through together, and nothing is held afterwards. It may be set
  * again: who has come since the server was last asked asks anew then.
  */
-#ifndef HF_GATE_H
-#define HF_GATE_H
+#ifndef HF_LOCAL_QUEUE_H
+#define HF_LOCAL_QUEUE_H
 
 #include "policy/lease.h"
 

@@ -209,7 +209,7 @@ static bool park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;
     hf_client *c = n->client;
-    hf__time look_at;
+    hf__time poll_at;
     uint32_t seen;
 
     hf__line_lock(n);
@@ -223,10 +223,10 @@ static bool park(struct acquire *a, hf__time until)
         return false;
     }
     n->parker = true;
-    look_at = n->queue.lease.look_at;
+    poll_at = n->queue.lease.poll_at;
     hf__line_unlock(n);
     c->be->park(c->self, &n->remote, a->s.word, seen,
-                until < look_at ? until : look_at);
+                until < poll_at ? until : poll_at);
     __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     hf__line_lock(n);
     n->parker = false;
@@ -303,7 +303,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     case SILENCE:
         return hf__silence(c, err);
     default:
-        if (a->w.told)
+        if (a->w.err_set)
             return rc;
         /* One that answers at once has just said why. */
         return c->direct ? hf__fail_why(c, err, rc)

@@ -46,7 +46,7 @@ enum hf__outcome {
     HF__PENDING = 1, /* core->done() will be called for it */
     HF__GRANTED = 2, /* attempt: ours, token and sent_at are set */
     HF__QUEUED = 3,  /* attempt: not yet; core->bell() tells when to ask again,
-                        and look_at when at the latest */
+                        and poll_at when at the latest */
     HF__BUSY = 4,    /* attempt with may_queue == false: not now */
     HF__LATER = 5,   /* attach of a direct backend: see there.
                         Any slot of a networked one: nothing was sent. The
@@ -88,7 +88,7 @@ struct hf__req {
     hf__time sent_at;     /* out: just before the bytes were written */
     union {
         uint64_t token;   /* out, of GRANTED */
-        hf__time look_at; /* out, of QUEUED: HF__NEVER if the bell is sure */
+        hf__time poll_at; /* out, of QUEUED: HF__NEVER if the bell is sure */
     };
     int16_t result; /* out: outcome or code */
     uint8_t op;
@@ -129,10 +129,10 @@ struct hf__remote {
     uint8_t kind;     /* enum hf_kind */
     uint8_t mode : 1; /* enum hf_mode; HF_WRITE but for the lines for reading */
     bool fair : 1;
-    uint32_t permits;    /* size of a semaphore */
-    const char *label;   /* of the present or next holder; "" if none */
-    void *impl;          /* the backend's, set by attach, released by detach */
-    struct hf__req *ask; /* the attempt, pending or answered; NULL where
+    uint32_t permits;  /* size of a semaphore */
+    const char *label; /* of the present or next holder; "" if none */
+    void *impl;        /* the backend's, set by attach, released by detach */
+    struct hf__req *attempt; /* the attempt, pending or answered; NULL where
                             nothing is asked or held */
 };
 
@@ -429,8 +429,8 @@ struct hf__backend {
     /* op RELEASE. DONE; ENOTOWNER: was not held. Sent after
      * whatever of this remote was sent before. */
     int (*release)(void *self, struct hf__req *);
-    /* op ABANDON. remote->ask may be pending still: if it is of the same hold
-     * id, it is never reported then. */
+    /* op ABANDON. remote->attempt may be pending still: if it is of the same
+     * hold id, it is never reported then. */
     int (*abandon)(void *self, struct hf__req *);
     /* NULL: ENOTSUP, and a hold lasts as long as its first lease. */
     int (*renew)(void *self, struct hf__batch *);

@@ -106,16 +106,16 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
 static bool copy_words(struct hf__line *n, bool let_go, int code, hf_error *err)
 {
     struct hf__exchange *x = hf__exchange_of(n);
-    bool told;
+    bool copied;
 
     if (!x || !err || code >= 0)
         return false;
     hf__mutex_lock(&n->client->mu);
-    told = x->why[let_go] && x->why[let_go]->code == code;
-    if (told)
+    copied = x->why[let_go] && x->why[let_go]->code == code;
+    if (copied)
         *err = *x->why[let_go];
     hf__mutex_unlock(&n->client->mu);
-    return told;
+    return copied;
 }
 
 void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
@@ -135,8 +135,8 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
     if (w->is_async)
         return; /* it takes no turns by itself */
     if (over)
-        w->told = copy_words(n, false, w->result, w->err) ||
-                  copy_words(n, true, w->result, w->err);
+        w->err_set = copy_words(n, false, w->result, w->err) ||
+                     copy_words(n, true, w->result, w->err);
     wake(n, w->sleeper);
 }
 
@@ -209,7 +209,7 @@ struct hf__exchange *hf__exchange_make(struct hf__line *n)
         c->exchanges = x->next;
     else
         x = hf__alloc(c, sizeof(*x));
-    n->remote.ask = x ? &x->attempt : NULL;
+    n->remote.attempt = x ? &x->attempt : NULL;
     hf__mutex_unlock(&c->mu);
     return x;
 }
@@ -226,7 +226,7 @@ static void exchange_end(struct hf__line *n)
         hf__words_free(c, x);
         x->next = c->exchanges;
         c->exchanges = x;
-        n->remote.ask = NULL;
+        n->remote.attempt = NULL;
     }
     hf__mutex_unlock(&c->mu);
 }
@@ -254,7 +254,7 @@ static void send_attempt(struct hf__line *n, const struct hf__waiter *first,
                             .may_queue = may_queue,
                             .is_async = c->direct && nobody_parks(&n->queue)};
     n->rings = req->is_async;
-    hf__lease_asked(&n->queue.lease, now, c->op_timeout_ms);
+    hf__lease_attempted(&n->queue.lease, now, c->op_timeout_ms);
     if (!rc)
         rc = submit(n, req, c->be->attempt);
     if (rc == HF__PENDING)
@@ -268,15 +268,15 @@ static void send_attempt(struct hf__line *n, const struct hf__waiter *first,
 static void forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
-    struct hf__req *ask = n->remote.ask;
+    struct hf__req *attempt = n->remote.attempt;
 
-    if (ask->hold_id != n->queue.lease.let_go_id)
+    if (attempt->hold_id != n->queue.lease.let_go_id)
         return;
     hf__mutex_lock(&c->mu);
     n->attempt_ready = false;
-    hf__outbox_remove_locked(c, ask);
-    if (ask->flying) {
-        ask->flying = false;
+    hf__outbox_remove_locked(c, attempt);
+    if (attempt->flying) {
+        attempt->flying = false;
         n->refs--; /* the caller has one */
         c->under_way--;
     }
@@ -291,7 +291,7 @@ static void let_go_answered(struct hf__line *n, int result, hf__time now)
     if (!now && result != HF__DONE)
         now = hf__now(); /* it needed none until here, see acquire.c */
     if (!hf__queue_let_go(&n->queue, result, now, hf__line_wake)) {
-        if (result != HF_EUNKNOWN) /* the caller is told; it is sent again */
+        if (result != HF_EUNKNOWN) /* its caller wakes; it is sent again */
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
@@ -309,7 +309,7 @@ static void let_go(struct hf__line *n, hf__time now)
     struct hf__req here, *req = direct ? &here : NULL;
     int rc = HF__DONE; /* if no question could be sent for want of memory */
 
-    if (!direct && n->remote.ask)
+    if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;
     if (req) {
         *req = (struct hf__req){.remote = &n->remote,
@@ -404,7 +404,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
     if (n->client->direct)
         find_parker(n);
     keep_while_it_owes(n);
-    if (n->remote.ask && hf__queue_idle(&n->queue))
+    if (n->remote.attempt && hf__queue_idle(&n->queue))
         exchange_end(n);
     hf__lines_rest(n);
     set_timer(n);

@@ -36,7 +36,8 @@ struct hf__releaser {
  * line has a hold; idle lines have none. (A direct backend answers at once: its
  * requests live on the stack.) */
 struct hf__exchange {
-    struct hf__req attempt; /* must be first: remote.ask is cast back to it */
+    struct hf__req
+        attempt; /* must be first: remote.attempt is cast back to it */
     struct hf__req let_go;
     uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
     hf_error *why[2];          /* the last failure of each, in words; or NULL.
@@ -117,7 +118,7 @@ static inline void hf__line_unlock(struct hf__line *n)
 /* Its requests to a networked backend; NULL: it has none. */
 static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 {
-    return (struct hf__exchange *)n->remote.ask;
+    return (struct hf__exchange *)n->remote.attempt;
 }
 
 /* The same, made if it has none; NULL: out of memory. */

@@ -239,7 +239,7 @@ int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
 
     as.mode = mode == HF_READ;
     as.impl = NULL;
-    as.ask = NULL;
+    as.attempt = NULL;
     hf__mutex_lock(&c->mu);
     /* hf_close() looks at every line, and may have been at this name. */
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
@@ -330,7 +330,7 @@ void hf__line_unref_locked(struct hf__line *n)
         c->be->detach(c->self, &n->remote);
     hf__tally_carry_locked(n);
     hf__thread_unref(n->owner_thread);
-    if (n->remote.ask)
+    if (n->remote.attempt)
         hf__words_free(c, hf__exchange_of(n));
     hf__free(c, hf__exchange_of(n));
     free_line(c, n);

@@ -59,12 +59,12 @@ static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
     return at;
 }
 
-static void plan_locked(hf_client *c, struct turn *t, hf__time look_at)
+static void plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
 {
     t->stop = c->helper_stop;
     t->until = hf__driver_next_locked(c);
     if (c->endless)
-        t->until = hf__min_time(t->until, look_at);
+        t->until = hf__min_time(t->until, poll_at);
     if (!c->direct) {
         if (c->under_way)
             t->until = hf__min_time(t->until, t->now + HF__PATIENCE);
@@ -127,17 +127,17 @@ static void keep(hf_client *c)
 {
     struct turn t = {0};
     hf__time period = (hf__time)c->ttl_ms * HF__MS / 3;
-    hf__time look_at = hf__now() + period;
+    hf__time poll_at = hf__now() + period;
 
     for (;;) {
         t.now = hf__now();
         t.word = __atomic_load_n(&c->helper_word, __ATOMIC_ACQUIRE);
         hf__mutex_lock(&c->mu);
-        if (c->endless && t.now >= look_at) {
+        if (c->endless && t.now >= poll_at) {
             check_all_locked(c, t.now);
-            look_at = t.now + period;
+            poll_at = t.now + period;
         }
-        plan_locked(c, &t, look_at);
+        plan_locked(c, &t, poll_at);
         hf__mutex_unlock(&c->mu);
         if (t.stop)
             return;

@@ -38,7 +38,7 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     hf__ends_verified(lease, l);
 
     l->wanted = wanted;
-    if (l->state != HF__ASKING && l->state != HF__WAITING)
+    if (l->state != HF__ATTEMPTING && l->state != HF__WAITING)
         return;
     /* A question that was about to be given up because no thread was waiting is
      * as good as a new one. */
@@ -58,9 +58,9 @@ void hf__lease_drop(struct hf__lease *l)
 
 static bool due(const struct hf__lease *l, hf__time now)
 {
-    return l->state == HF__ASKING
+    return l->state == HF__ATTEMPTING
                ? l->question == HF__QUESTION_LOST
-               : l->state == HF__WAITING && now >= l->look_at;
+               : l->state == HF__WAITING && now >= l->poll_at;
 }
 
 static enum hf__todo let_go(struct hf__lease *l, hf__time now)
@@ -118,25 +118,26 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
         l->hold_id = ++*ids;
         l->known = HF__KNOWN_NOT;
         l->question = HF__QUESTION_SENT;
-        l->state = HF__ASKING;
+        l->state = HF__ATTEMPTING;
         return HF__TODO_ATTEMPT;
     }
     if (due(l, now)) {
         if (l->question == HF__QUESTION_RANG)
             l->question = HF__QUESTION_SENT;
-        l->state = HF__ASKING;
+        l->state = HF__ATTEMPTING;
         return HF__TODO_ATTEMPT;
     }
     return HF__TODO_NOTHING;
 }
 
-void hf__lease_asked(struct hf__lease *l, hf__time now, uint32_t op_timeout_ms)
+void hf__lease_attempted(struct hf__lease *l, hf__time now,
+                         uint32_t op_timeout_ms)
 {
     hf__ends_verified(lease, l);
 
     l->patience = op_timeout_ms;
     if (l->question != HF__QUESTION_LOST)
-        l->look_at = now + (hf__time)op_timeout_ms * HF__MS;
+        l->poll_at = now + (hf__time)op_timeout_ms * HF__MS;
     l->question = HF__QUESTION_SENT;
 }
 
@@ -144,8 +145,8 @@ void hf__lease_listen(struct hf__lease *l, hf__time now)
 {
     hf__ends_verified(lease, l);
 
-    if (l->state == HF__ASKING)
-        l->look_at = now + (hf__time)l->patience * HF__MS;
+    if (l->state == HF__ATTEMPTING)
+        l->poll_at = now + (hf__time)l->patience * HF__MS;
 }
 
 void hf__lease_gone(struct hf__lease *l, hf__time now)
@@ -219,13 +220,13 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
 {
     hf__ends_verified(lease, l);
 
-    if (l->state != HF__ASKING || req->hold_id != l->hold_id)
+    if (l->state != HF__ATTEMPTING || req->hold_id != l->hold_id)
         return HF__PENDING; /* of a question that was dropped meanwhile */
     switch (req->result) {
     case HF__GRANTED:
         if (!l->drop)
             return granted(l, req, now, max_hold_ms);
-        l->until = HF__NEVER; /* it was look_at */
+        l->until = HF__NEVER; /* it was poll_at */
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
@@ -233,7 +234,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->state = HF__WAITING;
         /* Bells come another way than answers: one that rang before this was
          * heard may be about what happened after it was said. */
-        l->look_at = l->question == HF__QUESTION_RANG ? now : req->look_at;
+        l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
         may_know(l, req);
@@ -254,7 +255,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         may_know(l, req);
         l->drop = l->known != HF__KNOWN_NOT;
         l->state = HF__WAITING;
-        l->look_at = now;
+        l->poll_at = now;
         if (!l->drop)
             l->state = HF__IDLE;
         return req->result;
@@ -268,7 +269,7 @@ void hf__lease_bell(struct hf__lease *l, hf__time now)
     if (l->question == HF__QUESTION_SENT)
         l->question = HF__QUESTION_RANG;
     if (l->state == HF__WAITING)
-        l->look_at = now;
+        l->poll_at = now;
 }
 
 bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
@@ -475,9 +476,9 @@ hf__time hf__lease_timer(const struct hf__lease *l)
     case HF__HELD:
         at = hf__min_time(at, l->deadline);
         return l->renewing ? at : hf__min_time(at, l->renew_at);
-    case HF__ASKING:
+    case HF__ATTEMPTING:
     case HF__WAITING:
-        return hf__min_time(at, l->look_at);
+        return hf__min_time(at, l->poll_at);
     default:
         return at;
     }

@@ -4,9 +4,9 @@
  * reports what happened (with the time) and asks hf__lease_next() what to send.
  *
  *            want                     answered GRANTED
- *     IDLE --------> ASKING ------------------------------> HELD
+ *     IDLE --------> ATTEMPTING --------------------------> HELD
  *      ^               |  ^                                   |
- *      |      QUEUED   v  |  bell, look_at, answer lost       |
+ *      |      QUEUED   v  |  bell, poll_at, answer lost       |
  *      |             WAITING                                  |
  *      +---- drop (abandon) ----+----------- drop (release) --+
  *
@@ -31,7 +31,7 @@
 #include "backends/backend.h"
 #include "policy/verify.h"
 
-enum hf__lease_state { HF__IDLE, HF__ASKING, HF__WAITING, HF__HELD };
+enum hf__lease_state { HF__IDLE, HF__ATTEMPTING, HF__WAITING, HF__HELD };
 
 enum hf__todo {
     HF__TODO_NOTHING = 0,
@@ -39,7 +39,7 @@ enum hf__todo {
     HF__TODO_LET_GO = 2
 };
 
-/* ASKING: what has happened to the question since it was sent. */
+/* ATTEMPTING: what has happened to the question since it was sent. */
 enum hf__question {
     HF__QUESTION_SENT,
     HF__QUESTION_RANG, /* the bell rang: an answer to come may be older */
@@ -62,14 +62,16 @@ enum hf__let_go {
     HF__LET_GO_UNSURE, /* its answer was lost, or a refusal, once */
 };
 
+/* clang-format off */
 /*
- * What may be together. `-': what is there means nothing.
+ * What may be together. `any': whatever is there means nothing.
  *
- *            drop   question  known             let_go        deadline,
- * renewing IDLE     no     -         -                 any           - ASKING
- * maybe  any       any               NONE or SENT, - WAITING  maybe  not LOST
- * PERHAPS or more   then UNSURE   - HELD     maybe  -         - of another set,
- * unless drop hold id
+ *   state       drop   question  known            let_go          deadline
+ *   IDLE        no     any       any              any             any
+ *   ATTEMPTING  maybe  a state   a state          NONE or SENT,   any
+ *                                                 then UNSURE
+ *   WAITING     maybe  not LOST  PERHAPS or more  as above        any
+ *   HELD        maybe  any       any              of another id   set, or drop
  *
  * A new question is asked beside a let_go that is SENT, not beside one that is
  * UNSURE; it may become so meanwhile. A let_go that is SENT was never refused,
@@ -86,6 +88,7 @@ enum hf__let_go {
  *   session              set          -
  *   session, fixed       set          set
  */
+/* clang-format on */
 struct hf__lease {
     uint64_t hold_id;  /* of this question or hold */
     uint64_t token;    /* HELD */
@@ -94,8 +97,8 @@ struct hf__lease {
     union {
         hf__time until;   /* HELD, then let go: the deadline, but for
                              max_hold */
-        hf__time look_at; /* WAITING: ask again; ASKING: no answer by then is
-                             silence */
+        hf__time poll_at; /* WAITING: ask again; ATTEMPTING: no answer by then
+                             is silence */
     };
     hf__time silent_at; /* blocked: no answer to the let_go by then is silence;
                            HF__NEVER */
@@ -108,7 +111,7 @@ struct hf__lease {
     uint64_t let_go_id; /* let_go: the hold id that is let go */
     uint32_t lease_ms;  /* asked for */
     uint32_t session_ms;    /* session: for how long an answer is good */
-    uint32_t patience;      /* ASKING: how many ms silence may last */
+    uint32_t patience;      /* ATTEMPTING: how many ms silence may last */
     uint32_t renew_ms;      /* renewing: the length of the last one sent */
     uint16_t renewing : 12; /* HELD: renewals under way, */
     uint16_t keeping : 1;   /* of which one leaves a fixed lease as it is, */
@@ -190,7 +193,8 @@ enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
 /* It was sent: silence after op_timeout; of one that is asked again because its
  * answer was lost, after the op_timeout of the first. Follows each ATTEMPT. */
-void hf__lease_asked(struct hf__lease *, hf__time now, uint32_t op_timeout_ms);
+void hf__lease_attempted(struct hf__lease *, hf__time now,
+                         uint32_t op_timeout_ms);
 
 /* Somebody new waits for the answer: silence counts from now. */
 void hf__lease_listen(struct hf__lease *, hf__time now);

@@ -496,7 +496,7 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
 
     /* A question on terms that whoever is first now did not ask for. */
     if (g->head &&
-        (g->lease.state == HF__ASKING || g->lease.state == HF__WAITING) &&
+        (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||
          (g->head->fixed && g->lease.lease_ms != g->head->lease_ms)))
         hf__lease_drop(&g->lease);
@@ -700,7 +700,7 @@ bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
     /* A latch may have been set again since an answer under way was given. */
     return g->head && !w->is_try && !alone(w) && !alone(g->head) &&
            (g->lease.state == HF__WAITING ||
-            (g->shared && g->lease.state == HF__ASKING)) &&
+            (g->shared && g->lease.state == HF__ATTEMPTING)) &&
            !g->lease.drop;
 }
 
@@ -763,7 +763,7 @@ void hf__queue_verify(const struct hf__queue *g)
 {
     const struct hf__lease *l = &g->lease;
     bool held = l->state == HF__HELD && !l->drop;
-    bool asking = l->state == HF__ASKING || l->state == HF__WAITING;
+    bool asking = l->state == HF__ATTEMPTING || l->state == HF__WAITING;
 
     hf__lease_verify(l);
     verify_waiters(g);

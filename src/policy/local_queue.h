@@ -73,7 +73,7 @@ struct hf__waiter {
     bool fixed : 1;
     bool reentrant : 1;
     bool is_async : 1;
-    bool told : 1;       /* the caller's: err has the text */
+    bool err_set : 1;    /* the caller's: err has the text */
     bool roused : 1;     /* look again: a turn is free, or nobody parks */
     bool known : 1;      /* latch: it waited when the server said "not yet" */
     uint8_t covered : 2; /* a bit for each hf__todo: the last such request was
@@ -191,7 +191,7 @@ static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
     const struct hf__lease *l = &g->lease;
 
     return now >= l->silent_at ||
-           (l->state == HF__ASKING && !l->drop && now >= l->look_at);
+           (l->state == HF__ATTEMPTING && !l->drop && now >= l->poll_at);
 }
 
 /* The clock has moved on: losses, silence, looks. */

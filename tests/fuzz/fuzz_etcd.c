@@ -109,7 +109,7 @@ static void attempt(struct line *l, bool may_queue, uint8_t how)
                               .op = HF__ATTEMPT,
                               .may_queue = may_queue,
                               .flying = true};
-    l->remote.ask = &l->ask;
+    l->remote.attempt = &l->ask;
     l->state = UNSURE;
     submit(&l->ask, s.be->attempt(s.e, &l->ask));
 }

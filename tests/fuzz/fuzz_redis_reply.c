@@ -108,7 +108,7 @@ static int fill(struct scene *s)
                                          .op = HF__ATTEMPT,
                                          .may_queue = true,
                                          .flying = true};
-        s->remote[i].ask = &s->attempt[i];
+        s->remote[i].attempt = &s->attempt[i];
         sent += send_req(&s->attempt[i], hf__rd_attempt(s->r, &s->attempt[i]));
     }
     s->let_go[2] = (struct hf__req){.remote = &s->remote[2],

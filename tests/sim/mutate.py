@@ -61,11 +61,11 @@ MUTANTS = {
          "        l->question = HF__QUESTION_RANG;\n"
          "    if (l->state == HF__WAITING)",
          "    if (now == HF__NEVER)"),
-        (LEASE, "l->look_at = l->question == HF__QUESTION_RANG ? now : req->look_at;",
-         "l->look_at = HF__NEVER;")],
+        (LEASE, "l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;",
+         "l->poll_at = HF__NEVER;")],
     "bell-before-answer-ignored": [
-        (LEASE, "l->question == HF__QUESTION_RANG ? now : req->look_at",
-         "req->look_at")],
+        (LEASE, "l->question == HF__QUESTION_RANG ? now : req->poll_at",
+         "req->poll_at")],
     "unsure-release-believed": [
         (LEASE, "if (result != HF__DONE && result != HF_ENOTOWNER &&",
          "if (result == HF_EBACKEND && result != HF_ENOTOWNER &&")],
@@ -194,8 +194,8 @@ MUTANTS = {
         (QUEUE, "    hf__lease_gone(&g->lease, now);\n    g->lease.drop = false;\n",
          "    (void)now;\n    g->lease.drop = false;\n")],
     "latch-joined-while-asking": [
-        (QUEUE, "(g->shared && g->lease.state == HF__ASKING)) &&",
-         "g->lease.state == HF__ASKING) &&")],
+        (QUEUE, "(g->shared && g->lease.state == HF__ATTEMPTING)) &&",
+         "g->lease.state == HF__ATTEMPTING) &&")],
     "latch-lets-late-comers-through": [
         (QUEUE, "        if (all || w->known)\n", "        if (all || w)\n")],
     "latch-at-0-keeps-late-comers": [

@@ -166,8 +166,8 @@ static void ask(struct name *n, const struct hf__waiter *first, bool may_queue)
     n->ask = m;
     if (n->asked_at == HF__NEVER)
         n->asked_at = process_now(p);
-    hf__lease_asked(&n->queue.lease, process_now(p),
-                    p->world->cfg.op_timeout_ms);
+    hf__lease_attempted(&n->queue.lease, process_now(p),
+                        p->world->cfg.op_timeout_ms);
     net_send(p, m);
 }
 
@@ -407,7 +407,7 @@ static void attempt_answered(struct name *n, const struct message *m)
     if (m->result == HF__GRANTED)
         req.token = m->token;
     else
-        req.look_at =
+        req.poll_at =
             p->world->broken & BREAK_NO_BELL ? HF__NEVER : now + m->look_in;
     hf__queue_answered(&n->queue, &req, now, thread_wake);
     sulk_left(n, m);

@@ -85,7 +85,7 @@ static void answer_one(void)
         batch->item[i].result = req->result;
     req->sent_at = server.core->now();
     if (req->result == HF__QUEUED)
-        req->look_at = req->sent_at + 60000 * HF__MS;
+        req->poll_at = req->sent_at + 60000 * HF__MS;
     server.core->done(server.client, req);
 }
 
@@ -144,7 +144,7 @@ static int server_attempt(void *self, struct hf__req *req)
         return server_ask(self, req);
     req->sent_at = server.core->now();
     if (server.answer == HF__QUEUED)
-        req->look_at = req->sent_at + 60000 * HF__MS;
+        req->poll_at = req->sent_at + 60000 * HF__MS;
     return server.answer;
 }
 

@@ -101,9 +101,9 @@ static void queue(struct et_lock *l)
     static const uint32_t recheck_ms[] = {5, 20, 80};
     struct etcd *e = l->e;
 
-    l->attempt->look_at = HF__NEVER;
+    l->attempt->poll_at = HF__NEVER;
     if (l->rechecks < sizeof(recheck_ms) / sizeof(recheck_ms[0]))
-        l->attempt->look_at =
+        l->attempt->poll_at =
             e->core->now() + recheck_ms[l->rechecks++] * HF__MS;
     hf__et_finish(e, l->attempt, HF__QUEUED);
 }

@@ -298,7 +298,7 @@ static int taken(struct example *x, uint64_t hold_id, int result,
     if (!*at)
         return 0;
     if (result == HF__QUEUED)
-        (*at)->look_at = HF__NEVER; /* TURN, or down(), is sure to ring */
+        (*at)->poll_at = HF__NEVER; /* TURN, or down(), is sure to ring */
     else
         (*at)->token = token;
     finish(x, at, result);

@@ -56,7 +56,7 @@ static bool goes_to_the_queue(struct mysql *m, struct hf__req *req)
         return false;
     now = m->core->now();
     req->sent_at = now;
-    req->look_at = now + MY_FREE_MS * HF__MS;
+    req->poll_at = now + MY_FREE_MS * HF__MS;
     return hf__my_wait(m, lock, true, req->permits);
 }
 
@@ -102,8 +102,8 @@ int hf__my_abandon(void *self, struct hf__req *req)
      */
     if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
-    if (req->remote->ask)
-        hf__my_forget(m, req->remote->ask);
+    if (req->remote->attempt)
+        hf__my_forget(m, req->remote->attempt);
     hf__my_nap_end(m, lock);
     lock->attempting = false;
     hf__my_wait_end(m, lock);

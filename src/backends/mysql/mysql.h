@@ -84,7 +84,7 @@ struct my_lock {
     uint8_t naps;        /* an attempt that finds it free pauses */
     uint8_t polls;       /* polls in a row */
     bool sent : 1;       /* something of attempt_id went out */
-    bool attempting : 1; /* remote->ask is with us */
+    bool attempting : 1; /* remote->attempt is with us */
     bool rang : 1;       /* while the attempt was under way */
     bool seen_free : 1;  /* by the last check: the first does not come */
     bool crowded : 1;    /* it had to wait, the last time */

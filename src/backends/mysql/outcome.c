@@ -138,7 +138,7 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
         ms = poll_ms(m, lock);
     lock->seen_free = p->free && lock->wait && !hf__my_is_first(lock);
     lock->rang = false;
-    req->look_at = now + ms * HF__MS;
+    req->poll_at = now + ms * HF__MS;
     hf__my_finish(m, req, HF__QUEUED);
     if (rang)
         m->core->bell(m->client, req->remote);

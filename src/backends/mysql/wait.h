@@ -33,7 +33,7 @@
  *          |   which cmd has; it has the queue (3)    |                |
  *   OVER   | nothing: the connection is closed        | any            | no
  *
- * (1) Because look_at is reached: the core attempts again without being woken.
+ * (1) Because poll_at is reached: the core attempts again without being woken.
  *     If that is refused, the wait stays as it is. A grant, a refusal without
  *     may_queue, and an abandon end it: from QUEUES, BELL and SLEEPS by KILL,
  *     with the connection, from FIRST to IDLE.

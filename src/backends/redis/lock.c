@@ -138,8 +138,8 @@ int hf__rd_abandon(void *self, struct hf__req *req)
         return req->remote->kind == HF_LATCH
                    ? HF__DONE
                    : hf__rd_submit(r, req, hf__rd_verb_encode);
-    if (req->remote->ask)
-        hf__rd_forget(r, req->remote->ask);
+    if (req->remote->attempt)
+        hf__rd_forget(r, req->remote->attempt);
     lock->attempting = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
     if (!lock->sent || req->remote->kind == HF_LATCH)
@@ -277,7 +277,7 @@ static int queued(struct redis *r, struct hf__req *req,
     }
     rang = lock->rang || missed_something(r, lock);
     lock->rang = false;
-    req->look_at = poll_at(r, lock, &place, now);
+    req->poll_at = poll_at(r, lock, &place, now);
     hf__rd_finish(r, req, HF__QUEUED);
     if (rang)
         r->core->bell(r->client, req->remote);

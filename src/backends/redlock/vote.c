@@ -391,7 +391,7 @@ static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
     else if (!req->may_queue)
         result = HF__BUSY;
     else /* 0: votes were split */
-        req->look_at = now + pause(rl, taken ? now - lock->seen_at : 0);
+        req->poll_at = now + pause(rl, taken ? now - lock->seen_at : 0);
     undo(rl, h);
     remove_hold(rl, h);
     req->result = (int16_t)result;

@@ -94,9 +94,9 @@ void hf__shm_wait_announce(struct shm *s, struct shm_wait *w, unsigned behind)
 int hf__shm_wait_sleep(struct shm *s, struct shm_wait *wait,
                        struct hf__req *req)
 {
-    req->look_at = HF__NEVER; /* park knows when */
+    req->poll_at = HF__NEVER; /* park knows when */
     if (req->is_async)
-        req->look_at = wait_add_async(s, wait);
+        req->poll_at = wait_add_async(s, wait);
     else
         wait_remove_async(s, wait);
     return HF__QUEUED;

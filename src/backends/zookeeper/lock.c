@@ -122,7 +122,7 @@ int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
     if (at && req->may_queue) {
         node->role = ZK_ROLE_PLACE;
         hf__zk_lock_queued(lock, req);
-        req->look_at = at;
+        req->poll_at = at;
         return HF__QUEUED;
     }
     if (lock->queued && req->fixed)
@@ -144,7 +144,7 @@ int hf__zk_lock_queued(struct zk_lock *lock, struct hf__req *req)
         ++*count_of(lock);
     }
     lock->queued = true;
-    req->look_at = HF__NEVER;
+    req->poll_at = HF__NEVER;
     return HF__QUEUED;
 }
 
@@ -175,7 +175,7 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     (void)self;
     /* Sent again, it may be about an earlier hold id than what is tried or
      * waited for now. */
-    if (req->remote->ask->hold_id == req->hold_id) {
+    if (req->remote->attempt->hold_id == req->hold_id) {
         lock->attempt = NULL;
         hf__zk_lock_stop_waiting(lock);
     }

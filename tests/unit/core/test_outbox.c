@@ -52,7 +52,7 @@ static int parked_abandon(void *self, struct hf__req *req)
 {
     (void)self;
     if (gives_back_late)
-        server.core->unsent(server.client, req->remote->ask);
+        server.core->unsent(server.client, req->remote->attempt);
     abandoned++;
     return HF__DONE;
 }

@@ -218,7 +218,7 @@ static void test_driver_answer_that_is_there_is_no_silence(void **state)
                      0);
     hf__line_lock(lock->name);
     hf__mutex_lock(&c->mu);
-    answers_from = lock->name->queue.lease.look_at;
+    answers_from = lock->name->queue.lease.poll_at;
     hf__mutex_unlock(&c->mu);
     hf__line_unlock(lock->name);
     assert_true(WAIT_FOR(is_called(c, &call)));

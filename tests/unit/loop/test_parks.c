@@ -32,7 +32,7 @@ static int count_attempt(void *self, struct hf__req *req)
     if (__atomic_compare_exchange_n(&is_free, &yes, 0, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST))
         return HF__GRANTED;
-    req->look_at = HF__NEVER;
+    req->poll_at = HF__NEVER;
     return req->may_queue ? HF__QUEUED : HF__BUSY;
 }
 

@@ -46,7 +46,7 @@ static inline struct hf__lease asking(bool endless, bool fixed)
     assert_int_equal(next(&l, 0), HF__TODO_ATTEMPT);
     l.lease_ms = TTL;
     l.fixed = fixed;
-    hf__lease_asked(&l, at(0), OP_TIMEOUT / HF__MS);
+    hf__lease_attempted(&l, at(0), OP_TIMEOUT / HF__MS);
     return l;
 }
 
@@ -59,7 +59,7 @@ static inline int answer_full(struct hf__lease *l, uint64_t hold_id, int result,
     if (result == HF__GRANTED)
         req.token = 7;
     else
-        req.look_at = at(ms + 2000);
+        req.poll_at = at(ms + 2000);
     return hf__lease_answered(l, &req, at(ms), max_hold_ms);
 }
 

@@ -71,7 +71,7 @@ static inline const char *run(struct hf__queue *g, int64_t ms)
             break;
         if (todo == HF__TODO_ATTEMPT) {
             assert_non_null(first);
-            hf__lease_asked(&g->lease, at(ms), OP_TIMEOUT);
+            hf__lease_attempted(&g->lease, at(ms), OP_TIMEOUT);
             sent[n++] = 'A';
         } else {
             sent[n++] = g->lease.let_go_op == HF__RELEASE ? 'R' : 'B';
@@ -91,7 +91,7 @@ static inline void answer(struct hf__queue *g, int result, int64_t ms)
     if (result == HF__GRANTED)
         req.token = ++tokens;
     else
-        req.look_at = at(ms + 2000);
+        req.poll_at = at(ms + 2000);
     hf__queue_answered(g, &req, at(ms), wake);
 }
 

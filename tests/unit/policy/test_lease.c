@@ -93,7 +93,7 @@ static void lose_answers(struct hf__lease *l, int64_t from_ms)
     for (int64_t ms = from_ms; ms < from_ms + 400; ms += 50) {
         assert_int_equal(answer(l, HF_EUNKNOWN, ms), HF__PENDING);
         assert_int_equal(next(l, ms), HF__TODO_ATTEMPT);
-        hf__lease_asked(l, at(ms), OP_TIMEOUT / HF__MS);
+        hf__lease_attempted(l, at(ms), OP_TIMEOUT / HF__MS);
     }
 }
 
@@ -107,7 +107,7 @@ static void test_lease_lost_answers_are_silence(void **state)
     /* One is heard after all: silence begins with the next look. */
     assert_int_equal(answer(&l, HF__QUEUED, 480), HF__PENDING);
     assert_int_equal(next(&l, 2480), HF__TODO_ATTEMPT);
-    hf__lease_asked(&l, at(2480), OP_TIMEOUT / HF__MS);
+    hf__lease_attempted(&l, at(2480), OP_TIMEOUT / HF__MS);
     lose_answers(&l, 2500);
     assert_int_equal(hf__lease_timer(&l), at(2480) + OP_TIMEOUT);
     /* Given up, and wanted by another waiter, which has its whole time. */
@@ -115,7 +115,7 @@ static void test_lease_lost_answers_are_silence(void **state)
     assert_int_equal(next(&l, 2950), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 2950), HF__TODO_ATTEMPT);
-    hf__lease_asked(&l, at(2950), OP_TIMEOUT / HF__MS);
+    hf__lease_attempted(&l, at(2950), OP_TIMEOUT / HF__MS);
     assert_int_equal(hf__lease_timer(&l), at(2950) + OP_TIMEOUT);
 }
 
@@ -185,7 +185,7 @@ static void test_lease_answer_to_a_dropped_question_is_nothing(void **state)
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 10), HF__TODO_ATTEMPT);
     assert_int_equal(answer_full(&l, 41, HF__GRANTED, 20, 0), HF__PENDING);
-    assert_int_equal(l.state, HF__ASKING);
+    assert_int_equal(l.state, HF__ATTEMPTING);
 }
 
 static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
@@ -198,7 +198,7 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
-    hf__lease_asked(&l, at(1100), OP_TIMEOUT / HF__MS);
+    hf__lease_attempted(&l, at(1100), OP_TIMEOUT / HF__MS);
     assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
@@ -240,7 +240,7 @@ static void test_lease_release_then_question_without_waiting(void **state)
     assert_int_equal(next(&l, 1000), HF__TODO_ATTEMPT);
     assert_int_equal(l.hold_id, 42);
     assert_true(hf__lease_let_go(&l, HF__DONE, at(1010)));
-    assert_int_equal(l.state, HF__ASKING);
+    assert_int_equal(l.state, HF__ATTEMPTING);
 }
 
 static void test_lease_nothing_is_asked_while_unsure(void **state)

@@ -294,7 +294,7 @@ static void test_lease_gone_while_another_is_let_go(void **state)
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1000), HF__TODO_ATTEMPT);
-    hf__lease_asked(&l, at(1000), OP_TIMEOUT / HF__MS);
+    hf__lease_attempted(&l, at(1000), OP_TIMEOUT / HF__MS);
     assert_int_equal(answer(&l, HF__GRANTED, 1001), HF__GRANTED);
     assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1100)));
     assert_int_equal(l.state, HF__HELD);

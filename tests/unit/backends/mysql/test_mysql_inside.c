@@ -95,7 +95,7 @@ static void begin_nap(struct mysql *m, struct attempter *a, uint64_t hold_id)
                    .name_len = 1,
                    .kind = HF_MUTEX,
                    .label = "",
-                   .ask = &a->req},
+                   .attempt = &a->req},
         .req = {.op = HF__ATTEMPT, .hold_id = hold_id, .remote = &a->remote}};
     assert_int_equal(hf__my_attach(m, &a->remote), 0);
     ((struct my_lock *)a->remote.impl)->attempt_id = hold_id;

@@ -407,8 +407,8 @@ static int64_t looks_within(int64_t near)
     for (int i = 0; i < 50; i++) {
         ask_again(&line);
         assert_int_equal(answer_place(r, &line, LOOK + i, near), HF__QUEUED);
-        if (line.attempt.look_at - clock_ns > most)
-            most = line.attempt.look_at - clock_ns;
+        if (line.attempt.poll_at - clock_ns > most)
+            most = line.attempt.poll_at - clock_ns;
     }
     end(r, &line, 1);
     return most / HF__MS;
@@ -435,7 +435,7 @@ static void test_deaf_one_looks_often(void **state)
     r->chans.state = RD_SUB_CONFIRMED;
     first_look(r, &line);
     for (int i = 0; i < 20; i++) {
-        assert_in_range(line.attempt.look_at - clock_ns, 1, 1500 * HF__MS);
+        assert_in_range(line.attempt.poll_at - clock_ns, 1, 1500 * HF__MS);
         ask_again(&line);
         assert_int_equal(answer_queued(r, &line, LOOK + i), HF__QUEUED);
     }

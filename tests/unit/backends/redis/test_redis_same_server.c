@@ -131,7 +131,7 @@ static struct scene *begin(void)
                                   .hold_id = 1,
                                   .lease_ms = 30000,
                                   .may_queue = true};
-    s->remote.ask = &s->attempt;
+    s->remote.attempt = &s->attempt;
     assert_int_equal(hf__rd_attempt(s->r, &s->attempt), HF__PENDING);
     answer_queued(s);
     bells = lines = 0;

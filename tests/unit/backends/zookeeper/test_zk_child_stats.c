@@ -302,7 +302,7 @@ static void attempt(void)
                                 .hold_id = 1,
                                 .op = HF__ATTEMPT,
                                 .lease_ms = 30000};
-    fake.remote.ask = &fake.req;
+    fake.remote.attempt = &fake.req;
     assert_int_equal(
         hf__zk_lock_attempt(&fake.z, &fake.req, hf__zk_queue_attempt),
         HF__PENDING);

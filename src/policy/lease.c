@@ -497,9 +497,11 @@ static void verify_let_go(const struct hf__lease *l)
 
 static void verify_hold(const struct hf__lease *l)
 {
-    hf__assert(
-        l->deadline ==
-        hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until)));
+    hf__time end =
+        hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until));
+
+    hf__assert(l->deadline == end ||
+               (end == HF__NEVER && l->renew_at == HF__NEVER));
     hf__assert(l->renew_at == HF__NEVER || l->session ||
                (!l->fixed && !l->endless));
     hf__assert(l->kept_until == HF__NEVER || (l->session && l->fixed));

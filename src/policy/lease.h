@@ -77,7 +77,8 @@ enum hf__let_go {
  * UNSURE; it may become so meanwhile. A let_go that is SENT was never refused,
  * and is not to be sent again. drop with a let_go under way: it waits for that.
  *
- * HELD, not drop: the deadline is the first of until, max_until and kept_until.
+ * HELD, not drop: the deadline is the first of until, max_until and kept_until;
+ * if all are NEVER, the caller may set one for an owner that cannot release.
  * renew_at and kept_until, where they are not NEVER:
  *
  *                        renew_at     kept_until

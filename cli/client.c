@@ -62,8 +62,9 @@ bool cli_is_url(const char *word)
     return false;
 }
 
-static int one_operand(const struct cli_verb *verb, const char *what, int argc,
-                       char **argv, bool has_url, const char **operand)
+static int client_one_operand(const struct cli_verb *verb, const char *what,
+                              int argc, char **argv, bool has_url,
+                              const char **operand)
 {
     if (!has_url && cli_is_url(argv[0])) /* not quoted: it has a password */
         return cli_misuse(verb, "the %s is a URL; is a -b missing?", what);
@@ -79,7 +80,7 @@ int cli_name(const struct cli_verb *verb, int argc, char **argv, bool has_url,
 {
     if (argc < 1)
         return cli_misuse(verb, "which lock? A NAME is missing");
-    return one_operand(verb, "NAME", argc, argv, has_url, name);
+    return client_one_operand(verb, "NAME", argc, argv, has_url, name);
 }
 
 int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
@@ -88,7 +89,7 @@ int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
     *prefix = NULL;
     if (argc < 1)
         return CLI_OK;
-    return one_operand(verb, "PREFIX", argc, argv, has_url, prefix);
+    return client_one_operand(verb, "PREFIX", argc, argv, has_url, prefix);
 }
 
 bool cli_is_here(const hf_party *p)

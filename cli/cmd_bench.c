@@ -76,7 +76,7 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_END,
 };
 
-static int no_kind(const char *text)
+static int bench_no_kind(const char *text)
 {
     static const char *const kinds[] = {"mutex", "read", "write", "semaphore"};
 
@@ -85,7 +85,7 @@ static int no_kind(const char *text)
         text, cli_similar(text, "", kinds, sizeof kinds / sizeof *kinds).text);
 }
 
-static int take_kind(struct options *o, const char *text)
+static int bench_take_kind(struct options *o, const char *text)
 {
     static const struct {
         const char *name;
@@ -104,11 +104,11 @@ static int take_kind(struct options *o, const char *text)
             return CLI_OK;
         }
     }
-    return no_kind(text);
+    return bench_no_kind(text);
 }
 
-static int take_count(const char *option, const char *text, uint64_t min,
-                      uint64_t max, uint32_t *out)
+static int bench_take_count(const char *option, const char *text, uint64_t min,
+                            uint64_t max, uint32_t *out)
 {
     uint64_t number;
 
@@ -120,17 +120,17 @@ static int take_count(const char *option, const char *text, uint64_t min,
     return CLI_OK;
 }
 
-static int take_option(struct options *o, int option, const char *value)
+static int bench_take_option(struct options *o, int option, const char *value)
 {
     switch (option) {
     case 'b':
         o->contend.url = value;
         return CLI_OK;
     case OPT_KIND:
-        return take_kind(o, value);
+        return bench_take_kind(o, value);
     case OPT_PERMITS:
-        return take_count("--permits", value, 1, COUNT_MAX,
-                          &o->contend.permits);
+        return bench_take_count("--permits", value, 1, COUNT_MAX,
+                                &o->contend.permits);
     case OPT_FAIR:
         o->fair = true;
         return CLI_OK;
@@ -138,20 +138,22 @@ static int take_option(struct options *o, int option, const char *value)
         o->unfair = true;
         return CLI_OK;
     case OPT_PROCS:
-        return take_count("--procs", value, 1, PROCS_MAX, &o->contend.procs);
+        return bench_take_count("--procs", value, 1, PROCS_MAX,
+                                &o->contend.procs);
     case OPT_THREADS:
-        return take_count("--threads", value, 1, PROCS_MAX,
-                          &o->contend.threads);
+        return bench_take_count("--threads", value, 1, PROCS_MAX,
+                                &o->contend.threads);
     case OPT_NAMES:
-        return take_count("--names", value, 1, COUNT_MAX, &o->contend.names);
+        return bench_take_count("--names", value, 1, COUNT_MAX,
+                                &o->contend.names);
     case OPT_SECONDS:
         return cli_duration(&cli_bench, "--seconds", value, 1,
                             &o->contend.run_ms);
     case OPT_RUNS:
-        return take_count("--runs", value, 1, RUNS_MAX, &o->runs);
+        return bench_take_count("--runs", value, 1, RUNS_MAX, &o->runs);
     case OPT_HANDOFF:
-        return take_count("--handoff", value, 0, COUNT_MAX,
-                          &o->contend.handoff);
+        return bench_take_count("--handoff", value, 0, COUNT_MAX,
+                                &o->contend.handoff);
     case OPT_NOWAIT:
         o->contend.nowait = true;
         return CLI_OK;
@@ -164,7 +166,7 @@ static int take_option(struct options *o, int option, const char *value)
 }
 
 /* What belongs together, and what does not. */
-static int take_together(struct options *o)
+static int bench_take_together(struct options *o)
 {
     struct contend *c = &o->contend;
 
@@ -189,29 +191,29 @@ static int take_together(struct options *o)
 
 /* ---- what is printed ----------------------------------------------------- */
 
-static double speed(const struct contend_result *run)
+static double bench_speed(const struct contend_result *run)
 {
     return (double)run->pairs / run->seconds;
 }
 
-static int by_speed(const void *a, const void *b)
+static int bench_by_speed(const void *a, const void *b)
 {
-    double left = speed(a), right = speed(b);
+    double left = bench_speed(a), right = bench_speed(b);
 
     return (left > right) - (left < right);
 }
 
-static void print_json_run(const struct contend_result *r)
+static void bench_print_json_run(const struct contend_result *r)
 {
     json_real("seconds", r->seconds, 3);
     json_unsigned("pairs", r->pairs);
-    json_real("pairs_per_s", speed(r), 1);
+    json_real("pairs_per_s", bench_speed(r), 1);
     json_real("p50_us", r->p50_us, 3);
     json_real("p99_us", r->p99_us, 3);
     json_real("jain", r->jain, 4);
 }
 
-static void print_json(const struct options *o, const struct series *all)
+static void bench_print_json(const struct options *o, const struct series *all)
 {
     const struct contend *c = &o->contend;
     const struct contend_result *median = &all->runs[(all->n - 1) / 2];
@@ -225,16 +227,16 @@ static void print_json(const struct options *o, const struct series *all)
     json_unsigned("procs", c->procs);
     json_unsigned("threads", c->threads);
     json_unsigned("names", c->names);
-    print_json_run(median);
+    bench_print_json_run(median);
     json_unsigned("violations", all->violations);
-    json_real("min_pairs_per_s", speed(&all->runs[0]), 1);
-    json_real("median_pairs_per_s", speed(median), 1);
-    json_real("max_pairs_per_s", speed(&all->runs[all->n - 1]), 1);
+    json_real("min_pairs_per_s", bench_speed(&all->runs[0]), 1);
+    json_real("median_pairs_per_s", bench_speed(median), 1);
+    json_real("max_pairs_per_s", bench_speed(&all->runs[all->n - 1]), 1);
     json_bool("interrupted", all->signal);
     json_open("runs", '[');
     for (unsigned i = 0; i < all->n; i++) {
         json_open(NULL, '{');
-        print_json_run(&all->runs[i]);
+        bench_print_json_run(&all->runs[i]);
         json_unsigned("violations", all->runs[i].violations);
         json_close('}');
     }
@@ -243,7 +245,7 @@ static void print_json(const struct options *o, const struct series *all)
     json_end();
 }
 
-static void print_text(const struct options *o, const struct series *all)
+static void bench_print_text(const struct options *o, const struct series *all)
 {
     const struct contend *c = &o->contend;
     const struct contend_result *r = &all->runs[(all->n - 1) / 2];
@@ -256,10 +258,10 @@ static void print_text(const struct options *o, const struct series *all)
            c->procs == 1 ? "" : "es", c->threads, c->threads == 1 ? "" : "s",
            c->names, c->names == 1 ? "" : "s", all->n, all->n == 1 ? "" : "s",
            r->seconds, all->signal ? ", interrupted" : "");
-    printf("%14.0f pairs per second", speed(r));
+    printf("%14.0f pairs per second", bench_speed(r));
     if (all->n > 1)
-        printf(" (median; minimum %.0f, maximum %.0f)", speed(&all->runs[0]),
-               speed(&all->runs[all->n - 1]));
+        printf(" (median; minimum %.0f, maximum %.0f)",
+               bench_speed(&all->runs[0]), bench_speed(&all->runs[all->n - 1]));
     else
         printf(" (%" PRIu64 " pairs)", r->pairs);
     printf("\n%14.3f us to acquire, median\n", r->p50_us);
@@ -272,8 +274,8 @@ static void print_text(const struct options *o, const struct series *all)
 
 static unsigned run_number, runs_in_all;
 
-static void show_progress(const struct contend *contend, double seconds,
-                          uint64_t pairs)
+static void bench_show_progress(const struct contend *contend, double seconds,
+                                uint64_t pairs)
 {
     double left = (double)contend->run_ms / 1000 - seconds;
 
@@ -282,7 +284,7 @@ static void show_progress(const struct contend *contend, double seconds,
 }
 
 /* From now on ^C ends a run, not the program. The contenders inherit it. */
-static int catch_signals(struct contend *contend)
+static int bench_catch_signals(struct contend *contend)
 {
     sigset_t set;
 
@@ -299,7 +301,7 @@ static int catch_signals(struct contend *contend)
 }
 
 /* A run that was interrupted counts if it is all there is. */
-static void keep_run(struct series *all, const struct contend_result *run)
+static void bench_keep_run(struct series *all, const struct contend_result *run)
 {
     all->violations += run->violations;
     all->signal = run->signal;
@@ -308,7 +310,7 @@ static void keep_run(struct series *all, const struct contend_result *run)
 }
 
 /* CLI_OK, or an exit code after having said what failed. */
-static int measure(const struct options *o, bool fair, struct series *all)
+static int bench_measure(const struct options *o, bool fair, struct series *all)
 {
     struct contend_result run = {.fair = fair};
     int rc = HF_OK;
@@ -318,7 +320,7 @@ static int measure(const struct options *o, bool fair, struct series *all)
         rc = contend_measure(&o->contend, &run);
         if (rc != HF_OK)
             break;
-        keep_run(all, &run);
+        bench_keep_run(all, &run);
     }
     cli_live(NULL);
     if (rc != HF_OK)
@@ -327,14 +329,14 @@ static int measure(const struct options *o, bool fair, struct series *all)
 }
 
 /* What has been measured is printed in any case. */
-static int report(const struct options *o, struct series *all, int status)
+static int bench_report(const struct options *o, struct series *all, int status)
 {
     if (all->n > 0) {
-        qsort(all->runs, all->n, sizeof *all->runs, by_speed);
+        qsort(all->runs, all->n, sizeof *all->runs, bench_by_speed);
         if (o->json)
-            print_json(o, all);
+            bench_print_json(o, all);
         else
-            print_text(o, all);
+            bench_print_text(o, all);
     } else if (all->signal) {
         cli_say(&cli_bench, "interrupted before anything was measured");
     }
@@ -347,7 +349,7 @@ static int report(const struct options *o, struct series *all, int status)
     return status;
 }
 
-static int run_all(struct options *o)
+static int bench_run_all(struct options *o)
 {
     struct series all = {.runs = calloc(o->runs, sizeof *all.runs)};
     struct contend_result probe;
@@ -358,12 +360,12 @@ static int run_all(struct options *o)
         return cli_failed(&cli_bench, "cannot measure",
                           rc == HF_OK ? HF_ENOMEM : rc, &probe.error);
     }
-    status = catch_signals(&o->contend);
+    status = bench_catch_signals(&o->contend);
     if (status == CLI_OK) {
         if (cli_is_live())
-            o->contend.progress = show_progress;
-        status = measure(o, probe.fair, &all);
-        status = report(o, &all, status);
+            o->contend.progress = bench_show_progress;
+        status = bench_measure(o, probe.fair, &all);
+        status = bench_report(o, &all, status);
     }
     free(all.runs);
     return status;
@@ -384,17 +386,17 @@ static int bench_main(int argc, char **argv)
 
     while (status == CLI_OK &&
            (option = cli_flag(&cli_bench, argc, argv)) != -1)
-        status = take_option(&o, option, optarg);
+        status = bench_take_option(&o, option, optarg);
     if (status != CLI_OK)
         return status;
     if (optind < argc)
         return cli_misuse(&cli_bench, "`%s': bench takes options alone",
                           argv[optind]);
-    status = take_together(&o);
+    status = bench_take_together(&o);
     if (status != CLI_OK)
         return status;
     o.contend.url = cli_url(o.contend.url);
-    return run_all(&o);
+    return bench_run_all(&o);
 }
 
 const struct cli_verb cli_bench = {

@@ -38,7 +38,7 @@ static const struct cli_flag break_flags[] = {
 };
 
 /* "NAME: held by ...", to be freed. */
-static char *describe(const char *name, const hf_info *info)
+static char *break_describe(const char *name, const hf_info *info)
 {
     char *text = NULL;
     size_t size;
@@ -55,15 +55,15 @@ static char *describe(const char *name, const hf_info *info)
     return NULL;
 }
 
-static bool is_meant(const struct options *o, const hf_party *p)
+static bool break_is_meant(const struct options *o, const hf_party *p)
 {
     return (!o->token || o->token == p->token) &&
            (!o->owner || strcmp(o->owner, p->owner) == 0);
 }
 
-static int confirm(const struct options *o, const hf_info *info)
+static int break_confirm(const struct options *o, const hf_info *info)
 {
-    char *state = describe(o->name, info), question[640];
+    char *state = break_describe(o->name, info), question[640];
     bool said_yes;
 
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
@@ -121,18 +121,18 @@ static int break_shown(hf_client *client, const char *name, const hf_info *info,
     return rc;
 }
 
-static void say_broken(const struct options *o, hf_info *info)
+static void break_say_broken(const struct options *o, hf_info *info)
 {
     char *state;
     size_t n = 0;
 
     /* The holders that were meant, without the waiters. */
     for (size_t i = 0; i < info->holders_len; i++)
-        if (is_meant(o, &info->holders[i]))
+        if (break_is_meant(o, &info->holders[i]))
             info->holders[n++] = info->holders[i];
     info->holders_len = n;
     info->waiters_len = 0;
-    state = describe(o->name, info);
+    state = break_describe(o->name, info);
     if (n > 0 || info->kind == HF_LATCH)
         printf("broken: %s\n", state ? state : "");
     else /* it was granted after we had looked */
@@ -154,14 +154,14 @@ static int break_it(hf_client *client, const struct options *o, hf_info *info)
     } else if (!is_held) { /* nothing to ask about, so nothing is sent */
         return cli_not_held(&cli_break, o->name);
     } else {
-        status = confirm(o, info);
+        status = break_confirm(o, info);
         if (status != CLI_OK)
             return status;
         rc = break_shown(client, o->name, info, &err);
     }
     if (rc != HF_OK)
         return cli_lock_failed(&cli_break, o->url, o->name, rc, &err);
-    say_broken(o, info);
+    break_say_broken(o, info);
     return CLI_OK;
 }
 
@@ -181,7 +181,7 @@ static int run_break(hf_client *client, const struct options *o)
     return status;
 }
 
-static int take_option(struct options *o, int option)
+static int break_take_option(struct options *o, int option)
 {
     switch (option) {
     case 'b':
@@ -213,7 +213,7 @@ static int break_main(int argc, char **argv)
 
     while (status == CLI_OK &&
            (option = cli_flag(&cli_break, argc, argv)) != -1)
-        status = take_option(&o, option);
+        status = break_take_option(&o, option);
     if (status == CLI_OK)
         status =
             cli_name(&cli_break, argc - optind, argv + optind, o.url, &o.name);

@@ -33,13 +33,13 @@ enum { LEVEL_WIDTH = 9 }; /* "warning  " */
 /* ---- the place, without what may be a password ----------------------------
  */
 
-static bool is_port(const char *text, size_t len)
+static bool doctor_is_port(const char *text, size_t len)
 {
     return len > 0 && len < 6 && strspn(text, "0123456789") >= len;
 }
 
 /* A host, which may have a port; "[::1]:6379" too. */
-static bool is_host(const char *text, size_t len)
+static bool doctor_is_host(const char *text, size_t len)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -51,16 +51,16 @@ static bool is_host(const char *text, size_t len)
             return false;
         name++;
     }
-    return name >= len ||
-           (text[name] == ':' && is_port(text + name + 1, len - name - 1));
+    return name >= len || (text[name] == ':' &&
+                           doctor_is_port(text + name + 1, len - name - 1));
 }
 
-static bool are_hosts(const char *text, size_t len)
+static bool doctor_are_hosts(const char *text, size_t len)
 {
     for (size_t n; len; text += n, len -= n) {
         n = strcspn(text, ",");
         n = n < len ? n : len;
-        if (!is_host(text, n))
+        if (!doctor_is_host(text, n))
             return false;
         n += n < len; /* the comma */
     }
@@ -69,7 +69,7 @@ static bool are_hosts(const char *text, size_t len)
 
 /* The scheme, and the hosts if what is there can be nothing else: somebody may
  * have forgotten to encode a password, or the host behind it. */
-static void show_place(const char *url, char *out, size_t size)
+static void doctor_show_place(const char *url, char *out, size_t size)
 {
     const char *hosts = strstr(url, "://"), *end;
     char scheme[32];
@@ -89,18 +89,18 @@ static void show_place(const char *url, char *out, size_t size)
     end = hosts + strcspn(hosts, "/?#");
     if (memrchr(hosts, '@', (size_t)(end - hosts)))
         hosts = (const char *)memrchr(hosts, '@', (size_t)(end - hosts)) + 1;
-    if (!strchr(end, '@') && are_hosts(hosts, (size_t)(end - hosts)))
+    if (!strchr(end, '@') && doctor_are_hosts(hosts, (size_t)(end - hosts)))
         snprintf(out, size, "%s://%.*s", scheme, (int)(end - hosts), hosts);
 }
 
 /* ---- output ---------------------------------------------------------------
  */
 
-static void print_json(const char *url, const hf_diagnosis *d)
+static void doctor_print_json(const char *url, const hf_diagnosis *d)
 {
     char place[512];
 
-    show_place(url, place, sizeof place);
+    doctor_show_place(url, place, sizeof place);
     json_open(NULL, '{');
     json_text("url", place);
     json_text("level", levels[d->level]);
@@ -119,7 +119,7 @@ static void print_json(const char *url, const hf_diagnosis *d)
 
 /* A line for each, which is wrapped on a terminal only: others may read it by
  * lines. */
-static void print_text(const char *url, const hf_diagnosis *d)
+static void doctor_print_text(const char *url, const hf_diagnosis *d)
 {
     int width = isatty(STDOUT_FILENO) ? cli_width(STDOUT_FILENO) : INT_MAX;
     size_t count[3] = {0}, subject = 0;
@@ -138,37 +138,37 @@ static void print_text(const char *url, const hf_diagnosis *d)
                f->subject);
         cli_wrap(stdout, LEVEL_WIDTH + (int)subject + 2, width, f->text);
     }
-    show_place(url, place, sizeof place);
+    doctor_show_place(url, place, sizeof place);
     printf("%s: %zu warning%s, %zu error%s\n", place, count[HF_LEVEL_WARNING],
            count[HF_LEVEL_WARNING] == 1 ? "" : "s", count[HF_LEVEL_ERROR],
            count[HF_LEVEL_ERROR] == 1 ? "" : "s");
 }
 
-static int print(const char *url, const hf_diagnosis *d, bool json)
+static int doctor_print(const char *url, const hf_diagnosis *d, bool json)
 {
     if (json)
-        print_json(url, d);
+        doctor_print_json(url, d);
     else
-        print_text(url, d);
+        doctor_print_text(url, d);
     return (int)d->level;
 }
 
 /* What went wrong is a finding as well. */
-static int print_failure(const char *url, const char *subject,
-                         const hf_error *err, bool json)
+static int doctor_print_failure(const char *url, const char *subject,
+                                const hf_error *err, bool json)
 {
     hf_finding f = {.level = HF_LEVEL_ERROR};
     hf_diagnosis d = {.level = HF_LEVEL_ERROR, .len = 1, .findings = &f};
 
     snprintf(f.subject, sizeof f.subject, "%s", subject);
     snprintf(f.text, sizeof f.text, "%s", err->text);
-    return print(url, &d, json);
+    return doctor_print(url, &d, json);
 }
 
 /* ---- the verb -------------------------------------------------------------
  */
 
-static int examine(const char *url, bool json)
+static int doctor_examine(const char *url, bool json)
 {
     hf_error err = HF_ERROR_INIT;
     hf_diagnosis *d = NULL;
@@ -178,10 +178,10 @@ static int examine(const char *url, bool json)
     if (rc && cli_exit_of(rc) == CLI_USAGE)
         return cli_cannot_open(&cli_doctor, url, rc, &err);
     if (rc)
-        return print_failure(url, "connection", &err, json);
+        return doctor_print_failure(url, "connection", &err, json);
     rc = hf_diagnose(client, &d, &err);
-    status =
-        rc ? print_failure(url, "diagnosis", &err, json) : print(url, d, json);
+    status = rc ? doctor_print_failure(url, "diagnosis", &err, json)
+                : doctor_print(url, d, json);
     hf_diagnosis_free(d);
     hf_close(client);
     return status;
@@ -199,7 +199,7 @@ static int doctor(int argc, char **argv)
                           cli_is_url(argv[optind])
                               ? "the operand is a URL; is a -b missing?"
                               : "doctor takes no operand");
-    return examine(cli_url(url), json);
+    return doctor_examine(cli_url(url), json);
 }
 
 const struct cli_verb cli_doctor = {

@@ -58,8 +58,8 @@ struct tokens {
     uint64_t of[LOCKS_MAX];
 };
 
-static void print_json(const struct lock_options *w,
-                       const struct tokens *tokens)
+static void hold_print_json(const struct lock_options *w,
+                            const struct tokens *tokens)
 {
     json_open(NULL, '{');
     json_name("name", w->names[0], strlen(w->names[0]));
@@ -77,7 +77,7 @@ static void print_json(const struct lock_options *w,
 }
 
 /* CLI_OK, or an exit status after having said why. */
-static int print_tokens(const struct held_locks *held, bool json)
+static int hold_print_tokens(const struct held_locks *held, bool json)
 {
     const struct lock_options *w = held->options;
     struct tokens tokens = {{0}};
@@ -89,7 +89,7 @@ static int print_tokens(const struct held_locks *held, bool json)
             return cli_failed(w->verb, hf__show(w->names[i]).text, rc, NULL);
     }
     if (json)
-        print_json(w, &tokens);
+        hold_print_json(w, &tokens);
     for (size_t i = 0; i < held->len && !json; i++)
         printf("%llu\n", (unsigned long long)tokens.of[i]);
     return cli_finish(CLI_OK);
@@ -102,7 +102,7 @@ enum { INPUT, SIGNALS, ASKED, FIRST_LOCK };
 
 /* True: nobody can write to it any more. A terminal that is not ours to read
  * (we are in the background) is left alone. */
-static bool input_is_closed(struct pollfd *input)
+static bool hold_input_is_closed(struct pollfd *input)
 {
     char dropped[4096];
     ssize_t n = read(input->fd, dropped, sizeof dropped);
@@ -116,7 +116,7 @@ static bool input_is_closed(struct pollfd *input)
 }
 
 /* A signal that ends us; others that are blocked have no effect. */
-static bool is_told_to_end(int signals)
+static bool hold_is_told_to_end(int signals)
 {
     struct signalfd_siginfo info;
 
@@ -136,7 +136,7 @@ static bool is_told_to_end(int signals)
     return false;
 }
 
-static bool is_lost(const struct held_locks *held)
+static bool hold_is_lost(const struct held_locks *held)
 {
     hf_error why = HF_ERROR_INIT;
 
@@ -147,7 +147,7 @@ static bool is_lost(const struct held_locks *held)
 }
 
 /* CLI_OK: it is to be released. CLI_LOST, which was said. */
-static int keep(const struct held_locks *held, int signals)
+static int hold_keep(const struct held_locks *held, int signals)
 {
     struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
         [INPUT] = {STDIN_FILENO, POLLIN, 0},
@@ -162,17 +162,17 @@ static int keep(const struct held_locks *held, int signals)
             continue;
         if (polled[ASKED].revents)
             held_locks_say_asked(held);
-        if (is_lost(held))
+        if (hold_is_lost(held))
             return CLI_LOST;
-        if (polled[SIGNALS].revents && is_told_to_end(signals))
+        if (polled[SIGNALS].revents && hold_is_told_to_end(signals))
             return CLI_OK;
-        if (polled[INPUT].revents && input_is_closed(&polled[INPUT]))
+        if (polled[INPUT].revents && hold_input_is_closed(&polled[INPUT]))
             return CLI_OK;
     }
 }
 
 /* As of a command in the background of a script. */
-static void warn_of_no_input(const struct lock_options *w)
+static void hold_warn_of_no_input(const struct lock_options *w)
 {
     struct stat input, null;
 
@@ -199,14 +199,14 @@ static int hold_taken(struct lock_set *locks, bool json)
         status = CLI_OSERR;
     } else {
         signal(SIGPIPE, SIG_IGN);
-        warn_of_no_input(locks->options);
-        status = print_tokens(&locks->held, json);
+        hold_warn_of_no_input(locks->options);
+        status = hold_print_tokens(&locks->held, json);
         if (status == CLI_OK && !locks->options->quiet &&
             isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
             cli_say(&cli_hold, "held; ^D or ^C releases it");
     }
     if (status == CLI_OK)
-        status = keep(&locks->held, signals);
+        status = hold_keep(&locks->held, signals);
     if (status == CLI_LOST) {
         held_locks_release_nowait(&locks->held);
         _exit(status);
@@ -217,7 +217,7 @@ static int hold_taken(struct lock_set *locks, bool json)
 /* ---- the verb -------------------------------------------------------------
  */
 
-static int parse(struct lock_options *w, bool *json, int argc, char **argv)
+static int hold_parse(struct lock_options *w, bool *json, int argc, char **argv)
 {
     const char *name;
     int option, status = CLI_OK;
@@ -247,7 +247,7 @@ static int hold_main(int argc, char **argv)
     struct lock_options w = LOCK_OPTIONS_INIT(&cli_hold);
     struct lock_set locks = {.options = &w};
     bool json = false;
-    int status = parse(&w, &json, argc, argv);
+    int status = hold_parse(&w, &json, argc, argv);
 
     if (status != CLI_OK)
         return status;

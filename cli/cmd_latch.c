@@ -29,7 +29,8 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_END,
 };
 
-static void print_left(const struct options *o, const char *name, uint64_t left)
+static void latch_print_left(const struct options *o, const char *name,
+                             uint64_t left)
 {
     if (!o->json) {
         printf("%llu\n", (unsigned long long)left);
@@ -51,56 +52,58 @@ struct latch {
     hf_latch *handle;
 };
 
-static int do_set(const struct options *o, const struct latch *l, hf_error *err)
+static int latch_do_set(const struct options *o, const struct latch *l,
+                        hf_error *err)
 {
     int rc = hf_latch_set(l->handle, l->count, err);
 
     if (rc == HF_OK && o->json)
-        print_left(o, l->name, l->count);
+        latch_print_left(o, l->name, l->count);
     return rc;
 }
 
-static int do_down(const struct options *o, const struct latch *l,
-                   hf_error *err)
+static int latch_do_down(const struct options *o, const struct latch *l,
+                         hf_error *err)
 {
     uint64_t left = 0;
     int rc = hf_latch_down(l->handle, &left, err);
 
     if (rc == HF_OK)
-        print_left(o, l->name, left);
+        latch_print_left(o, l->name, left);
     return rc;
 }
 
-static int do_wait(const struct options *o, const struct latch *l,
-                   hf_error *err)
+static int latch_do_wait(const struct options *o, const struct latch *l,
+                         hf_error *err)
 {
     int rc = hf_latch_wait(l->handle, o->wait_ms, NULL, err);
 
     if (rc == HF_OK && o->json)
-        print_left(o, l->name, 0);
+        latch_print_left(o, l->name, 0);
     return rc;
 }
 
-static int do_show(const struct options *o, const struct latch *l,
-                   hf_error *err)
+static int latch_do_show(const struct options *o, const struct latch *l,
+                         hf_error *err)
 {
     uint64_t left = 0;
     int rc = hf_latch_get(l->handle, &left, err);
 
     if (rc == HF_OK)
-        print_left(o, l->name, left);
+        latch_print_left(o, l->name, left);
     return rc;
 }
 
 static const char *const words[] = {"set", "down", "wait", "show", NULL};
 enum { SET, DOWN, WAIT, SHOW, WORDS };
 static int (*const doers[])(const struct options *, const struct latch *,
-                            hf_error *) = {do_set, do_down, do_wait, do_show};
+                            hf_error *) = {latch_do_set, latch_do_down,
+                                           latch_do_wait, latch_do_show};
 
 /* ---- what was typed -------------------------------------------------------
  */
 
-static int find_word(const char *typed)
+static int latch_find_word(const char *typed)
 {
     int i = 0;
 
@@ -109,7 +112,7 @@ static int find_word(const char *typed)
     return i;
 }
 
-static int take_option(struct options *o, int option)
+static int latch_take_option(struct options *o, int option)
 {
     switch (option) {
     case 'b':
@@ -127,7 +130,7 @@ static int take_option(struct options *o, int option)
 }
 
 /* The N of set is behind the NAME. */
-static int take_count(int argc, char **argv, struct latch *l)
+static int latch_take_count(int argc, char **argv, struct latch *l)
 {
     if (argc < 2)
         return cli_misuse(&cli_latch, "%s is missing: latch set NAME N",
@@ -138,14 +141,14 @@ static int take_count(int argc, char **argv, struct latch *l)
     return CLI_OK;
 }
 
-static int parse(struct options *o, int argc, char **argv, int *word,
-                 struct latch *l)
+static int latch_parse(struct options *o, int argc, char **argv, int *word,
+                       struct latch *l)
 {
     int option, status = CLI_OK;
 
     while (status == CLI_OK &&
            (option = cli_flag(&cli_latch, argc, argv)) != -1)
-        status = take_option(o, option);
+        status = latch_take_option(o, option);
     if (status != CLI_OK)
         return status;
     argc -= optind;
@@ -153,7 +156,7 @@ static int parse(struct options *o, int argc, char **argv, int *word,
     if (argc < 1)
         return cli_misuse(&cli_latch,
                           "what is to be done? Say set, down, wait or show");
-    *word = find_word(argv[0]);
+    *word = latch_find_word(argv[0]);
     if (*word == WORDS)
         return cli_misuse(
             &cli_latch, "`%s': the words are set, down, wait and show%s",
@@ -163,7 +166,7 @@ static int parse(struct options *o, int argc, char **argv, int *word,
     argc--;
     argv++;
     if (*word == SET) {
-        status = take_count(argc, argv, l);
+        status = latch_take_count(argc, argv, l);
         if (status != CLI_OK)
             return status;
         argv[1] = argv[0];
@@ -179,7 +182,7 @@ static int latch_main(int argc, char **argv)
     hf_error err = HF_ERROR_INIT;
     struct latch l = {0};
     hf_client *client;
-    int word = WORDS, rc, status = parse(&o, argc, argv, &word, &l);
+    int word = WORDS, rc, status = latch_parse(&o, argc, argv, &word, &l);
 
     if (status == CLI_OK)
         status = word == SHOW ? cli_open_existing(&cli_latch, o.url, &client)
@@ -187,7 +190,7 @@ static int latch_main(int argc, char **argv)
     if (status != CLI_OK)
         return status;
     if (!client) {
-        print_left(&o, l.name, 0);
+        latch_print_left(&o, l.name, 0);
         return CLI_OK;
     }
     rc = hf_latch_new(client, l.name, HF_CSTRING, &l.handle, &err);

@@ -54,7 +54,7 @@ struct table {
 static const struct row headers = {"NAME",  "KIND",  "HOLDER",
                                    "SINCE", "TOKEN", "WAITING"};
 
-static const char *cell(const struct row *row, int column)
+static const char *ls_cell(const struct row *row, int column)
 {
     const char *const cells[COLUMNS] = {row->name,  row->kind,  row->holder,
                                         row->since, row->token, row->waiting};
@@ -64,7 +64,7 @@ static const char *cell(const struct row *row, int column)
 
 /* How wide a text is on a terminal: from U+3000 on, characters are (nearly all)
  * two columns wide. */
-static int width_of(const char *text)
+static int ls_width_of(const char *text)
 {
     int n = 0;
 
@@ -75,38 +75,39 @@ static int width_of(const char *text)
     return n;
 }
 
-static void measure(struct table *t, const struct row *row)
+static void ls_measure(struct table *t, const struct row *row)
 {
     for (int i = 0; i < COLUMNS; i++) {
-        int width = width_of(cell(row, i));
+        int width = ls_width_of(ls_cell(row, i));
 
         if (width > t->width[i])
             t->width[i] = width;
     }
 }
 
-static void print_row(const struct table *t, const struct row *row)
+static void ls_print_row(const struct table *t, const struct row *row)
 {
     for (int i = 0; i < COLUMNS; i++)
-        printf("%s%*s", cell(row, i),
-               i < COLUMNS - 1 ? t->width[i] - width_of(cell(row, i)) + 3 : 1,
+        printf("%s%*s", ls_cell(row, i),
+               i < COLUMNS - 1 ? t->width[i] - ls_width_of(ls_cell(row, i)) + 3
+                               : 1,
                i < COLUMNS - 1 ? "" : "\n");
 }
 
-static void print_table(struct table *t, const struct options *o)
+static void ls_print_table(struct table *t, const struct options *o)
 {
     if (!o->no_headers && t->len > 0)
-        measure(t, &headers);
+        ls_measure(t, &headers);
     for (size_t i = 0; i < t->len; i++)
-        measure(t, &t->rows[i]);
+        ls_measure(t, &t->rows[i]);
     if (!o->no_headers && t->len > 0)
-        print_row(t, &headers);
+        ls_print_row(t, &headers);
     for (size_t i = 0; i < t->len; i++)
-        print_row(t, &t->rows[i]);
+        ls_print_row(t, &t->rows[i]);
 }
 
 /* "4711@host", or the owner as the backend knows it. */
-static void fill_holder(struct row *row, const hf_info *info)
+static void ls_fill_holder(struct row *row, const hf_info *info)
 {
     const hf_party *p = info->holders;
     char more[24] = "";
@@ -123,11 +124,11 @@ static void fill_holder(struct row *row, const hf_info *info)
                  p->owner[0] ? p->owner : "?", more);
 }
 
-static void fill_row(struct row *row, const hf_info *info)
+static void ls_fill_row(struct row *row, const hf_info *info)
 {
     const hf_party *p = info->holders;
 
-    fill_holder(row, info);
+    ls_fill_holder(row, info);
     if (info->waiters_unknown)
         snprintf(row->waiting, sizeof row->waiting, "?");
     else
@@ -141,7 +142,7 @@ static void fill_row(struct row *row, const hf_info *info)
         snprintf(row->token, sizeof row->token, "%" PRIu64, p->token);
 }
 
-static char *shown_name(const struct hf_name *name)
+static char *ls_shown_name(const struct hf_name *name)
 {
     char *text = NULL;
     size_t size;
@@ -157,8 +158,8 @@ static char *shown_name(const struct hf_name *name)
 }
 
 /* info is NULL: what has the name is no lock that we know. */
-static int add_row(struct table *t, const struct hf_name *name,
-                   const hf_info *info)
+static int ls_add_row(struct table *t, const struct hf_name *name,
+                      const hf_info *info)
 {
     struct row *row = &t->rows[t->len];
 
@@ -166,9 +167,9 @@ static int add_row(struct table *t, const struct hf_name *name,
         .kind = "?", .holder = "-", .since = "-", .token = "-", .waiting = "?"};
     if (info) {
         row->kind = lock_kind_name(info);
-        fill_row(row, info);
+        ls_fill_row(row, info);
     }
-    row->name = shown_name(name);
+    row->name = ls_shown_name(name);
     if (!row->name)
         return HF_ENOMEM;
     t->len++;
@@ -177,7 +178,7 @@ static int add_row(struct table *t, const struct hf_name *name,
 
 /* ---- names --------------------------------------------------------------- */
 
-static void print_json(const struct hf_name *name, const hf_info *info)
+static void ls_print_json(const struct hf_name *name, const hf_info *info)
 {
     json_open(NULL, '{');
     if (info)
@@ -188,10 +189,10 @@ static void print_json(const struct hf_name *name, const hf_info *info)
     json_end();
 }
 
-static void print_name(const struct options *o, const struct hf_name *name)
+static void ls_print_name(const struct options *o, const struct hf_name *name)
 {
     if (o->json) {
-        print_json(name, NULL);
+        ls_print_json(name, NULL);
     } else if (o->nul) {
         fwrite(name->bytes, 1, name->len, stdout);
         putchar('\0');
@@ -202,8 +203,9 @@ static void print_name(const struct options *o, const struct hf_name *name)
 }
 
 /* A lock that has been released since the list was made is left out. */
-static int look_at(hf_client *client, const struct options *o,
-                   const struct hf_name *name, struct table *t, hf_error *err)
+static int ls_look_at(hf_client *client, const struct options *o,
+                      const struct hf_name *name, struct table *t,
+                      hf_error *err)
 {
     hf_info *info = NULL;
     int rc = hf_inspect(client, name->bytes, name->len, &info, err);
@@ -214,31 +216,31 @@ static int look_at(hf_client *client, const struct options *o,
     if (info && !lock_is_used(info))
         ;
     else if (o->json)
-        print_json(name, info);
+        ls_print_json(name, info);
     else
-        rc = add_row(t, name, info);
+        rc = ls_add_row(t, name, info);
     hf_info_free(info);
     return rc;
 }
 
-static int print_long(hf_client *client, const struct options *o,
-                      const hf_names *names, hf_error *err)
+static int ls_print_long(hf_client *client, const struct options *o,
+                         const hf_names *names, hf_error *err)
 {
     struct row *rows = calloc(names->len + 1, sizeof *rows);
     struct table t = {.rows = rows};
     int rc = rows ? HF_OK : HF_ENOMEM;
 
     for (size_t i = 0; rc == HF_OK && i < names->len; i++)
-        rc = look_at(client, o, &names->names[i], &t, err);
+        rc = ls_look_at(client, o, &names->names[i], &t, err);
     if (rc == HF_OK)
-        print_table(&t, o);
+        ls_print_table(&t, o);
     while (t.len > 0)
         free(rows[--t.len].name);
     free(rows);
     return rc;
 }
 
-static int list(hf_client *client, const struct options *o)
+static int ls_list(hf_client *client, const struct options *o)
 {
     hf_error err = HF_ERROR_INIT;
     static hf_names none;
@@ -248,17 +250,17 @@ static int list(hf_client *client, const struct options *o)
     if (rc == HF_OK && names->len == 0 && isatty(STDOUT_FILENO))
         cli_say(&cli_ls, "no locks found");
     if (rc == HF_OK && o->is_long)
-        rc = print_long(client, o, names, &err);
+        rc = ls_print_long(client, o, names, &err);
     else if (rc == HF_OK)
         for (size_t i = 0; i < names->len; i++)
-            print_name(o, &names->names[i]);
+            ls_print_name(o, &names->names[i]);
     if (client)
         hf_names_free(names);
     return rc == HF_OK ? CLI_OK
                        : cli_lock_failed(&cli_ls, o->url, "the list", rc, &err);
 }
 
-static int take_option(struct options *o, int option)
+static int ls_take_option(struct options *o, int option)
 {
     switch (option) {
     case 'b':
@@ -281,12 +283,12 @@ static int take_option(struct options *o, int option)
     }
 }
 
-static int parse(struct options *o, int argc, char **argv)
+static int ls_parse(struct options *o, int argc, char **argv)
 {
     int option, status = CLI_OK;
 
     while (status == CLI_OK && (option = cli_flag(&cli_ls, argc, argv)) != -1)
-        status = take_option(o, option);
+        status = ls_take_option(o, option);
     if (status != CLI_OK)
         return status;
     if (o->nul && (o->is_long || o->json))
@@ -300,13 +302,13 @@ static int ls_main(int argc, char **argv)
 {
     struct options o = {0};
     hf_client *client;
-    int status = parse(&o, argc, argv);
+    int status = ls_parse(&o, argc, argv);
 
     if (status == CLI_OK)
         status = cli_open_existing(&cli_ls, o.url, &client);
     if (status != CLI_OK)
         return status;
-    status = list(client, &o);
+    status = ls_list(client, &o);
     hf_close(client);
     return status;
 }

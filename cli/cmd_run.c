@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int exit_status(const struct supervision *supervision)
+static int run_exit_status(const struct supervision *supervision)
 {
     int status = supervision->command->status;
 
@@ -48,7 +48,7 @@ static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
     "HOLDFAST_TOKENS=";
 
 /* All names, separated by newlines. NULL: out of memory. */
-static char *join_names(const struct lock_options *w)
+static char *run_join_names(const struct lock_options *w)
 {
     size_t size = 1;
     char *all, *end;
@@ -61,9 +61,9 @@ static char *join_names(const struct lock_options *w)
     return all;
 }
 
-static int export_names(const struct lock_options *w)
+static int run_export_names(const struct lock_options *w)
 {
-    char *all = join_names(w);
+    char *all = run_join_names(w);
     int status = CLI_OSERR;
 
     if (all && setenv("HOLDFAST_NAMES", all, 1) == 0 &&
@@ -76,7 +76,7 @@ static int export_names(const struct lock_options *w)
     return status;
 }
 
-static int export_tokens(const struct held_locks *held)
+static int run_export_tokens(const struct held_locks *held)
 {
     size_t end = strlen("HOLDFAST_TOKENS=");
     uint64_t token = 0;
@@ -102,8 +102,8 @@ static int export_tokens(const struct held_locks *held)
 static struct run_metrics metrics = {.verb = &cli_run};
 
 /* As flock(1) has it. */
-static void say_acquired(const struct lock_set *locks,
-                         const struct run_options *o)
+static void run_say_acquired(const struct lock_set *locks,
+                             const struct run_options *o)
 {
     int64_t ns = cli_now_ns(CLOCK_BOOTTIME) - locks->server_wait.begun_at;
 
@@ -121,19 +121,19 @@ static int run_holding(struct lock_set *locks, const struct run_options *o,
                                       .only_warn = o->only_warn,
                                       .signals = -1,
                                       .timer = -1};
-    int status = export_tokens(&locks->held);
+    int status = run_export_tokens(&locks->held);
 
     if (status == CLI_OK)
         status = supervise_init(&supervision);
     if (status == CLI_OK && o->verbose)
-        say_acquired(locks, o);
+        run_say_acquired(locks, o);
     run_metrics_write(&metrics);
     run_metrics_finish(&metrics);
     if (status == CLI_OK)
         status = command_start(command, &locks->held);
     if (status == CLI_OK) {
         supervise_wait(&supervision);
-        status = exit_status(&supervision);
+        status = run_exit_status(&supervision);
     }
     supervise_fini(&supervision);
     if (supervision.lost) {
@@ -157,7 +157,7 @@ static int run(const struct run_options *o, struct command *command)
     int status;
 
     nested_find(&locks.nested, &o->options);
-    status = export_names(&o->options);
+    status = run_export_names(&o->options);
     if (status != CLI_OK)
         return status;
     metrics.file = o->metrics;

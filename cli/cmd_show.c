@@ -23,7 +23,7 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_END,
 };
 
-static void print_kind(const hf_info *info)
+static void show_print_kind(const hf_info *info)
 {
     const char *fair = info->fairness == HF_FAIR     ? "fair "
                        : info->fairness == HF_UNFAIR ? "unfair "
@@ -40,7 +40,7 @@ static void print_kind(const hf_info *info)
         printf("Kind:     %smutex\n", fair);
 }
 
-static void print_moment(int64_t unix_ms)
+static void show_print_moment(int64_t unix_ms)
 {
     char text[32];
     time_t s = (time_t)(unix_ms / 1000);
@@ -51,7 +51,7 @@ static void print_moment(int64_t unix_ms)
         printf("since %s (%s), ", text, lock_age_since(unix_ms).text);
 }
 
-static void print_share(const hf_info *info, const hf_party *p)
+static void show_print_share(const hf_info *info, const hf_party *p)
 {
     if (info->kind == HF_RWLOCK)
         fputs(p->mode == HF_READ ? ", read" : ", write", stdout);
@@ -59,12 +59,12 @@ static void print_share(const hf_info *info, const hf_party *p)
         printf(", %u permit%s", p->permits, p->permits == 1 ? "" : "s");
 }
 
-static void print_holder(const hf_info *info, const hf_party *p)
+static void show_print_holder(const hf_info *info, const hf_party *p)
 {
     printf("Holder:   %s", cli_party(p).text);
-    print_share(info, p);
+    show_print_share(info, p);
     printf("\n          ");
-    print_moment(p->since_unix_ms);
+    show_print_moment(p->since_unix_ms);
     if (p->token > 0)
         printf("token %" PRIu64 ", ", p->token);
     if (p->left_ms >= 0)
@@ -77,7 +77,7 @@ static void print_holder(const hf_info *info, const hf_party *p)
     putchar('\n');
 }
 
-static void print_waiters(const hf_info *info)
+static void show_print_waiters(const hf_info *info)
 {
     if (info->waiters_unknown) {
         puts("Waiting:  not known, the backend cannot tell");
@@ -88,14 +88,14 @@ static void print_waiters(const hf_info *info)
         const hf_party *p = &info->waiters[i];
 
         printf("%8zu. %s", i + 1, cli_party(p).text);
-        print_share(info, p);
+        show_print_share(info, p);
         if (p->since_unix_ms > 0)
             printf(", for %s", lock_age_since(p->since_unix_ms).text);
         putchar('\n');
     }
 }
 
-static void print_text(const char *name, const hf_info *info)
+static void show_print_text(const char *name, const hf_info *info)
 {
     bool is_used = lock_is_used(info);
 
@@ -105,12 +105,12 @@ static void print_text(const char *name, const hf_info *info)
     puts(is_used ? "" : ": no client holds it or waits for it");
     if (!is_used)
         return;
-    print_kind(info);
+    show_print_kind(info);
     if (info->holders_len == 0 && info->kind != HF_LATCH)
         puts("Holder:   none");
     for (size_t i = 0; i < info->holders_len; i++)
-        print_holder(info, &info->holders[i]);
-    print_waiters(info);
+        show_print_holder(info, &info->holders[i]);
+    show_print_waiters(info);
 }
 
 static int show(hf_client *client, const char *url, const char *name, bool json)
@@ -129,7 +129,7 @@ static int show(hf_client *client, const char *url, const char *name, bool json)
         json_close('}');
         json_end();
     } else {
-        print_text(name, info);
+        show_print_text(name, info);
     }
     status = lock_is_used(info) ? CLI_OK : CLI_FAILED;
     if (client)

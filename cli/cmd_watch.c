@@ -82,7 +82,8 @@ struct follow {
     int64_t list_at;          /* not before that, if relist is set */
 };
 
-static int compare_names(const struct lock *l, const char *name, size_t len)
+static int watch_compare_names(const struct lock *l, const char *name,
+                               size_t len)
 {
     int order = memcmp(l->name, name, l->len < len ? l->len : len);
 
@@ -91,18 +92,19 @@ static int compare_names(const struct lock *l, const char *name, size_t len)
 
 /* The names are in the order of their bytes, as hf_list() tells them: one walk
  * for a whole list. Where the name is, or belongs, from there on. */
-static struct lock **place_of(struct lock **at, const char *name, size_t len)
+static struct lock **watch_place_of(struct lock **at, const char *name,
+                                    size_t len)
 {
-    while (*at && compare_names(*at, name, len) < 0)
+    while (*at && watch_compare_names(*at, name, len) < 0)
         at = &(*at)->next;
     return at;
 }
 
-static struct lock *find(struct lock **at, const char *name, size_t len)
+static struct lock *watch_find(struct lock **at, const char *name, size_t len)
 {
     struct lock *l = *at;
 
-    if (l && compare_names(l, name, len) == 0)
+    if (l && watch_compare_names(l, name, len) == 0)
         return l;
     l = calloc(1, sizeof *l + len + 1);
     if (!l)
@@ -114,12 +116,13 @@ static struct lock *find(struct lock **at, const char *name, size_t len)
     return l;
 }
 
-static struct lock *find_one(struct follow *f, const char *name, size_t len)
+static struct lock *watch_find_one(struct follow *f, const char *name,
+                                   size_t len)
 {
-    return find(place_of(&f->locks, name, len), name, len);
+    return watch_find(watch_place_of(&f->locks, name, len), name, len);
 }
 
-static void forget(struct lock **at)
+static void watch_forget(struct lock **at)
 {
     struct lock *l = *at;
 
@@ -128,7 +131,7 @@ static void forget(struct lock **at)
     free(l);
 }
 
-static void mark_all(struct follow *f)
+static void watch_mark_all(struct follow *f)
 {
     for (struct lock *l = f->locks; l; l = l->next)
         l->changed = true;
@@ -137,7 +140,7 @@ static void mark_all(struct follow *f)
 /* ---- what has changed -----------------------------------------------------
  */
 
-static bool is_same_party(const hf_party *a, const hf_party *b)
+static bool watch_is_same_party(const hf_party *a, const hf_party *b)
 {
     return strcmp(a->owner, b->owner) == 0 && a->token == b->token &&
            a->mode == b->mode && a->permits == b->permits;
@@ -145,17 +148,17 @@ static bool is_same_party(const hf_party *a, const hf_party *b)
 
 /* The order does not count: a fair queue keeps its own, and an unfair one has
  * none. */
-static bool are_same(const hf_party *a, size_t a_len, const hf_party *b,
-                     size_t b_len)
+static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
+                           size_t b_len)
 {
     if (a_len != b_len)
         return false;
     for (size_t i = 0; i < a_len; i++) {
         size_t j = 0;
 
-        if (is_same_party(&a[i], &b[i]))
+        if (watch_is_same_party(&a[i], &b[i]))
             continue;
-        while (j < b_len && !is_same_party(&a[i], &b[j]))
+        while (j < b_len && !watch_is_same_party(&a[i], &b[j]))
             j++;
         if (j == b_len)
             return false;
@@ -165,17 +168,17 @@ static bool are_same(const hf_party *a, size_t a_len, const hf_party *b,
 
 /* What to call the difference; NULL: there is none. before is NULL: the first
  * state. */
-static const char *change(const hf_info *before, const hf_info *now)
+static const char *watch_change(const hf_info *before, const hf_info *now)
 {
     if (!before)
         return "initial";
     if (before->count != now->count)
         return "count";
-    if (!are_same(before->holders, before->holders_len, now->holders,
-                  now->holders_len))
+    if (!watch_are_same(before->holders, before->holders_len, now->holders,
+                        now->holders_len))
         return now->holders_len < before->holders_len ? "released" : "acquired";
-    if (!are_same(before->waiters, before->waiters_len, now->waiters,
-                  now->waiters_len))
+    if (!watch_are_same(before->waiters, before->waiters_len, now->waiters,
+                        now->waiters_len))
         return "queue";
     return NULL;
 }
@@ -183,8 +186,8 @@ static const char *change(const hf_info *before, const hf_info *now)
 /* ---- output ---------------------------------------------------------------
  */
 
-static void print_json(const struct lock *l, const char *event,
-                       const hf_info *info)
+static void watch_print_json(const struct lock *l, const char *event,
+                             const hf_info *info)
 {
     int64_t ms = cli_now_ns(CLOCK_REALTIME) / MS;
     time_t s = (time_t)(ms / 1000);
@@ -201,7 +204,7 @@ static void print_json(const struct lock *l, const char *event,
     json_end();
 }
 
-static void print_line(const struct lock *l, const hf_info *info)
+static void watch_print_line(const struct lock *l, const hf_info *info)
 {
     time_t s = (time_t)(cli_now_ns(CLOCK_REALTIME) / (1000 * MS));
     struct tm parts;
@@ -215,13 +218,13 @@ static void print_line(const struct lock *l, const hf_info *info)
     putchar('\n');
 }
 
-static void print_change(struct follow *f, const struct lock *l,
-                         const char *event, const hf_info *info)
+static void watch_print_change(struct follow *f, const struct lock *l,
+                               const char *event, const hf_info *info)
 {
     if (f->o->json)
-        print_json(l, event, info);
+        watch_print_json(l, event, info);
     else
-        print_line(l, info);
+        watch_print_line(l, info);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)
             cli_say(&cli_watch, "standard output: %s", strerror(errno));
@@ -232,7 +235,7 @@ static void print_change(struct follow *f, const struct lock *l,
         f->changes++;
 }
 
-static void say_down(struct follow *f, const char *why)
+static void watch_say_down(struct follow *f, const char *why)
 {
     if (!f->is_down && !f->o->quiet)
         cli_say(&cli_watch,
@@ -240,7 +243,7 @@ static void say_down(struct follow *f, const char *why)
     f->is_down = true;
 }
 
-static void say_up(struct follow *f)
+static void watch_say_up(struct follow *f)
 {
     if (f->is_down && !f->o->quiet)
         cli_say(&cli_watch, "the server answers again");
@@ -250,24 +253,24 @@ static void say_up(struct follow *f)
 /* ---- looking ---------------------------------------------------------------
  */
 
-static bool is_over(const struct follow *f)
+static bool watch_is_over(const struct follow *f)
 {
     return f->is_closed || (f->o->count && f->changes >= f->o->count);
 }
 
 /* A failure that may pass ends this look only: HF_OK then. */
-static int failed(struct follow *f, int rc, hf_error *err)
+static int watch_failed(struct follow *f, int rc, hf_error *err)
 {
     if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
         return rc;
-    say_down(f, err->text);
+    watch_say_down(f, err->text);
     return HF_OK;
 }
 
 /* Takes info. */
-static void compare(struct follow *f, struct lock *l, hf_info *info)
+static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
 {
-    const char *event = change(l->last, info);
+    const char *event = watch_change(l->last, info);
 
     /* Of a prefix, a name that was never in use is not a change; one that was
      * not there when we began is. */
@@ -280,13 +283,13 @@ static void compare(struct follow *f, struct lock *l, hf_info *info)
                                             : "queue";
     }
     if (event)
-        print_change(f, l, event, info);
+        watch_print_change(f, l, event, info);
     hf_info_free(l->last);
     l->last = info;
 }
 
 /* What is at the server under a name with the prefix need not be a lock. */
-static int inspect(struct follow *f, struct lock *l, hf_error *err)
+static int watch_inspect(struct follow *f, struct lock *l, hf_error *err)
 {
     hf_info *info = NULL;
     int rc = hf_inspect(f->client, l->name, l->len, &info, err);
@@ -295,20 +298,20 @@ static int inspect(struct follow *f, struct lock *l, hf_error *err)
         return HF_OK;
     if (rc != HF_OK)
         return rc;
-    say_up(f);
-    compare(f, l, info);
+    watch_say_up(f);
+    watch_compare(f, l, info);
     return HF_OK;
 }
 
-static int inspect_changed(struct follow *f, hf_error *err)
+static int watch_inspect_changed(struct follow *f, hf_error *err)
 {
     struct lock **at = &f->locks, *l;
     int rc;
 
-    while ((l = *at) && !is_over(f)) {
+    while ((l = *at) && !watch_is_over(f)) {
         if (l->changed) {
             l->changed = false;
-            rc = inspect(f, l, err);
+            rc = watch_inspect(f, l, err);
             if (rc != HF_OK) {
                 l->changed = true;
                 return rc;
@@ -316,7 +319,7 @@ static int inspect_changed(struct follow *f, hf_error *err)
         }
         if (f->o->is_prefix && !l->changed &&
             (!l->last || !lock_is_used(l->last)))
-            forget(at);
+            watch_forget(at);
         else
             at = &l->next;
     }
@@ -325,14 +328,14 @@ static int inspect_changed(struct follow *f, hf_error *err)
 
 /* A list of all names is a burden for the server: between two of them there is
  * four times the time that one takes. */
-static int64_t after_rest(int64_t begun_at)
+static int64_t watch_after_rest(int64_t begun_at)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
 
     return now + 4 * (now - begun_at);
 }
 
-static int list(struct follow *f, hf_error *err)
+static int watch_list(struct follow *f, hf_error *err)
 {
     int64_t begun_at = cli_now_ns(CLOCK_BOOTTIME);
     struct lock **at = &f->locks;
@@ -341,15 +344,15 @@ static int list(struct follow *f, hf_error *err)
 
     if (rc != HF_OK)
         return rc;
-    f->list_at = after_rest(begun_at);
-    say_up(f);
-    mark_all(f);
+    f->list_at = watch_after_rest(begun_at);
+    watch_say_up(f);
+    watch_mark_all(f);
     for (size_t i = 0; i < names->len; i++) {
         const struct hf_name *n = &names->names[i];
         struct lock *l;
 
-        at = place_of(at, n->bytes, n->len);
-        l = find(at, n->bytes, n->len);
+        at = watch_place_of(at, n->bytes, n->len);
+        l = watch_find(at, n->bytes, n->len);
         if (!l) {
             hf_names_free(names);
             return HF_ENOMEM;
@@ -361,21 +364,22 @@ static int list(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-static int inspect_all(struct follow *f, hf_error *err)
+static int watch_inspect_all(struct follow *f, hf_error *err)
 {
     bool is_due = f->relist && cli_now_ns(CLOCK_BOOTTIME) >= f->list_at;
-    int rc = is_due ? list(f, err) : HF_OK;
+    int rc = is_due ? watch_list(f, err) : HF_OK;
 
-    return rc == HF_OK ? inspect_changed(f, err) : rc;
+    return rc == HF_OK ? watch_inspect_changed(f, err) : rc;
 }
 
 /* ---- notifications ---------------------------------------------------------
  */
 
-static void on_change(void *arg, hf_watch *watch, const char *name, size_t len)
+static void watch_on_change(void *arg, hf_watch *watch, const char *name,
+                            size_t len)
 {
     struct follow *f = arg;
-    struct lock *l = name ? find_one(f, name, len) : NULL;
+    struct lock *l = name ? watch_find_one(f, name, len) : NULL;
 
     (void)watch;
     if (l)
@@ -385,20 +389,20 @@ static void on_change(void *arg, hf_watch *watch, const char *name, size_t len)
 }
 
 /* It is up again: what has changed meanwhile was not heard. */
-static void on_event(void *arg, const hf_event *event)
+static void watch_on_event(void *arg, const hf_event *event)
 {
     struct follow *f = arg;
 
     if (event->type == HF_EVENT_DOWN)
-        say_down(f, "the connection to the server is lost");
+        watch_say_down(f, "the connection to the server is lost");
     if (event->type != HF_EVENT_UP)
         return;
-    say_up(f);
-    mark_all(f);
+    watch_say_up(f);
+    watch_mark_all(f);
     f->relist = f->o->is_prefix;
 }
 
-static int64_t interval_ns(const struct follow *f)
+static int64_t watch_interval_ns(const struct follow *f)
 {
     if (f->o->interval_ms)
         return f->o->interval_ms * MS;
@@ -406,24 +410,24 @@ static int64_t interval_ns(const struct follow *f)
 }
 
 /* Looking takes long if there are many names. */
-static void set_next_look(struct follow *f, int64_t begun_at)
+static void watch_set_next_look(struct follow *f, int64_t begun_at)
 {
-    int64_t rested_at = after_rest(begun_at);
+    int64_t rested_at = watch_after_rest(begun_at);
 
-    f->look_at = cli_now_ns(CLOCK_BOOTTIME) + interval_ns(f);
+    f->look_at = cli_now_ns(CLOCK_BOOTTIME) + watch_interval_ns(f);
     if (rested_at > f->look_at)
         f->look_at = rested_at;
 }
 
-static void look_is_due(struct follow *f)
+static void watch_look_is_due(struct follow *f)
 {
-    mark_all(f);
+    watch_mark_all(f);
     if (f->o->is_prefix && (!f->watch || f->is_down))
         f->relist = true;
 }
 
 /* Until something may have changed, or it is time. */
-static void wait_for_news(struct follow *f)
+static void watch_wait_for_news(struct follow *f)
 {
     int64_t at = f->look_at < f->ends_at ? f->look_at : f->ends_at, ms;
     struct pollfd polled[2] = {{hf_client_fd(f->client), POLLIN, 0},
@@ -439,23 +443,24 @@ static void wait_for_news(struct follow *f)
         hf_client_dispatch(f->client);
 }
 
-static int loop(struct follow *f, hf_error *err)
+static int watch_loop(struct follow *f, hf_error *err)
 {
-    while (!is_over(f)) {
+    while (!watch_is_over(f)) {
         int64_t now;
         int rc;
 
-        wait_for_news(f);
+        watch_wait_for_news(f);
         now = cli_now_ns(CLOCK_BOOTTIME);
         if (now >= f->ends_at)
             return f->o->count ? HF_ETIMEDOUT : HF_OK;
         if (now >= f->look_at)
-            look_is_due(f);
-        rc = f->is_closed ? HF_OK : inspect_all(f, err);
+            watch_look_is_due(f);
+        rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
         if (now >= f->look_at) /* to wait for an answer is no burden */
-            set_next_look(f, rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
+            watch_set_next_look(f,
+                                rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)
-            rc = failed(f, rc, err);
+            rc = watch_failed(f, rc, err);
         if (rc != HF_OK)
             return rc;
     }
@@ -466,12 +471,12 @@ static int loop(struct follow *f, hf_error *err)
  */
 
 /* HF_OK with f->watch NULL: it has to be polled, and err says why. */
-static int begin(struct follow *f, hf_error *err)
+static int watch_begin(struct follow *f, hf_error *err)
 {
     const struct options *o = f->o;
     int rc = hf_watch_new(f->client, o->name, HF_CSTRING,
-                          o->is_prefix ? HF_WATCH_PREFIX : 0, on_change, f,
-                          &f->watch, err);
+                          o->is_prefix ? HF_WATCH_PREFIX : 0, watch_on_change,
+                          f, &f->watch, err);
     struct lock *l;
 
     f->relist = o->is_prefix;
@@ -479,52 +484,52 @@ static int begin(struct follow *f, hf_error *err)
         rc = HF_OK;
     if (rc != HF_OK || o->is_prefix)
         return rc;
-    l = find_one(f, o->name, strlen(o->name));
+    l = watch_find_one(f, o->name, strlen(o->name));
     if (!l)
         return HF_ENOMEM;
     l->changed = true;
     return HF_OK;
 }
 
-static int follow(struct follow *f, hf_error *err)
+static int watch_follow(struct follow *f, hf_error *err)
 {
     hf_error why = HF_ERROR_INIT;
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
-    int rc = begin(f, &why);
+    int rc = watch_begin(f, &why);
 
     f->ends_at = f->o->wait_ms < 0 ? HF_NO_DEADLINE : now + f->o->wait_ms * MS;
     if (rc != HF_OK)
         *err = why;
     else
-        rc = inspect_all(f, err);
+        rc = watch_inspect_all(f, err);
     if (rc == HF_OK && !f->watch && !f->o->quiet)
         cli_say(&cli_watch, "%s; polling every %lld ms", why.text,
-                (long long)(interval_ns(f) / MS));
+                (long long)(watch_interval_ns(f) / MS));
     if (rc != HF_OK)
         return rc;
     f->is_started = true;
-    set_next_look(f, now);
-    return loop(f, err);
+    watch_set_next_look(f, now);
+    return watch_loop(f, err);
 }
 
-static int run(const struct options *o)
+static int watch_run(const struct options *o)
 {
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     struct follow f = {.o = o};
     hf_error err = HF_ERROR_INIT;
     int rc, status;
 
-    options.on_event = on_event;
+    options.on_event = watch_on_event;
     options.event_arg = &f;
     status = cli_open_with(&cli_watch, o->url, &options, &f.client);
     if (status != CLI_OK)
         return status;
-    rc = follow(&f, &err);
+    rc = watch_follow(&f, &err);
     if (f.is_closed) /* exit() would try to write what is left */
         _exit(f.is_failed ? CLI_FAILED : CLI_OK);
     hf_watch_free(f.watch);
     while (f.locks)
-        forget(&f.locks);
+        watch_forget(&f.locks);
     hf_close(f.client);
     if (rc == HF_ETIMEDOUT)
         return CLI_BUSY;
@@ -532,7 +537,7 @@ static int run(const struct options *o)
                        : cli_lock_failed(&cli_watch, o->url, o->name, rc, &err);
 }
 
-static int take_option(struct options *o, int option)
+static int watch_take_option(struct options *o, int option)
 {
     switch (option) {
     case 'b':
@@ -569,14 +574,14 @@ static int watch_main(int argc, char **argv)
 
     while (status == CLI_OK &&
            (option = cli_flag(&cli_watch, argc, argv)) != -1)
-        status = take_option(&o, option);
+        status = watch_take_option(&o, option);
     if (status == CLI_OK)
         status = (o.is_prefix ? cli_prefix : cli_name)(
             &cli_watch, argc - optind, argv + optind, o.url, &o.name);
     if (status != CLI_OK)
         return status;
     o.name = o.name ? o.name : "";
-    return run(&o);
+    return watch_run(&o);
 }
 
 const struct cli_verb cli_watch = {

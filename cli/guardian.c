@@ -30,7 +30,7 @@ enum { GUARD_FD = 3, GUARD_TIMER = 4, GUARD_OTHERS = 5 };
 
 /* Leaves standard descriptors on /dev/null, the two given ones, no others: a
  * pipe that we kept open would keep its reader waiting. */
-static void keep_only(int fd, int timer)
+static void guardian_keep_only(int fd, int timer)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -48,7 +48,7 @@ static void keep_only(int fd, int timer)
 }
 
 /* Returns when the group has to end: they are dead, or their time is over. */
-static void stand_guard(void)
+static void guardian_stand_guard(void)
 {
     struct pollfd polled[2] = {{GUARD_FD, POLLIN, 0}, {GUARD_TIMER, POLLIN, 0}};
 
@@ -65,17 +65,17 @@ static _Noreturn void guardian_main(pid_t home, int fd, int timer)
     for (int i = 1; i < NSIG; i++)
         sigaction(i, &ignore, NULL);
     prctl(PR_SET_NAME, "hf-guardian", 0, 0, 0);
-    keep_only(fd, timer);
+    guardian_keep_only(fd, timer);
     if (chdir("/") < 0) {
         /* Then a file system stays busy for as long as the command runs. */
     }
-    stand_guard();
+    guardian_stand_guard();
     if (getpgrp() != home)
         kill(0, SIGKILL);
     _exit(0);
 }
 
-static void close_both(struct guardian *guardian)
+static void guardian_close_both(struct guardian *guardian)
 {
     close(guardian->fd);
     close(guardian->timer);
@@ -103,7 +103,7 @@ int guardian_start(struct guardian *guardian)
     close(fds[0]);
     if (guardian->pid > 0)
         return 0;
-    close_both(guardian);
+    guardian_close_both(guardian);
     errno = saved;
     return -1;
 }
@@ -122,7 +122,7 @@ bool guardian_is_gone(struct guardian *guardian)
 {
     if (waitpid(guardian->pid, NULL, WNOHANG) != guardian->pid)
         return false;
-    close_both(guardian);
+    guardian_close_both(guardian);
     return true;
 }
 
@@ -134,7 +134,7 @@ void guardian_stop(struct guardian *guardian)
     kill(guardian->pid, SIGKILL);
     while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR) {
     }
-    close_both(guardian);
+    guardian_close_both(guardian);
 }
 
 void guardian_set_timer(int timer, int64_t at_ns)

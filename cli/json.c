@@ -8,7 +8,7 @@
 
 static bool is_first = true; /* in its object or array */
 
-static void put_text(const unsigned char *s, size_t len)
+static void json_put_text(const unsigned char *s, size_t len)
 {
     uint32_t c;
 
@@ -27,20 +27,20 @@ static void put_text(const unsigned char *s, size_t len)
     putchar('"');
 }
 
-static void begin(const char *key)
+static void json_begin(const char *key)
 {
     if (!is_first)
         putchar(',');
     is_first = false;
     if (key) {
-        put_text((const unsigned char *)key, strlen(key));
+        json_put_text((const unsigned char *)key, strlen(key));
         putchar(':');
     }
 }
 
 void json_open(const char *key, char bracket)
 {
-    begin(key);
+    json_begin(key);
     putchar(bracket);
     is_first = true;
 }
@@ -53,41 +53,41 @@ void json_close(char bracket)
 
 void json_text(const char *key, const char *text)
 {
-    begin(key);
-    put_text((const unsigned char *)text, strlen(text));
+    json_begin(key);
+    json_put_text((const unsigned char *)text, strlen(text));
 }
 
 void json_number(const char *key, int64_t number)
 {
-    begin(key);
+    json_begin(key);
     printf("%" PRId64, number);
 }
 
 void json_unsigned(const char *key, uint64_t number)
 {
-    begin(key);
+    json_begin(key);
     printf("%" PRIu64, number);
 }
 
 void json_real(const char *key, double number, int digits)
 {
-    begin(key);
+    json_begin(key);
     printf("%.*f", digits, number);
 }
 
 void json_bool(const char *key, bool value)
 {
-    begin(key);
+    json_begin(key);
     fputs(value ? "true" : "false", stdout);
 }
 
 void json_null(const char *key)
 {
-    begin(key);
+    json_begin(key);
     fputs("null", stdout);
 }
 
-static bool is_utf8(const unsigned char *s, size_t len)
+static bool json_is_utf8(const unsigned char *s, size_t len)
 {
     uint32_t c;
 
@@ -103,9 +103,9 @@ void json_name(const char *key, const void *bytes, size_t len)
 {
     const unsigned char *s = bytes;
 
-    begin(key);
-    put_text(s, len);
-    if (is_utf8(s, len))
+    json_begin(key);
+    json_put_text(s, len);
+    if (json_is_utf8(s, len))
         return;
     printf(",\"%s_hex\":\"", key);
     for (size_t i = 0; i < len; i++)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static int take_exit_code(struct lock_options *w, const char *text)
+static int lock_options_take_exit_code(struct lock_options *w, const char *text)
 {
     uint64_t number;
 
@@ -18,8 +18,9 @@ static int take_exit_code(struct lock_options *w, const char *text)
     return CLI_OK;
 }
 
-static int take_permits(const struct lock_options *w, const char *option,
-                        const char *text, uint32_t *out)
+static int lock_options_take_permits(const struct lock_options *w,
+                                     const char *option, const char *text,
+                                     uint32_t *out)
 {
     uint64_t number;
 
@@ -65,7 +66,7 @@ int lock_options_take(struct lock_options *w, int option, const char *value)
     case 't':
         return cli_duration(w->verb, "-t", value, HF_LEASE_MIN_MS, &w->ttl_ms);
     case 'E':
-        return take_exit_code(w, value);
+        return lock_options_take_exit_code(w, value);
     case 'q':
         w->quiet = true;
         return CLI_OK;
@@ -79,15 +80,15 @@ int lock_options_take(struct lock_options *w, int option, const char *value)
         w->label = value;
         return CLI_OK;
     case LOCK_OPTIONS_PERMITS:
-        return take_permits(w, "--permits", value, &w->permits);
+        return lock_options_take_permits(w, "--permits", value, &w->permits);
     case LOCK_OPTIONS_OF:
-        return take_permits(w, "--of", value, &w->of);
+        return lock_options_take_permits(w, "--of", value, &w->of);
     default: /* cli_flag() has said what is wrong */
         return CLI_USAGE;
     }
 }
 
-static int check_semaphore(struct lock_options *w)
+static int lock_options_check_semaphore(struct lock_options *w)
 {
     if (!w->of)
         return cli_misuse(w->verb,
@@ -129,5 +130,5 @@ int lock_options_check(struct lock_options *w)
     w->mode = w->shared ? HF_READ : HF_WRITE;
     if (w->fair || w->unfair)
         w->fairness = w->fair ? HF_FAIR : HF_UNFAIR;
-    return w->permits || w->of ? check_semaphore(w) : CLI_OK;
+    return w->permits || w->of ? lock_options_check_semaphore(w) : CLI_OK;
 }

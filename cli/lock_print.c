@@ -24,7 +24,8 @@ bool lock_is_used(const hf_info *info)
 
 /* ---- ages ---------------------------------------------------------------- */
 
-static struct lock_age two_parts(int64_t n, char unit, int64_t rest, char small)
+static struct lock_age lock_print_two_parts(int64_t n, char unit, int64_t rest,
+                                            char small)
 {
     struct lock_age age;
 
@@ -41,16 +42,16 @@ struct lock_age lock_age(int64_t ms)
     int64_t s = ms > 0 ? ms / 1000 : 0, m = s / 60, h = m / 60, d = h / 24;
 
     if (m < 2)
-        return two_parts(s, 's', 0, 0);
+        return lock_print_two_parts(s, 's', 0, 0);
     if (m < 10)
-        return two_parts(m, 'm', s % 60, 's');
+        return lock_print_two_parts(m, 'm', s % 60, 's');
     if (h < 3)
-        return two_parts(m, 'm', 0, 0);
+        return lock_print_two_parts(m, 'm', 0, 0);
     if (h < 8)
-        return two_parts(h, 'h', m % 60, 'm');
+        return lock_print_two_parts(h, 'h', m % 60, 'm');
     if (h < 48)
-        return two_parts(h, 'h', 0, 0);
-    return two_parts(d, 'd', d < 8 ? h % 24 : 0, 'h');
+        return lock_print_two_parts(h, 'h', 0, 0);
+    return lock_print_two_parts(d, 'd', d < 8 ? h % 24 : 0, 'h');
 }
 
 struct lock_age lock_age_since(int64_t unix_ms)
@@ -62,7 +63,7 @@ struct lock_age lock_age_since(int64_t unix_ms)
 
 /* ---- words --------------------------------------------------------------- */
 
-static uint32_t permits_in_use(const hf_info *info)
+static uint32_t lock_print_permits_in_use(const hf_info *info)
 {
     uint32_t n = 0;
 
@@ -76,7 +77,8 @@ static void print_holders(FILE *out, const hf_info *info)
     const hf_party *first = info->holders;
 
     if (info->kind == HF_SEMAPHORE)
-        fprintf(out, "%u of %u permits ", permits_in_use(info), info->permits);
+        fprintf(out, "%u of %u permits ", lock_print_permits_in_use(info),
+                info->permits);
     fprintf(out, "%s by %s",
             info->kind == HF_RWLOCK && first->mode == HF_READ ? "read" : "held",
             cli_party(first).text);
@@ -100,7 +102,8 @@ void lock_print_state(FILE *out, const hf_info *info)
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static void number_or_null(const char *key, bool is_known, uint64_t number)
+static void lock_print_number_or_null(const char *key, bool is_known,
+                                      uint64_t number)
 {
     if (is_known)
         json_unsigned(key, number);
@@ -108,7 +111,7 @@ static void number_or_null(const char *key, bool is_known, uint64_t number)
         json_null(key);
 }
 
-static void text_or_null(const char *key, const char *text)
+static void lock_print_text_or_null(const char *key, const char *text)
 {
     if (text && *text)
         json_text(key, text);
@@ -116,24 +119,26 @@ static void text_or_null(const char *key, const char *text)
         json_null(key);
 }
 
-static void json_parties(const char *key, const hf_info *info,
-                         const hf_party *parties, size_t len)
+static void lock_print_json_parties(const char *key, const hf_info *info,
+                                    const hf_party *parties, size_t len)
 {
     json_open(key, '[');
     for (const hf_party *p = parties; p < parties + len; p++) {
         json_open(NULL, '{');
-        text_or_null("owner", p->owner);
-        text_or_null("host", p->host);
-        number_or_null("pid", p->pid > 0, (uint64_t)p->pid);
-        text_or_null("label", p->label);
-        number_or_null("since_unix_ms", p->since_unix_ms > 0,
-                       (uint64_t)p->since_unix_ms);
-        number_or_null("left_ms", p->left_ms >= 0, (uint64_t)p->left_ms);
-        number_or_null("token", p->token > 0, p->token);
-        text_or_null("mode", info->kind != HF_RWLOCK ? NULL
-                             : p->mode == HF_READ    ? "read"
-                                                     : "write");
-        number_or_null("permits", info->kind == HF_SEMAPHORE, p->permits);
+        lock_print_text_or_null("owner", p->owner);
+        lock_print_text_or_null("host", p->host);
+        lock_print_number_or_null("pid", p->pid > 0, (uint64_t)p->pid);
+        lock_print_text_or_null("label", p->label);
+        lock_print_number_or_null("since_unix_ms", p->since_unix_ms > 0,
+                                  (uint64_t)p->since_unix_ms);
+        lock_print_number_or_null("left_ms", p->left_ms >= 0,
+                                  (uint64_t)p->left_ms);
+        lock_print_number_or_null("token", p->token > 0, p->token);
+        lock_print_text_or_null("mode", info->kind != HF_RWLOCK ? NULL
+                                        : p->mode == HF_READ    ? "read"
+                                                                : "write");
+        lock_print_number_or_null("permits", info->kind == HF_SEMAPHORE,
+                                  p->permits);
         json_close('}');
     }
     json_close(']');
@@ -144,16 +149,16 @@ void lock_print_json(const void *name, size_t len, const hf_info *info)
     bool is_used = lock_is_used(info), is_latch = info->kind == HF_LATCH;
 
     json_name("name", name, len);
-    text_or_null("kind", lock_kind_name(info));
+    lock_print_text_or_null("kind", lock_kind_name(info));
     if (is_used && !is_latch && info->fairness != HF_FAIR_DEFAULT)
         json_bool("fair", info->fairness == HF_FAIR);
     else
         json_null("fair");
-    number_or_null("token", info->token > 0, info->token);
-    number_or_null("count", is_latch, info->count);
-    number_or_null("permits", is_used && info->kind == HF_SEMAPHORE,
-                   info->permits);
-    json_parties("holders", info, info->holders, info->holders_len);
-    json_parties("waiters", info, info->waiters, info->waiters_len);
+    lock_print_number_or_null("token", info->token > 0, info->token);
+    lock_print_number_or_null("count", is_latch, info->count);
+    lock_print_number_or_null("permits", is_used && info->kind == HF_SEMAPHORE,
+                              info->permits);
+    lock_print_json_parties("holders", info, info->holders, info->holders_len);
+    lock_print_json_parties("waiters", info, info->waiters, info->waiters_len);
     json_bool("waiters_unknown", info->waiters_unknown);
 }

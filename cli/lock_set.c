@@ -25,7 +25,7 @@ static struct {
     int status;
 } last;
 
-static void leave(int number)
+static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
@@ -36,7 +36,7 @@ static void leave(int number)
     _exit(last.status);
 }
 
-static void leave_after(int ms, int status, const char *words)
+static void lock_set_leave_after(int ms, int status, const char *words)
 {
     struct itimerval never = {0},
                      time = {.it_value = {ms / 1000, ms % 1000 * 1000}};
@@ -48,15 +48,15 @@ static void leave_after(int ms, int status, const char *words)
 }
 
 /* In a second we leave, with these words: be done before. */
-static void leave_soon(int status, const char *words)
+static void lock_set_leave_soon(int status, const char *words)
 {
-    leave_after(1000, status, words);
+    lock_set_leave_after(1000, status, words);
 }
 
-/* What leave_after() has set ends us. */
-static void hear_alarm(void)
+/* What lock_set_leave_after() has set ends us. */
+static void lock_set_hear_alarm(void)
 {
-    struct sigaction end = {.sa_handler = leave};
+    struct sigaction end = {.sa_handler = lock_set_leave};
     sigset_t alarm;
 
     sigemptyset(&alarm);
@@ -66,11 +66,11 @@ static void hear_alarm(void)
 }
 
 /* Signals end us again, as there is nothing that has to be done before. */
-static void hear_signals(const struct lock_set *c)
+static void lock_set_hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
 
-    hear_alarm();
+    lock_set_hear_alarm();
     sigdelset(&mask, SIGALRM);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
@@ -79,7 +79,8 @@ static void hear_signals(const struct lock_set *c)
  */
 
 /* Which of the names a text of the library's is about; NULL: it has none. */
-static const char *named(const struct lock_options *w, const char *text)
+static const char *lock_set_named(const struct lock_options *w,
+                                  const char *text)
 {
     for (size_t i = 0; i < w->len; i++) {
         struct hf__shown name = hf__show(w->names[i]);
@@ -93,9 +94,10 @@ static const char *named(const struct lock_options *w, const char *text)
 }
 
 /* Names the lock, once. */
-static int failed(const struct lock_options *w, int rc, const hf_error *err)
+static int lock_set_failed(const struct lock_options *w, int rc,
+                           const hf_error *err)
 {
-    if (err && (named(w, err->text) || !hf__show(w->names[0]).text[0]))
+    if (err && (lock_set_named(w, err->text) || !hf__show(w->names[0]).text[0]))
         cli_say(w->verb, "%s", err->text);
     else
         cli_failed(w->verb, hf__show(w->names[0]).text, rc, err);
@@ -110,20 +112,21 @@ static int failed(const struct lock_options *w, int rc, const hf_error *err)
 
 /* The lock cannot be had as it was asked for: what it is now, if the server
  * tells. */
-static int refused(const struct lock_set *c, int rc, const hf_error *err)
+static int lock_set_refused(const struct lock_set *c, int rc,
+                            const hf_error *err)
 {
     const struct lock_options *w = c->options;
-    const char *name = named(w, err->text);
+    const char *name = lock_set_named(w, err->text);
 
     if (rc == HF_EMISMATCH &&
         mismatch_say(w, c->client, name ? name : w->names[0]))
         return cli_exit_of(rc);
-    return failed(w, rc, err);
+    return lock_set_failed(w, rc, err);
 }
 
 /* The first who holds it, as far as that is known; what hf_inspect says. */
-static int describe_holder(hf_client *client, const char *name,
-                           struct cli_party *who)
+static int lock_set_describe_holder(hf_client *client, const char *name,
+                                    struct cli_party *who)
 {
     hf_info *info = NULL;
     int rc = hf_inspect(client, name, HF_CSTRING, &info, NULL);
@@ -136,8 +139,8 @@ static int describe_holder(hf_client *client, const char *name,
 }
 
 /* The backend does not tell who holds it: it may not be held at all. */
-static int say_not_acquired(const struct lock_options *w, const char *name,
-                            const hf_error *err)
+static int lock_set_say_not_acquired(const struct lock_options *w,
+                                     const char *name, const hf_error *err)
 {
     if (strstr(err->text, "; cause: ")) {
         cli_say(w->verb, "%s", err->text);
@@ -157,7 +160,7 @@ static int say_not_acquired(const struct lock_options *w, const char *name,
 }
 
 /* Why was said when the wait for the server began. */
-static int say_no_server(const struct lock_options *w, int rc)
+static int lock_set_say_no_server(const struct lock_options *w, int rc)
 {
     cli_say(w->verb,
             "%s: not acquired within %lld ms: the server cannot be used",
@@ -167,10 +170,11 @@ static int say_no_server(const struct lock_options *w, int rc)
 
 /* How a wait that ended without the lock is told of: a client that waits is not
  * sent anything, so that the server may have gone silent meanwhile. */
-static int not_acquired(struct lock_set *c, int rc, const hf_error *err)
+static int lock_set_not_acquired(struct lock_set *c, int rc,
+                                 const hf_error *err)
 {
     const struct lock_options *w = c->options;
-    const char *name = named(w, err->text);
+    const char *name = lock_set_named(w, err->text);
     char words[sizeof last.words];
     struct cli_party who;
     int asked;
@@ -178,24 +182,24 @@ static int not_acquired(struct lock_set *c, int rc, const hf_error *err)
     if (server_wait_caught)
         return w->busy_exit;
     if (server_wait_has_reported(&c->server_wait, err))
-        return say_no_server(w, rc);
+        return lock_set_say_no_server(w, rc);
     if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
-        return refused(c, rc, err);
+        return lock_set_refused(c, rc, err);
     if (rc == HF_EBUSY && w->quiet)
         return w->busy_exit;
     name = name ? name : w->names[0];
     snprintf(words, sizeof words, "holdfast %s: %s%s\n", w->verb->name,
              err->text,
              rc == HF_EBUSY ? "" : "; the server does not say who holds it");
-    leave_soon(rc == HF_EBUSY ? w->busy_exit : CLI_UNAVAILABLE, words);
-    asked = describe_holder(c->client, name, &who);
+    lock_set_leave_soon(rc == HF_EBUSY ? w->busy_exit : CLI_UNAVAILABLE, words);
+    asked = lock_set_describe_holder(c->client, name, &who);
     if (asked == HF_EUNKNOWN || asked == HF_EBACKEND)
-        leave(0);
-    leave_soon(w->busy_exit, "");
+        lock_set_leave(0);
+    lock_set_leave_soon(w->busy_exit, "");
     if (w->quiet)
         return w->busy_exit;
     if (asked == HF_ENOTSUP)
-        return say_not_acquired(w, name, err);
+        return lock_set_say_not_acquired(w, name, err);
     if (w->wait_ms > 0)
         cli_say(w->verb, "%s: not acquired within %lld ms; it is held by %s",
                 hf__show(name).text, (long long)w->wait_ms, who.text);
@@ -204,7 +208,7 @@ static int not_acquired(struct lock_set *c, int rc, const hf_error *err)
     return w->busy_exit;
 }
 
-static int say_nested(const struct lock_set *c)
+static int lock_set_say_nested(const struct lock_set *c)
 {
     cli_say(c->options->verb,
             "%s: process %ld, which runs this command, holds it%s: a wait "
@@ -235,7 +239,7 @@ static int make_locks(struct lock_set *c)
                              &part->lock, &err);
 
         if (rc != HF_OK)
-            return refused(c, rc, &err);
+            return lock_set_refused(c, rc, &err);
         part->mode = w->mode;
         part->permits = w->permits;
         c->held.len++;
@@ -243,7 +247,7 @@ static int make_locks(struct lock_set *c)
     return CLI_OK;
 }
 
-static bool acquire(struct lock_set *c, int *status)
+static bool acquire_lock_set(struct lock_set *c, int *status)
 {
     hf_error err = HF_ERROR_INIT;
     int rc;
@@ -255,24 +259,24 @@ static bool acquire(struct lock_set *c, int *status)
     rc = server_wait_acquire(&c->server_wait, &c->held, &c->message, &err);
     if (rc == HF_OK && !server_wait_caught)
         return true;
-    hear_signals(c);
-    leave_soon(CLI_BUSY, "");
+    lock_set_hear_signals(c);
+    lock_set_leave_soon(CLI_BUSY, "");
     if (rc == HF_OK)
         *status = lock_set_release(c, CLI_BUSY, false);
     else if (rc == HF_EBUSY && c->nested.name && c->options->wait_ms != 0)
-        *status = say_nested(c);
+        *status = lock_set_say_nested(c);
     else
-        *status = not_acquired(c, rc, &err);
+        *status = lock_set_not_acquired(c, rc, &err);
     /* A server that we waited for is asked once more to take us out of the
      * queue; it will probably refuse again. */
-    leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000, *status,
-                "");
+    lock_set_leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000,
+                         *status, "");
     return false;
 }
 
 /* A client that asks must not be able to block us. So nothing is written to a
  * terminal that is stopped, or to a pipe that is full. */
-static void on_event(void *arg, const hf_event *event)
+static void lock_set_on_event(void *arg, const hf_event *event)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
     const struct lock_options *w = arg;
@@ -297,7 +301,7 @@ bool lock_set_acquire(struct lock_set *c, int *status)
         .options = w, .begun_at = cli_now_ns(CLOCK_BOOTTIME)};
     options.ttl_ms = w->ttl_ms;
     options.label = w->label;
-    options.on_event = on_event;
+    options.on_event = lock_set_on_event;
     options.event_arg = (void *)w;
     rc = server_wait_open(&c->server_wait, url, &options, &c->client, &err);
     *status = CLI_OK;
@@ -306,28 +310,29 @@ bool lock_set_acquire(struct lock_set *c, int *status)
     if (rc == HF_OK && c->nested.name && !nested_is_held(&c->nested, c->client))
         c->nested.name = NULL;
     if (rc != HF_OK && server_wait_has_reported(&c->server_wait, &err))
-        *status = say_no_server(w, rc);
+        *status = lock_set_say_no_server(w, rc);
     else if (rc != HF_OK)
         *status = cli_cannot_open(w->verb, url, rc, &err);
     else if (c->nested.name && !c->nested.may_share)
-        *status = say_nested(c);
+        *status = lock_set_say_nested(c);
     else
         *status = make_locks(c);
-    return *status == CLI_OK && acquire(c, status);
+    return *status == CLI_OK && acquire_lock_set(c, status);
 }
 
 /* ---- releasing ------------------------------------------------------------
  */
 
 /* The library goes on after such an answer, and we do not. */
-static void say_unreleased(const struct lock_options *w, int rc, hf_error *err)
+static void lock_set_say_unreleased(const struct lock_options *w, int rc,
+                                    hf_error *err)
 {
     static const char promise[] = "; it is tried again in the background";
     char *at = strstr(err->text, promise);
 
     if (at)
         memmove(at, at + strlen(promise), strlen(at + strlen(promise)) + 1);
-    failed(w, rc, err);
+    lock_set_failed(w, rc, err);
     if (rc != HF_ELOST)
         cli_say(w->verb,
                 "the lock is free when its ttl is over, at the latest");
@@ -342,14 +347,14 @@ int lock_set_release(struct lock_set *c, int status, bool only_warn)
 
     if (rc == HF_OK)
         return status;
-    say_unreleased(c->options, rc, &err);
+    lock_set_say_unreleased(c->options, rc, &err);
     if (rc == HF_ELOST)
         return only_warn ? status : CLI_LOST;
     if (rc == HF_EUNKNOWN) {
         /* The server has had its time to answer: hf_close() does not wait for
          * it once more. */
-        hear_alarm();
-        leave_after(100, status, "");
+        lock_set_hear_alarm();
+        lock_set_leave_after(100, status, "");
     }
     return status;
 }

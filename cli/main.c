@@ -15,7 +15,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_run,   &cli_hold,  &cli_ls,     &cli_show,  &cli_break, &cli_ask,
     &cli_watch, &cli_latch, &cli_doctor, &cli_bench, &cli_lab,   NULL};
 
-static const struct cli_verb *find(const char *name)
+static const struct cli_verb *main_find(const char *name)
 {
     for (size_t i = 0; verbs[i]; i++) {
         if (strcmp(verbs[i]->name, name) == 0)
@@ -25,7 +25,7 @@ static const struct cli_verb *find(const char *name)
 }
 
 /* What other programs call it. */
-static const char *synonym(const char *name)
+static const char *main_synonym(const char *name)
 {
     static const char *const words[][2] = {
         {"list", "ls"},           {"lock", "run"},      {"exec", "run"},
@@ -40,9 +40,9 @@ static const char *synonym(const char *name)
     return NULL;
 }
 
-static int no_verb(const char *what, const char *name)
+static int main_no_verb(const char *what, const char *name)
 {
-    const char *other = synonym(name);
+    const char *other = main_synonym(name);
     const char *names[sizeof verbs / sizeof *verbs] = {"help"};
     size_t n = 1;
 
@@ -60,7 +60,7 @@ static int no_verb(const char *what, const char *name)
                       cli_similar(name, "holdfast ", names, n).text);
 }
 
-static void overview(FILE *out)
+static void main_overview(FILE *out)
 {
     fputs("usage: holdfast VERB [OPTION...] [ARGUMENT...]\n\n", out);
     for (size_t i = 0; verbs[i]; i++)
@@ -89,7 +89,7 @@ static void overview(FILE *out)
 }
 
 /* help VERB [SCENARIO] is VERB [SCENARIO] --help. */
-static int help(int argc, char **argv)
+static int main_help(int argc, char **argv)
 {
     char *question[] = {NULL, NULL, NULL, NULL};
     const struct cli_verb *verb;
@@ -97,15 +97,15 @@ static int help(int argc, char **argv)
 
     if (argc < 2 ||
         (argc == 2 && (strcmp(argv[1], "help") == 0 || argv[1][0] == '-'))) {
-        overview(stdout);
+        main_overview(stdout);
         return CLI_OK;
     }
-    verb = find(argv[1]);
+    verb = main_find(argv[1]);
     if (verb && verb != &cli_lab && argc > 2)
         return cli_misuse(NULL, "`%s' after %s: help takes one VERB", argv[2],
                           argv[1]);
     if (!verb || argc > 3)
-        return no_verb("there is no help on", argv[argc - 1]);
+        return main_no_verb("there is no help on", argv[argc - 1]);
     for (; n < argc - 1; n++)
         question[n] = argv[n + 1];
     question[n++] = (char *)"--help";
@@ -114,7 +114,7 @@ static int help(int argc, char **argv)
 
 /* So that no descriptor of ours becomes one that is printed to. A command that
  * we start still finds closed what was closed. */
-static void fill_standard_descriptors(void)
+static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
@@ -126,20 +126,20 @@ int main(int argc, char **argv)
 {
     const struct cli_verb *verb;
 
-    fill_standard_descriptors();
+    main_fill_standard_descriptors();
     if (argc < 2) {
-        overview(stderr);
+        main_overview(stderr);
         return CLI_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         cli_print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0)
-        return cli_finish(help(argc - 1, argv + 1));
+        return cli_finish(main_help(argc - 1, argv + 1));
     if (strcmp(argv[1], "__complete") == 0 && argc > 2)
         return cli_finish(cli_complete_all(verbs, argc - 3, argv + 3));
-    verb = find(argv[1]);
+    verb = main_find(argv[1]);
     if (!verb)
-        return no_verb("no verb is called", argv[1]);
+        return main_no_verb("no verb is called", argv[1]);
     return cli_finish(verb->main(argc - 1, argv + 1));
 }

@@ -11,8 +11,9 @@ struct words {
 };
 
 /* "a fair mutex", "a semaphore of 3 permits". */
-static struct words describe(enum hf_kind kind, enum hf_fairness fairness,
-                             uint32_t permits)
+static struct words mismatch_describe(enum hf_kind kind,
+                                      enum hf_fairness fairness,
+                                      uint32_t permits)
 {
     static const char *const kinds[] = {
         [HF_RWLOCK] = "a read-write lock", [HF_LATCH] = "a latch"};
@@ -32,7 +33,8 @@ static struct words describe(enum hf_kind kind, enum hf_fairness fairness,
 }
 
 /* How to ask for what is there; "": this verb cannot. */
-static struct words advise(const struct lock_options *w, const hf_info *info)
+static struct words mismatch_advise(const struct lock_options *w,
+                                    const hf_info *info)
 {
     struct words out = {""};
 
@@ -53,7 +55,7 @@ static struct words advise(const struct lock_options *w, const hf_info *info)
 
 /* Is what is there another lock than the one that is wanted? It may have
  * changed since the refusal. */
-static bool differs(const struct lock_options *w, const hf_info *info)
+static bool mismatch_differs(const struct lock_options *w, const hf_info *info)
 {
     if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)
         return false;
@@ -71,17 +73,19 @@ bool mismatch_say(const struct lock_options *w, hf_client *client,
     enum hf_fairness is = HF_FAIR_DEFAULT, asked = HF_FAIR_DEFAULT;
     hf_info *info = NULL;
     bool known = hf_inspect(client, name, HF_CSTRING, &info, NULL) == HF_OK &&
-                 differs(w, info);
+                 mismatch_differs(w, info);
 
     if (known && info->kind == HF_MUTEX && w->kind == HF_MUTEX) {
         is = info->fairness;
         asked = is == HF_FAIR ? HF_UNFAIR : HF_FAIR;
     }
     if (known)
-        cli_say(
-            w->verb, "%s: it is in use as %s, not %s: %schoose another name",
-            hf__show(name).text, describe(info->kind, is, info->permits).text,
-            describe(w->kind, asked, w->of).text, advise(w, info).text);
+        cli_say(w->verb,
+                "%s: it is in use as %s, not %s: %schoose another name",
+                hf__show(name).text,
+                mismatch_describe(info->kind, is, info->permits).text,
+                mismatch_describe(w->kind, asked, w->of).text,
+                mismatch_advise(w, info).text);
     hf_info_free(info);
     return known;
 }

@@ -37,25 +37,25 @@ struct entry {
  * part of the format. */
 static const uint64_t FNV_BASIS = 14695981039346656037u;
 
-static uint64_t hash_bytes(uint64_t hash, const char *text, size_t len)
+static uint64_t nested_hash_bytes(uint64_t hash, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
     return hash;
 }
 
-static uint64_t hash_lower(uint64_t hash, const char *text, size_t len)
+static uint64_t nested_hash_lower(uint64_t hash, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char c = (char)tolower((unsigned char)text[i]);
 
-        hash = hash_bytes(hash, &c, 1);
+        hash = nested_hash_bytes(hash, &c, 1);
     }
     return hash;
 }
 
 /* Of the options, those that say where a lock is. */
-static uint64_t hash_options(uint64_t hash, const char *query)
+static uint64_t nested_hash_options(uint64_t hash, const char *query)
 {
     static const char *const places[] = {"prefix=", "db=", "socket="};
 
@@ -65,22 +65,22 @@ static uint64_t hash_options(uint64_t hash, const char *query)
         for (const char *at = query; *at; at += strcspn(at, "&")) {
             at += *at == '&' || *at == '?';
             if (strncmp(at, places[i], name_len) == 0)
-                hash = hash_bytes(hash, at, strcspn(at, "&"));
+                hash = nested_hash_bytes(hash, at, strcspn(at, "&"));
         }
     }
     return hash;
 }
 
 /* Scheme and hosts in small letters, without user and password; the path. */
-static uint64_t hash_url(const char *url)
+static uint64_t nested_hash_url(const char *url)
 {
     size_t scheme = strcspn(url, ":"), len;
-    uint64_t hash = hash_lower(FNV_BASIS, url, scheme);
+    uint64_t hash = nested_hash_lower(FNV_BASIS, url, scheme);
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
     if (strncasecmp(url, "shm:", 4) == 0) /* a place of its own for each user */
-        hash = hash_bytes(hash, (const char *)&user, sizeof user);
+        hash = nested_hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {
         at += 3;
         len = strcspn(at, "/?");
@@ -90,23 +90,24 @@ static uint64_t hash_url(const char *url)
                 len -= i;
                 break;
             }
-        hash = hash_lower(hash, at, len);
+        hash = nested_hash_lower(hash, at, len);
         at += len;
-        hash = hash_bytes(hash, at, strcspn(at, "?"));
+        hash = nested_hash_bytes(hash, at, strcspn(at, "?"));
     }
-    return query ? hash_options(hash, query) : hash;
+    return query ? nested_hash_options(hash, query) : hash;
 }
 
-static uint64_t hash_lock(const struct lock_options *w, const char *name)
+static uint64_t nested_hash_lock(const struct lock_options *w, const char *name)
 {
-    return hash_bytes(hash_url(cli_url(w->url)), name, strlen(name));
+    return nested_hash_bytes(nested_hash_url(cli_url(w->url)), name,
+                             strlen(name));
 }
 
 /* ---- which process --------------------------------------------------------
  */
 
 /* Its parent, and when it began. False: it cannot be known. */
-static bool look_up(pid_t pid, pid_t *parent, unsigned long long *start)
+static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
 {
     char path[64], text[1024];
     const char *at;
@@ -131,13 +132,13 @@ static bool look_up(pid_t pid, pid_t *parent, unsigned long long *start)
     return true;
 }
 
-static bool is_ancestor(const struct entry *e)
+static bool nested_is_ancestor(const struct entry *e)
 {
     pid_t pid = getppid(), parent = 0;
     unsigned long long start;
 
     for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++, pid = parent) {
-        if (!look_up(pid, &parent, &start))
+        if (!nested_look_up(pid, &parent, &start))
             return false;
         if (pid == e->pid)
             return start == e->start;
@@ -146,7 +147,7 @@ static bool is_ancestor(const struct entry *e)
 }
 
 /* The next entry of a text; NULL at the end. */
-static const char *next_entry(const char *text, struct entry *e)
+static const char *nested_next_entry(const char *text, struct entry *e)
 {
     for (;;) {
         text += strspn(text, " ");
@@ -165,15 +166,16 @@ static const char *next_entry(const char *text, struct entry *e)
 
 /* Can we never have it while those ancestors hold theirs? holder: the server
  * says that this one does; 0: it is known by the URL. */
-static void compare(struct nested *nested, const struct lock_options *w,
-                    const char *name, const char *held, long long holder)
+static void nested_compare(struct nested *nested, const struct lock_options *w,
+                           const char *name, const char *held, long long holder)
 {
-    uint64_t hash = hash_lock(w, name), taken = 0;
+    uint64_t hash = nested_hash_lock(w, name), taken = 0;
     struct entry e;
 
-    while ((held = next_entry(held, &e))) {
+    while ((held = nested_next_entry(held, &e))) {
         if (e.kind != (unsigned)w->kind ||
-            (holder ? e.pid != holder : e.hash != hash) || !is_ancestor(&e))
+            (holder ? e.pid != holder : e.hash != hash) ||
+            !nested_is_ancestor(&e))
             continue;
         taken = holder ? e.permits : taken + e.permits;
         if (w->kind == HF_SEMAPHORE && taken + w->permits <= w->of)
@@ -193,7 +195,7 @@ void nested_find(struct nested *nested, const struct lock_options *w)
 
     *nested = (struct nested){.name = NULL};
     for (size_t i = 0; held && i < w->len; i++) {
-        compare(nested, w, w->names[i], held, 0);
+        nested_compare(nested, w, w->names[i], held, 0);
         if (nested->name && !nested->may_share)
             return;
     }
@@ -210,13 +212,14 @@ void nested_inspect(struct nested *nested, const struct lock_options *w,
             return;
         for (size_t k = 0; k < info->holders_len && !nested->name; k++)
             if (cli_is_here(&info->holders[k]))
-                compare(nested, w, w->names[i], held, info->holders[k].pid);
+                nested_compare(nested, w, w->names[i], held,
+                               info->holders[k].pid);
         hf_info_free(info);
     }
 }
 
 /* To the end of a text with room for ENTRY_LEN more. */
-static void append(char *text, const struct entry *e)
+static void nested_append(char *text, const struct entry *e)
 {
     size_t len = strlen(text);
 
@@ -225,7 +228,7 @@ static void append(char *text, const struct entry *e)
              e->hash);
 }
 
-static void append_ours(char *text, const struct lock_options *w)
+static void nested_append_ours(char *text, const struct lock_options *w)
 {
     struct entry e = {.pid = getpid(),
                       .kind = (unsigned)w->kind,
@@ -233,11 +236,11 @@ static void append_ours(char *text, const struct lock_options *w)
                       .permits = w->permits};
     pid_t parent;
 
-    if (!look_up(getpid(), &parent, &e.start))
+    if (!nested_look_up(getpid(), &parent, &e.start))
         return;
     for (size_t i = 0; i < w->len; i++) {
-        e.hash = hash_lock(w, w->names[i]);
-        append(text, &e);
+        e.hash = nested_hash_lock(w, w->names[i]);
+        nested_append(text, &e);
     }
 }
 
@@ -252,10 +255,10 @@ int nested_export(const struct lock_options *w)
 
     if (!text)
         return status;
-    while (held && (held = next_entry(held, &e)))
-        if (is_ancestor(&e))
-            append(text, &e);
-    append_ours(text, w);
+    while (held && (held = nested_next_entry(held, &e)))
+        if (nested_is_ancestor(&e))
+            nested_append(text, &e);
+    nested_append_ours(text, w);
     if (setenv(VARIABLE, text, 1) == 0)
         status = CLI_OK;
     free(text);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /* The text, to be freed; NULL with errno. */
-static char *text_of(const struct run_metrics *m, size_t *len)
+static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
 {
     hf_metrics numbers = HF_METRICS_INIT;
     hf_label lock = {"lock", m->names};
@@ -47,7 +47,7 @@ static char *text_of(const struct run_metrics *m, size_t *len)
 }
 
 /* A file that becomes larger than it may be is a signal, too (ulimit -f). */
-static bool write_all(int fd, const char *text, size_t len)
+static bool run_metrics_write_all(int fd, const char *text, size_t len)
 {
     struct timespec now = {0, 0};
     sigset_t size, before;
@@ -70,7 +70,7 @@ static bool write_all(int fd, const char *text, size_t len)
 }
 
 /* False with errno; nothing is left then. */
-static bool replace(const char *file, const char *text, size_t len)
+static bool run_metrics_replace(const char *file, const char *text, size_t len)
 {
     char other[PATH_MAX];
     int fd, why;
@@ -84,7 +84,7 @@ static bool replace(const char *file, const char *text, size_t len)
     fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
-    if (!write_all(fd, text, len)) {
+    if (!run_metrics_write_all(fd, text, len)) {
         why = errno;
         close(fd);
     } else if (close(fd) == 0 && rename(other, file) == 0) {
@@ -102,7 +102,7 @@ static bool replace(const char *file, const char *text, size_t len)
 
 enum { FINISH_S = 1 };
 
-static void *write_all_texts(void *arg)
+static void *run_metrics_write_all_texts(void *arg)
 {
     struct run_metrics *m = arg;
 
@@ -119,7 +119,7 @@ static void *write_all_texts(void *arg)
         m->text = NULL;
         m->is_writing = true;
         pthread_mutex_unlock(&m->mu);
-        is_written = replace(m->file, text, len);
+        is_written = run_metrics_replace(m->file, text, len);
         if (!is_written && !m->said) {
             cli_say(m->verb, "cannot write the metrics to %s: %s",
                     hf__show(m->file).text, strerror(errno));
@@ -134,7 +134,7 @@ static void *write_all_texts(void *arg)
 }
 
 /* Signals are for the other threads. */
-static int start(struct run_metrics *m)
+static int run_metrics_start(struct run_metrics *m)
 {
     pthread_condattr_t clock;
     sigset_t all, before;
@@ -148,7 +148,7 @@ static int start(struct run_metrics *m)
     pthread_condattr_destroy(&clock);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&thread, NULL, write_all_texts, m);
+    rc = pthread_create(&thread, NULL, run_metrics_write_all_texts, m);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)
         pthread_detach(thread);
@@ -163,11 +163,11 @@ void run_metrics_write(struct run_metrics *m)
 
     if (!m->file || (!m->started && m->said))
         return;
-    text = text_of(m, &len);
+    text = run_metrics_text_of(m, &len);
     if (!text)
         rc = errno;
     else if (!m->started)
-        rc = start(m);
+        rc = run_metrics_start(m);
     if (rc != 0) {
         cli_say(m->verb, "cannot write the metrics to %s: %s",
                 hf__show(m->file).text, strerror(rc));

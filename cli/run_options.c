@@ -43,7 +43,7 @@ const char run_options_notes[] =
     "cannot be used,\n77 it refused our credentials, 64 usage, 71 out of "
     "memory or processes.\n";
 
-static int take_on_lost(struct run_options *o, const char *text)
+static int run_options_take_on_lost(struct run_options *o, const char *text)
 {
     static const char *const words[] = {"kill", "warn"};
 
@@ -72,7 +72,7 @@ static int take_option(struct run_options *o, int option, char *value)
                           "-u: there is no lock to release; `holdfast hold' "
                           "keeps one and releases it when told to");
     case OPT_ON_LOST:
-        return take_on_lost(o, value);
+        return run_options_take_on_lost(o, value);
     case OPT_METRICS:
         o->metrics = value;
         return CLI_OK;
@@ -89,7 +89,8 @@ static bool is_shell_option(const char *word)
     return strcmp(word, "-c") == 0 || strcmp(word, "--command") == 0;
 }
 
-static int take_command(struct run_options *o, int argc, char **argv)
+static int run_options_take_command(struct run_options *o, int argc,
+                                    char **argv)
 {
     if (!o->shell_command && argc == 0)
         return cli_misuse(o->options.verb,
@@ -102,12 +103,13 @@ static int take_command(struct run_options *o, int argc, char **argv)
 }
 
 /* NAME and what follows it: [--] COMMAND..., or -c STRING as flock has it. */
-static int take_operands(struct run_options *o, int argc, char **argv)
+static int run_options_take_operands(struct run_options *o, int argc,
+                                     char **argv)
 {
     int status;
 
     if (o->options.len > 0) /* by -l */
-        return take_command(o, argc, argv);
+        return run_options_take_command(o, argc, argv);
     if (argc < 1)
         return cli_misuse(o->options.verb, "which lock? A NAME is missing");
     status = lock_options_name(&o->options, argv[0]);
@@ -130,10 +132,10 @@ static int take_operands(struct run_options *o, int argc, char **argv)
                           "COMMAND that begins with - goes after --",
                           argv[0]);
     }
-    return take_command(o, argc, argv);
+    return run_options_take_command(o, argc, argv);
 }
 
-static void use_shell(struct run_options *o)
+static void run_options_use_shell(struct run_options *o)
 {
     char *shell = getenv("SHELL");
 
@@ -145,7 +147,7 @@ static void use_shell(struct run_options *o)
 }
 
 /* The file is replaced: no device, pipe or link must be. */
-static int check_metrics(const struct run_options *o)
+static int run_options_check_metrics(const struct run_options *o)
 {
     const char *file = o->metrics;
     struct stat st;
@@ -169,15 +171,15 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
            (option = cli_flag(o->options.verb, argc, argv)) != -1)
         status = take_option(o, option, optarg);
     if (status == CLI_OK)
-        status = take_operands(o, argc - optind, argv + optind);
+        status = run_options_take_operands(o, argc - optind, argv + optind);
     if (status == CLI_OK)
         status = lock_options_check(&o->options);
     if (status == CLI_OK && o->verbose && o->options.quiet)
         status = cli_misuse(o->options.verb,
                             "-q and --verbose; give only one of them");
     if (status == CLI_OK && o->metrics)
-        status = check_metrics(o);
+        status = run_options_check_metrics(o);
     if (status == CLI_OK && o->shell_command)
-        use_shell(o);
+        run_options_use_shell(o);
     return status;
 }

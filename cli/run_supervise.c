@@ -37,34 +37,34 @@
 #define GRACE_LOST (200 * MS) /* the same, when we do not hold it any more */
 #define EARLY_MAX (100 * MS)  /* KILL is that much before the deadline */
 
-static int64_t at_most(int64_t value, int64_t limit)
+static int64_t supervise_at_most(int64_t value, int64_t limit)
 {
     return value < limit ? value : limit;
 }
 
-static int64_t grace(const struct supervision *supervision)
+static int64_t supervise_grace(const struct supervision *supervision)
 {
     /* Just before a renewal a third is left on ZooKeeper, two on Redis: half
      * of the less is for a renewal that is late. */
-    return at_most(supervision->span / 6, GRACE_MAX);
+    return supervise_at_most(supervision->span / 6, GRACE_MAX);
 }
 
-static int64_t early(const struct supervision *supervision)
+static int64_t supervise_early(const struct supervision *supervision)
 {
-    return at_most(supervision->span / 20, EARLY_MAX);
+    return supervise_at_most(supervision->span / 20, EARLY_MAX);
 }
 
 /* The kernel may give the number of the group to another one as soon as the
  * command and the guardian, which is in the group, were both waited for. */
-static void signal_group(const struct supervision *supervision,
-                         int signal_number)
+static void supervise_signal_group(const struct supervision *supervision,
+                                   int signal_number)
 {
     if (supervision->ended && supervision->command->guardian.pid < 0)
         return;
     kill(-supervision->command->pid, signal_number);
 }
 
-static void set_timer(const struct supervision *supervision)
+static void supervise_set_timer(const struct supervision *supervision)
 {
     int64_t at = HF_NO_DEADLINE;
 
@@ -72,22 +72,22 @@ static void set_timer(const struct supervision *supervision)
         at = supervision->kill_at;
     else if (!supervision->lost && supervision->deadline != HF_NO_DEADLINE)
         at = supervision->deadline -
-             (supervision->only_warn ? 0 : grace(supervision));
+             (supervision->only_warn ? 0 : supervise_grace(supervision));
     guardian_set_timer(supervision->timer, at);
 }
 
-static void update_guardian(const struct supervision *supervision)
+static void supervise_update_guardian(const struct supervision *supervision)
 {
     int64_t at = HF_NO_DEADLINE;
 
     if (!supervision->only_warn && supervision->deadline != HF_NO_DEADLINE)
-        at = supervision->deadline - early(supervision) / 2;
+        at = supervision->deadline - supervise_early(supervision) / 2;
     guardian_set_deadline(&supervision->command->guardian, at);
 }
 
 /* Without a word of the library's we did not run when it was time to renew, or
  * the guardian has kept the deadline in our place. */
-static void say_why(const struct supervision *supervision, bool now)
+static void supervise_say_why(const struct supervision *supervision, bool now)
 {
     const char *then = supervision->only_warn ? "the command runs on without it"
                                               : "ending the command";
@@ -111,52 +111,54 @@ static void say_why(const struct supervision *supervision, bool now)
 }
 
 /* The hold is gone (now), or will be. */
-static void lose(struct supervision *supervision, bool now)
+static void supervise_lose(struct supervision *supervision, bool now)
 {
     if (supervision->lost)
         return;
     supervision->lost = true;
-    say_why(supervision, now);
+    supervise_say_why(supervision, now);
     if (!supervision->only_warn) {
-        supervision->kill_at = now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
-                                   : supervision->deadline - early(supervision);
-        signal_group(supervision, SIGTERM);
-        signal_group(supervision,
-                     SIGCONT); /* a stopped one does not see it else */
+        supervision->kill_at =
+            now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
+                : supervision->deadline - supervise_early(supervision);
+        supervise_signal_group(supervision, SIGTERM);
+        supervise_signal_group(
+            supervision, SIGCONT); /* a stopped one does not see it else */
     }
-    set_timer(supervision);
+    supervise_set_timer(supervision);
 }
 
 /* Something may have happened to the hold, or it may be time. */
-static void check_locks(struct supervision *supervision)
+static void supervise_check_locks(struct supervision *supervision)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME), deadline;
 
     if (now >= supervision->kill_at) {
         supervision->kill_at = HF_NO_DEADLINE;
-        signal_group(supervision, SIGKILL);
+        supervise_signal_group(supervision, SIGKILL);
     } else if (!supervision->lost) {
         if (held_locks_deadline(supervision->held, NULL, &deadline) != HF_OK) {
-            lose(supervision, true);
+            supervise_lose(supervision, true);
             return;
         }
         if (deadline != supervision->deadline) {
             supervision->deadline = deadline;
-            update_guardian(supervision);
+            supervise_update_guardian(supervision);
         }
         if (deadline != HF_NO_DEADLINE &&
-            now >= deadline - grace(supervision) && !supervision->only_warn) {
-            lose(supervision, false);
+            now >= deadline - supervise_grace(supervision) &&
+            !supervision->only_warn) {
+            supervise_lose(supervision, false);
             return;
         }
     }
-    set_timer(supervision);
+    supervise_set_timer(supervision);
 }
 
 /* The terminal's user has stopped the command: stop as well, so that the
  * shell comes back. By TSTP, which the kernel does not let stop a group that
  * no shell could continue. */
-static void stop_with_it(struct supervision *supervision)
+static void supervise_stop_with_it(struct supervision *supervision)
 {
     struct terminal *terminal = &supervision->command->terminal;
     bool given = terminal->given;
@@ -170,46 +172,47 @@ static void stop_with_it(struct supervision *supervision)
     kill(given ? 0 : getpid(), SIGTSTP);
     pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
     pthread_sigmask(SIG_BLOCK, &stop, NULL);
-    check_locks(supervision); /* nobody renewed meanwhile */
+    supervise_check_locks(supervision); /* nobody renewed meanwhile */
     if (given)
         terminal_give(terminal, supervision->command->pid);
-    signal_group(supervision, SIGCONT);
+    supervise_signal_group(supervision, SIGCONT);
 }
 
-static void stopped(struct supervision *supervision, int signal_number)
+static void supervise_stopped(struct supervision *supervision,
+                              int signal_number)
 {
     struct terminal *terminal = &supervision->command->terminal;
     bool wants_it = signal_number == SIGTTIN || signal_number == SIGTTOU;
 
     if (wants_it && !terminal->given &&
         terminal_give(terminal, supervision->command->pid)) {
-        signal_group(supervision, SIGCONT);
+        supervise_signal_group(supervision, SIGCONT);
         return;
     }
     /* Without a terminal, or stopped by somebody else: we go on renewing. */
     if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
-        stop_with_it(supervision);
+        supervise_stop_with_it(supervision);
 }
 
 /* KILL has been sent, by us or by the guardian: what is still there cannot be
  * ended. */
-static bool is_beyond_us(const struct supervision *supervision)
+static bool supervise_is_beyond_us(const struct supervision *supervision)
 {
     return !supervision->only_warn &&
            ((supervision->lost && supervision->kill_at == HF_NO_DEADLINE) ||
             cli_now_ns(CLOCK_BOOTTIME) >=
-                supervision->deadline - early(supervision) / 2);
+                supervision->deadline - supervise_early(supervision) / 2);
 }
 
 /* Another one, if somebody has killed it. */
-static void keep_guardian(struct supervision *supervision)
+static void supervise_keep_guardian(struct supervision *supervision)
 {
     struct guardian *guardian = &supervision->command->guardian;
 
     if (!guardian_is_gone(guardian))
         return;
-    if (is_beyond_us(supervision)) {
-        signal_group(supervision, SIGKILL);
+    if (supervise_is_beyond_us(supervision)) {
+        supervise_signal_group(supervision, SIGKILL);
         return;
     }
     if (guardian_start(guardian) < 0 ||
@@ -218,12 +221,12 @@ static void keep_guardian(struct supervision *supervision)
                 "nothing guards the command: %s", strerror(errno));
         guardian_stop(guardian);
     }
-    update_guardian(supervision);
+    supervise_update_guardian(supervision);
 }
 
 /* We are process 1 of a container, or were a shell: others' children become
  * ours, and zombies if nobody waits for them. */
-static void reap_others(const struct supervision *supervision)
+static void supervise_reap_others(const struct supervision *supervision)
 {
     const struct command *command = supervision->command;
     siginfo_t gone;
@@ -239,7 +242,7 @@ static void reap_others(const struct supervision *supervision)
 }
 
 /* True when the command has ended. */
-static bool reap(struct supervision *supervision)
+static bool supervise_reap(struct supervision *supervision)
 {
     struct command *command = supervision->command;
     int status;
@@ -251,16 +254,16 @@ static bool reap(struct supervision *supervision)
             supervision->ended = true;
             return true;
         }
-        stopped(supervision, WSTOPSIG(status));
+        supervise_stopped(supervision, WSTOPSIG(status));
     }
     if (command->guardian.pid > 0)
-        keep_guardian(supervision);
-    reap_others(supervision);
+        supervise_keep_guardian(supervision);
+    supervise_reap_others(supervision);
     return false;
 }
 
 /* True when the command has ended. */
-static bool take_signals(struct supervision *supervision)
+static bool supervise_take_signals(struct supervision *supervision)
 {
     struct signalfd_siginfo info;
 
@@ -268,18 +271,18 @@ static bool take_signals(struct supervision *supervision)
            (ssize_t)sizeof info) {
         switch (info.ssi_signo) {
         case SIGCHLD:
-            if (reap(supervision))
+            if (supervise_reap(supervision))
                 return true;
             break;
         case SIGTTIN:
         case SIGTTOU:
             break;
         case SIGCONT:
-            check_locks(supervision);
-            signal_group(supervision, SIGCONT);
+            supervise_check_locks(supervision);
+            supervise_signal_group(supervision, SIGCONT);
             break;
         default:
-            signal_group(supervision, (int)info.ssi_signo);
+            supervise_signal_group(supervision, (int)info.ssi_signo);
         }
     }
     return false;
@@ -287,7 +290,7 @@ static bool take_signals(struct supervision *supervision)
 
 enum { SIGNALS, TIMER, ASKED, FIRST_LOCK };
 
-static void loop(struct supervision *supervision)
+static void supervise_loop(struct supervision *supervision)
 {
     struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
         [SIGNALS] = {supervision->signals, POLLIN, 0},
@@ -299,8 +302,8 @@ static void loop(struct supervision *supervision)
     for (size_t i = 0; i < supervision->held->len; i++)
         polled[n++] = (struct pollfd){
             hf_lock_fd(supervision->held->parts[i].lock), POLLIN, 0};
-    check_locks(supervision);
-    if (reap(supervision))
+    supervise_check_locks(supervision);
+    if (supervise_reap(supervision))
         return;
     for (;;) {
         left = write_at - cli_now_ns(CLOCK_BOOTTIME);
@@ -312,31 +315,31 @@ static void loop(struct supervision *supervision)
         if (poll(polled, n,
                  supervision->metrics->file ? (int)(left / MS) + 1 : -1) <= 0)
             continue;
-        if (polled[SIGNALS].revents && take_signals(supervision))
+        if (polled[SIGNALS].revents && supervise_take_signals(supervision))
             return;
         if (polled[ASKED].revents)
             held_locks_say_asked(supervision->held);
         for (lost = FIRST_LOCK; lost < n && !polled[lost].revents;)
             lost++;
         if (polled[TIMER].revents || lost < n)
-            check_locks(supervision);
+            supervise_check_locks(supervision);
         if (supervision->lost)
             n = FIRST_LOCK; /* the others stay readable */
     }
 }
 
 /* Whatever is left of the group must not go on without the lock. */
-static void end_group(struct supervision *supervision)
+static void supervise_end_group(struct supervision *supervision)
 {
     /* The guardian may have ended the command, at the last deadline that it was
      * told (unless we only warn). Then the lock counts as lost, too. */
     if (held_locks_explain(supervision->held, NULL, NULL) != HF_OK ||
         (!supervision->only_warn &&
          cli_now_ns(CLOCK_BOOTTIME) >=
-             supervision->deadline - early(supervision)))
-        lose(supervision, true);
+             supervision->deadline - supervise_early(supervision)))
+        supervise_lose(supervision, true);
     if (supervision->lost && !supervision->only_warn)
-        signal_group(supervision, SIGKILL);
+        supervise_signal_group(supervision, SIGKILL);
 }
 
 int supervise_init(struct supervision *supervision)
@@ -348,7 +351,7 @@ int supervise_init(struct supervision *supervision)
     supervision->deadline = HF_NO_DEADLINE;
     held_locks_deadline(supervision->held, NULL, &supervision->deadline);
     supervision->span = supervision->deadline - cli_now_ns(CLOCK_BOOTTIME);
-    update_guardian(supervision);
+    supervise_update_guardian(supervision);
 
     server_wait_signals(&set);
     supervision->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -370,7 +373,7 @@ void supervise_fini(struct supervision *supervision)
 
 void supervise_wait(struct supervision *supervision)
 {
-    loop(supervision);
-    end_group(supervision);
+    supervise_loop(supervision);
+    supervise_end_group(supervision);
     terminal_take(&supervision->command->terminal);
 }

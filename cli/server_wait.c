@@ -16,14 +16,14 @@ enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000 };
 static hf_cancel cancel = HF_CANCEL_INIT;
 volatile sig_atomic_t server_wait_caught;
 
-static void on_signal(int number)
+static void server_wait_on_signal(int number)
 {
     server_wait_caught = number;
     hf_cancel_fire(&cancel);
 }
 
 /* What is left of the time that was given from the start. */
-static int64_t time_left(const struct server_wait *p)
+static int64_t server_wait_time_left(const struct server_wait *p)
 {
     int64_t most = p->only_try ? 0 : p->options->wait_ms, left = most;
 
@@ -34,7 +34,7 @@ static int64_t time_left(const struct server_wait *p)
 
 /* Between half of the time and all of it, so that processes that wait for the
  * same server do not all connect at the same moment. */
-static int64_t with_jitter(int64_t ms)
+static int64_t server_wait_with_jitter(int64_t ms)
 {
     uint16_t chance = 0;
 
@@ -46,7 +46,7 @@ static int64_t with_jitter(int64_t ms)
 
 /* A signal that arrives after server_wait_caught was read ends the sleep, too.
  */
-static void nap(int64_t ms)
+static void server_wait_nap(int64_t ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
     sigset_t block, before;
@@ -60,9 +60,10 @@ static void nap(int64_t ms)
 
 /* After a failure: is there time to try again? Pauses before that, ever longer.
  * If the pause was the rest of the time, that failure is to be told. */
-static bool try_again(struct server_wait *p, int rc, const hf_error *err)
+static bool server_wait_try_again(struct server_wait *p, int rc,
+                                  const hf_error *err)
 {
-    int64_t left = time_left(p), pause;
+    int64_t left = server_wait_time_left(p), pause;
 
     if (rc != HF_EBACKEND || !err->may_pass || left == 0 || server_wait_caught)
         return false;
@@ -74,9 +75,9 @@ static bool try_again(struct server_wait *p, int rc, const hf_error *err)
     p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_MIN_MS;
     if (p->pause_ms > PAUSE_MAX_MS)
         p->pause_ms = PAUSE_MAX_MS;
-    pause = with_jitter(p->pause_ms);
-    nap(left < 0 || pause < left ? pause : left);
-    return !server_wait_caught && time_left(p) != 0;
+    pause = server_wait_with_jitter(p->pause_ms);
+    server_wait_nap(left < 0 || pause < left ? pause : left);
+    return !server_wait_caught && server_wait_time_left(p) != 0;
 }
 
 bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
@@ -90,9 +91,9 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
 /* -w counts from the start, and like every call of the library that has a time
  * the connecting may take a little longer: less than a second. 0: as the URL
  * says. A try has no time to speak of; it is given the URL's. */
-static int64_t open_timeout(const struct server_wait *p)
+static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
-    int64_t most = time_left(p) + 800;
+    int64_t most = server_wait_time_left(p) + 800;
 
     return p->options->wait_ms > 0 && most <= INT32_MAX ? most : 0;
 }
@@ -103,9 +104,9 @@ int server_wait_open(struct server_wait *p, const char *url,
     int rc;
 
     do {
-        options->open_timeout_ms = open_timeout(p);
+        options->open_timeout_ms = server_wait_open_timeout(p);
         rc = hf_open(url, options, out, err);
-    } while (rc != HF_OK && try_again(p, rc, err));
+    } while (rc != HF_OK && server_wait_try_again(p, rc, err));
     return rc;
 }
 
@@ -117,7 +118,8 @@ enum { ENDING = sizeof ending / sizeof *ending };
 
 static const int others[] = {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
 
-static void add_unless_ignored(sigset_t *set, const int *numbers, size_t n)
+static void server_wait_add_unless_ignored(sigset_t *set, const int *numbers,
+                                           size_t n)
 {
     struct sigaction now;
 
@@ -130,8 +132,8 @@ void server_wait_signals(sigset_t *set)
 {
     sigemptyset(set);
     /* What we were told to ignore (nohup) is ignored by the command, too. */
-    add_unless_ignored(set, ending, ENDING);
-    add_unless_ignored(set, others, sizeof others / sizeof *others);
+    server_wait_add_unless_ignored(set, ending, ENDING);
+    server_wait_add_unless_ignored(set, others, sizeof others / sizeof *others);
     sigaddset(set, SIGCHLD);
     /* Not passed on, but not to stop us either when we touch the terminal. */
     sigaddset(set, SIGTTIN);
@@ -141,15 +143,15 @@ void server_wait_signals(sigset_t *set)
 /* ---- the locks ------------------------------------------------------------
  */
 
-static int acquire(struct server_wait *p, const struct held_locks *held,
-                   hf_error *err)
+static int acquire_server_wait(struct server_wait *p,
+                               const struct held_locks *held, hf_error *err)
 {
     hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
 
     how.mode = p->options->mode;
     how.permits = p->options->permits;
     how.cancel = &cancel;
-    how.wait_ms = time_left(p);
+    how.wait_ms = server_wait_time_left(p);
     if (held->len == 1)
         return hf_lock_acquire(held->parts[0].lock, &how, err);
     return hf_lock_acquire_all(held->parts, held->len, &how, err);
@@ -158,7 +160,8 @@ static int acquire(struct server_wait *p, const struct held_locks *held,
 int server_wait_acquire(struct server_wait *p, const struct held_locks *held,
                         struct wait_message *message, hf_error *err)
 {
-    struct sigaction catch = {.sa_handler = on_signal}, before[ENDING];
+    struct sigaction catch = {.sa_handler = server_wait_on_signal},
+                     before[ENDING];
     sigset_t block;
     int rc;
 
@@ -170,9 +173,9 @@ int server_wait_acquire(struct server_wait *p, const struct held_locks *held,
     }
     do {
         wait_message_begin(message);
-        rc = acquire(p, held, err);
+        rc = acquire_server_wait(p, held, err);
         wait_message_pause(message);
-    } while (rc != HF_OK && try_again(p, rc, err));
+    } while (rc != HF_OK && server_wait_try_again(p, rc, err));
     wait_message_end(message);
     pthread_sigmask(SIG_BLOCK, &block, NULL);
     for (int i = 0; i < ENDING; i++)

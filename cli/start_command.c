@@ -22,8 +22,8 @@
 
 /* In the forked child, beside threads that no longer are: only calls that are
  * safe there. */
-static _Noreturn void become(const struct command *command, pid_t parent,
-                             int go, int failure)
+static _Noreturn void command_become(const struct command *command,
+                                     pid_t parent, int go, int failure)
 {
     char word;
     int why;
@@ -41,7 +41,7 @@ static _Noreturn void become(const struct command *command, pid_t parent,
     _exit(CLI_NOT_FOUND);
 }
 
-static void take_back(struct command *command)
+static void command_take_back(struct command *command)
 {
     kill(command->pid, SIGKILL);
     while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR) {
@@ -49,29 +49,29 @@ static void take_back(struct command *command)
     command->pid = -1;
 }
 
-static int give_up(struct command *command, const char *what, int why)
+static int command_give_up(struct command *command, const char *what, int why)
 {
     cli_say(command->verb, "%s: %s", what, strerror(why));
     if (command->pid > 0)
-        take_back(command);
+        command_take_back(command);
     return CLI_OSERR;
 }
 
 /* Lets it execute, and learns whether it could. */
-static int let_go(struct command *command, int go, int failure)
+static int command_let_go(struct command *command, int go, int failure)
 {
     ssize_t n;
     int why;
 
     if (write(go, "", 1) != 1)
-        return give_up(command, "cannot start the command", errno);
+        return command_give_up(command, "cannot start the command", errno);
     do {
         n = read(failure, &why, sizeof why);
     } while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof why)
         return CLI_OK; /* closed by exec */
     terminal_take(&command->terminal);
-    give_up(command, command->argv[0], why);
+    command_give_up(command, command->argv[0], why);
     return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
@@ -83,28 +83,28 @@ static int start_between(struct command *command, const struct held_locks *held,
 
     command->pid = fork();
     if (command->pid < 0)
-        return give_up(command, "cannot fork", errno);
+        return command_give_up(command, "cannot fork", errno);
     if (command->pid == 0) {
         close(go[1]); /* so that it closes when we die */
-        become(command, parent, go[0], failure[1]);
+        command_become(command, parent, go[0], failure[1]);
     }
     close(failure[1]);
     failure[1] = -1;
     /* Here and in the child: whoever comes first. */
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
-        return give_up(command, "cannot guard the command", errno);
+        return command_give_up(command, "cannot guard the command", errno);
     /* We may have been stopped for longer than the lease, and the guardian have
      * gone before it had a group to end. */
     if (held_locks_explain(held, NULL, &why) != HF_OK) {
         cli_say(command->verb, "%s: not started: %s", command->argv[0],
                 why.text);
-        take_back(command);
+        command_take_back(command);
         return CLI_LOST;
     }
     if (terminal_wanted_at_once(&command->terminal))
         terminal_give(&command->terminal, command->pid);
-    return let_go(command, go[1], failure[0]);
+    return command_let_go(command, go[1], failure[0]);
 }
 
 int command_start(struct command *command, const struct held_locks *held)
@@ -114,7 +114,7 @@ int command_start(struct command *command, const struct held_locks *held)
 
     command->pid = -1;
     if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failure, O_CLOEXEC) < 0)
-        status = give_up(command, "cannot make a pipe", errno);
+        status = command_give_up(command, "cannot make a pipe", errno);
     else
         status = start_between(command, held, go, failure);
     for (int i = 0; i < 2; i++) {

@@ -30,7 +30,7 @@ struct view {
 };
 
 /* Of those that are not held yet, the one that is acquired next. */
-static const char *blocking(const struct held_locks *held)
+static const char *message_blocking(const struct held_locks *held)
 {
     const char *first = NULL;
 
@@ -44,13 +44,13 @@ static const char *blocking(const struct held_locks *held)
     return first;
 }
 
-static bool is_us(const hf_party *p)
+static bool message_is_us(const hf_party *p)
 {
     return p->pid == getpid() && cli_is_here(p);
 }
 
-static void say_holder(struct wait_message *w, const char *name,
-                       const hf_info *info)
+static void message_say_holder(struct wait_message *w, const char *name,
+                               const hf_info *info)
 {
     const hf_party *p = info->holders;
     char others[64] = "";
@@ -69,7 +69,7 @@ static void say_holder(struct wait_message *w, const char *name,
     w->said = true;
 }
 
-static void say_unknown(struct wait_message *w, const char *name)
+static void message_say_unknown(struct wait_message *w, const char *name)
 {
     cli_say(w->held->options->verb,
             "%s: waiting; the servers do not tell who holds it",
@@ -77,20 +77,20 @@ static void say_unknown(struct wait_message *w, const char *name)
     w->said = true;
 }
 
-static void find_place(struct view *view, const hf_info *info)
+static void message_find_place(struct view *view, const hf_info *info)
 {
     view->place = 0;
     view->of = info->waiters_len;
     for (size_t i = 0; i < info->waiters_len && !view->place; i++)
-        if (is_us(&info->waiters[i]))
+        if (message_is_us(&info->waiters[i]))
             view->place = i + 1;
     /* Without an order there is no place. */
     if (info->fairness == HF_UNFAIR)
         view->place = 0;
 }
 
-static void show(const struct wait_message *w, const char *name,
-                 const struct view *view)
+static void message_show(const struct wait_message *w, const char *name,
+                         const struct view *view)
 {
     int64_t ms = (cli_now_ns(CLOCK_BOOTTIME) - w->begun_at) / 1000000;
     char place[64] = "";
@@ -104,7 +104,8 @@ static void show(const struct wait_message *w, const char *name,
 }
 
 /* w->mu is held, but not while the server is asked. */
-static void inspect(struct wait_message *w, const char *name, struct view *view)
+static void message_inspect(struct wait_message *w, const char *name,
+                            struct view *view)
 {
     hf_info *info = NULL;
     int rc;
@@ -114,23 +115,23 @@ static void inspect(struct wait_message *w, const char *name, struct view *view)
     pthread_mutex_lock(&w->mu);
     *view = (struct view){.place = 0};
     if (rc == HF_OK) {
-        find_place(view, info);
-        if (info->holders_len > 0 && !is_us(info->holders)) {
+        message_find_place(view, info);
+        if (info->holders_len > 0 && !message_is_us(info->holders)) {
             view->holder = cli_party(info->holders);
             if (!w->said && w->active && !w->over)
-                say_holder(w, name, info);
+                message_say_holder(w, name, info);
         }
     }
     if (rc == HF_ENOTSUP) {
         w->inspect_after_s = -1;
         if (!w->said && w->active && !w->over)
-            say_unknown(w, name);
+            message_say_unknown(w, name);
     }
     hf_info_free(info);
 }
 
 /* w->mu is held. False: there is nothing more to do. */
-static bool rest(struct wait_message *w, int64_t ms)
+static bool message_rest(struct wait_message *w, int64_t ms)
 {
     int64_t until = cli_now_ns(CLOCK_MONOTONIC) + ms * 1000000;
     struct timespec at = {until / 1000000000, until % 1000000000};
@@ -140,7 +141,7 @@ static bool rest(struct wait_message *w, int64_t ms)
     return !w->over;
 }
 
-static void *report(void *arg)
+static void *message_report(void *arg)
 {
     struct wait_message *w = arg;
     struct view view = {.place = 0};
@@ -149,14 +150,14 @@ static void *report(void *arg)
     pthread_mutex_lock(&w->mu);
     /* Many processes may begin to wait at the same moment: they do not all ask
      * at once. */
-    for (int64_t ms = SILENT_MS + getpid() % 16 * 20; rest(w, ms);
+    for (int64_t ms = SILENT_MS + getpid() % 16 * 20; message_rest(w, ms);
          ms = TICK_MS) {
-        const char *name = blocking(w->held);
+        const char *name = message_blocking(w->held);
 
         if (!w->active || !name)
             continue;
         if (w->inspect_after_s >= 0 && ticks-- <= 0) {
-            inspect(w, name, &view);
+            message_inspect(w, name, &view);
             ticks = w->inspect_after_s;
             if (w->inspect_after_s >= 0 && w->inspect_after_s < INSPECT_MAX_S)
                 w->inspect_after_s++;
@@ -164,13 +165,13 @@ static void *report(void *arg)
         if (!cli_is_live() && (w->said || w->inspect_after_s < 0))
             break;
         if (w->active && !w->over)
-            show(w, name, &view);
+            message_show(w, name, &view);
     }
     pthread_mutex_unlock(&w->mu);
     return NULL;
 }
 
-static void begin_thread(struct wait_message *w)
+static void message_begin_thread(struct wait_message *w)
 {
     pthread_condattr_t attr;
     sigset_t all, before;
@@ -183,7 +184,7 @@ static void begin_thread(struct wait_message *w)
     w->active = true;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    w->started = pthread_create(&w->thread, NULL, report, w) == 0;
+    w->started = pthread_create(&w->thread, NULL, message_report, w) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -192,7 +193,7 @@ void wait_message_begin(struct wait_message *w)
     if (w->held->options->quiet || w->held->options->wait_ms == 0)
         return;
     if (!w->started) {
-        begin_thread(w);
+        message_begin_thread(w);
         return;
     }
     pthread_mutex_lock(&w->mu);

@@ -78,7 +78,7 @@ enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 /* ---- help and list ------------------------------------------------------- */
 
-static const struct lab_scenario *find(const char *name)
+static const struct lab_scenario *main_find(const char *name)
 {
     for (size_t i = 0; i < SCENARIOS; i++)
         if (strcmp(scenarios[i]->name, name) == 0)
@@ -86,13 +86,13 @@ static const struct lab_scenario *find(const char *name)
     return NULL;
 }
 
-static void print_names(void)
+static void main_print_names(void)
 {
     for (size_t i = 0; i < SCENARIOS; i++)
         printf("  %-13s %s\n", scenarios[i]->name, scenarios[i]->summary);
 }
 
-static unsigned options_of_all(void)
+static unsigned main_options_of_all(void)
 {
     unsigned all = 0;
 
@@ -106,9 +106,9 @@ struct lab_flags {
     struct cli_flag flags[COMMON + SWITCHES + 1];
 };
 
-static struct lab_flags flags_of(const struct lab_scenario *scenario)
+static struct lab_flags main_flags_of(const struct lab_scenario *scenario)
 {
-    unsigned options = scenario ? scenario->options : options_of_all();
+    unsigned options = scenario ? scenario->options : main_options_of_all();
     struct lab_flags of = {{CLI_FLAG_END}};
     size_t n = COMMON;
 
@@ -121,7 +121,7 @@ static struct lab_flags flags_of(const struct lab_scenario *scenario)
     return of;
 }
 
-static void print_strategies(const struct lab_scenario *scenario)
+static void main_print_strategies(const struct lab_scenario *scenario)
 {
     int at = 0;
 
@@ -138,9 +138,9 @@ static void print_strategies(const struct lab_scenario *scenario)
     putchar('\n');
 }
 
-static int help(const struct lab_scenario *scenario)
+static int main_help(const struct lab_scenario *scenario)
 {
-    struct lab_flags flags = flags_of(scenario);
+    struct lab_flags flags = main_flags_of(scenario);
     char synopsis[64] = "lab SCENARIO|all|list [OPTION...]";
     struct cli_verb verb = {
         .synopsis = synopsis,
@@ -155,10 +155,10 @@ static int help(const struct lab_scenario *scenario)
     }
     cli_help(&verb);
     if (scenario) {
-        print_strategies(scenario);
+        main_print_strategies(scenario);
     } else {
         puts("\nScenarios (`holdfast help lab SCENARIO' says more):");
-        print_names();
+        main_print_names();
     }
     puts(
         "\nExit status 0 if each row came out as it must (what has to go wrong "
@@ -171,7 +171,7 @@ static int help(const struct lab_scenario *scenario)
 }
 
 /* What may follow `lab'. */
-static int complete(int n, char **words)
+static int main_complete(int n, char **words)
 {
     const char *names[SCENARIOS + 3] = {"all", "list"};
     const struct lab_scenario *chosen = NULL;
@@ -179,8 +179,8 @@ static int complete(int n, char **words)
     struct cli_verb verb = {.name = "lab", .words = names};
 
     for (int i = 0; i < n - 1 && !chosen; i++)
-        chosen = find(words[i]);
-    flags = flags_of(chosen);
+        chosen = main_find(words[i]);
+    flags = main_flags_of(chosen);
     verb.flags = flags.flags;
     for (size_t i = 0; i < SCENARIOS; i++)
         names[2 + i] = scenarios[i]->name;
@@ -188,10 +188,10 @@ static int complete(int n, char **words)
     return cli_finish(CLI_OK);
 }
 
-static int list(bool json)
+static int main_list(bool json)
 {
     if (!json) {
-        print_names();
+        main_print_names();
         puts("\n`holdfast help lab SCENARIO' says more; `holdfast lab all "
              "--servers --html\nreport.html' runs all of them.");
         return CLI_OK;
@@ -206,8 +206,8 @@ static int list(bool json)
 
 /* ---- strategies ---------------------------------------------------------- */
 
-static bool has_strategy(const struct lab_scenario *scenario, const char *word,
-                         size_t len)
+static bool main_has_strategy(const struct lab_scenario *scenario,
+                              const char *word, size_t len)
 {
     const char *const *s = scenario->strategies;
 
@@ -217,15 +217,15 @@ static bool has_strategy(const struct lab_scenario *scenario, const char *word,
     return len == 3 && strncmp(word, "all", 3) == 0;
 }
 
-static int check_strategies(const struct lab *lab,
-                            const struct lab_scenario *scenario)
+static int main_check_strategies(const struct lab *lab,
+                                 const struct lab_scenario *scenario)
 {
     const char *list = lab->strategies;
 
     for (;;) {
         size_t n = strcspn(list, ",");
 
-        if (!has_strategy(scenario, list, n))
+        if (!main_has_strategy(scenario, list, n))
             return cli_misuse(&lab_verb,
                               "%s has no strategy `%.*s'; `holdfast help lab "
                               "%s' has those that it has",
@@ -243,8 +243,8 @@ struct typed {
     bool help;
 };
 
-static int take_count(const char *name, const char *text, uint64_t min,
-                      uint64_t max, uint64_t *out)
+static int main_take_count(const char *name, const char *text, uint64_t min,
+                           uint64_t max, uint64_t *out)
 {
     if (cli_number(text, min, max, out) == 0)
         return CLI_OK;
@@ -253,8 +253,8 @@ static int take_count(const char *name, const char *text, uint64_t min,
                       (unsigned long long)min, (unsigned long long)max, text);
 }
 
-static int take_ms(const char *name, const char *text, int64_t least,
-                   int64_t most, int64_t *out)
+static int main_take_ms(const char *name, const char *text, int64_t least,
+                        int64_t most, int64_t *out)
 {
     if (hf__parse_ms(text, out) == 0 && *out >= least && *out <= most)
         return CLI_OK;
@@ -263,8 +263,8 @@ static int take_ms(const char *name, const char *text, int64_t least,
                       (long long)least, text);
 }
 
-static int take_switch(struct lab *lab, const struct lab_switch *one,
-                       const char *value)
+static int main_take_switch(struct lab *lab, const struct lab_switch *one,
+                            const char *value)
 {
     struct lab_settings *settings = &lab->settings;
 
@@ -274,25 +274,25 @@ static int take_switch(struct lab *lab, const struct lab_switch *one,
         lab->strategies = value;
         return CLI_OK;
     case LAB_STOCK:
-        return take_count(one->name, value, 1, 1000000, &settings->stock);
+        return main_take_count(one->name, value, 1, 1000000, &settings->stock);
     case LAB_BUYERS:
-        return take_count(one->name, value, 1, 1000000, &settings->buyers);
+        return main_take_count(one->name, value, 1, 1000000, &settings->buyers);
     case LAB_WAITERS:
-        return take_count(one->name, value, 1, 10000, &settings->waiters);
+        return main_take_count(one->name, value, 1, 10000, &settings->waiters);
     case LAB_READERS:
-        return take_count(one->name, value, 1, 2000, &settings->readers);
+        return main_take_count(one->name, value, 1, 2000, &settings->readers);
     case LAB_TRAINS:
-        return take_count(one->name, value, 1, 1000, &settings->trains);
+        return main_take_count(one->name, value, 1, 1000, &settings->trains);
     case LAB_SECONDS:
-        return take_ms(one->name, value, 50, 60000, &settings->seconds_ms);
+        return main_take_ms(one->name, value, 50, 60000, &settings->seconds_ms);
     case LAB_TTL:
-        return take_ms(one->name, value, 300, 10000, &settings->ttl_ms);
+        return main_take_ms(one->name, value, 300, 10000, &settings->ttl_ms);
     }
     return CLI_USAGE;
 }
 
-static int take_option(struct lab *lab, struct typed *typed, int option,
-                       const char *value)
+static int main_take_option(struct lab *lab, struct typed *typed, int option,
+                            const char *value)
 {
     switch (option) {
     case 'b':
@@ -315,7 +315,8 @@ static int take_option(struct lab *lab, struct typed *typed, int option,
         return CLI_OK;
     case OPT_WORKERS:
         lab->settings.workers_given = true;
-        return take_count("workers", value, 2, 256, &lab->settings.workers);
+        return main_take_count("workers", value, 2, 256,
+                               &lab->settings.workers);
     case 'h':
         typed->help = true;
         return CLI_OK;
@@ -324,15 +325,16 @@ static int take_option(struct lab *lab, struct typed *typed, int option,
     case '?': /* cli_option has said what is wrong */
         return CLI_USAGE;
     default:
-        return take_switch(lab, &switches[option - OPT_OWN], value);
+        return main_take_switch(lab, &switches[option - OPT_OWN], value);
     }
 }
 
-static int parse(struct lab *lab, struct typed *typed, int argc, char **argv)
+static int main_parse(struct lab *lab, struct typed *typed, int argc,
+                      char **argv)
 {
     struct option options[COMMON + SWITCHES + 3] = {
         {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}};
-    struct lab_flags all = flags_of(NULL);
+    struct lab_flags all = main_flags_of(NULL);
     int option, status = CLI_OK;
 
     for (size_t i = 0; all.flags[i].id; i++)
@@ -342,15 +344,15 @@ static int parse(struct lab *lab, struct typed *typed, int argc, char **argv)
                                          NULL, all.flags[i].id};
     while (status == CLI_OK &&
            (option = cli_option(&lab_verb, argc, argv, ":b:hV", options)) != -1)
-        status = take_option(lab, typed, option, optarg);
+        status = main_take_option(lab, typed, option, optarg);
     return status;
 }
 
 /* What was typed has to have an effect. */
-static int check_options(const struct lab *lab,
-                         const struct lab_scenario *scenario)
+static int main_check_options(const struct lab *lab,
+                              const struct lab_scenario *scenario)
 {
-    unsigned known = scenario ? scenario->options : options_of_all();
+    unsigned known = scenario ? scenario->options : main_options_of_all();
 
     for (size_t i = 0; i < SWITCHES; i++)
         if (lab->options & switches[i].bit && !(known & switches[i].bit))
@@ -363,12 +365,12 @@ static int check_options(const struct lab *lab,
         return cli_misuse(&lab_verb,
                           "--strategy belongs to one scenario, not to "
                           "all of them");
-    return check_strategies(lab, scenario);
+    return main_check_strategies(lab, scenario);
 }
 
 /* ---- the run ------------------------------------------------------------- */
 
-static void run_one(struct lab *lab, const struct lab_scenario *scenario)
+static void main_run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
@@ -383,15 +385,15 @@ static void run_one(struct lab *lab, const struct lab_scenario *scenario)
     report_end(lab);
 }
 
-static void run(struct lab *lab)
+static void main_run(struct lab *lab)
 {
     if (lab->chosen)
-        run_one(lab, lab->chosen);
+        main_run_one(lab, lab->chosen);
     for (size_t i = 0; i < SCENARIOS && !lab->chosen; i++)
-        run_one(lab, scenarios[i]);
+        main_run_one(lab, scenarios[i]);
 }
 
-static int no_scenario(const char *name)
+static int main_no_scenario(const char *name)
 {
     const char *names[SCENARIOS + 2] = {"all", "list"};
     struct cli_hint hint;
@@ -406,27 +408,27 @@ static int no_scenario(const char *name)
 
 /* Which scenario is it? An exit status; CLI_OK with *done: there is nothing
  * more to do. */
-static int take_scenario(struct lab *lab, const struct typed *typed,
-                         int operands, char **argv, bool *done)
+static int main_take_scenario(struct lab *lab, const struct typed *typed,
+                              int operands, char **argv, bool *done)
 {
     const char *name = operands ? argv[0] : NULL;
 
-    lab->chosen = name ? find(name) : NULL;
+    lab->chosen = name ? main_find(name) : NULL;
     lab->all = name && strcmp(name, "all") == 0;
     *done = true;
     if (typed->help && (!name || lab->chosen || lab->all))
-        return help(lab->chosen);
+        return main_help(lab->chosen);
     if (!name)
         return cli_misuse(&lab_verb, "which scenario? `holdfast lab list' has "
                                      "them, and `all' runs them");
     if (strcmp(name, "list") == 0)
-        return operands == 1 ? list(lab->json)
+        return operands == 1 ? main_list(lab->json)
                              : cli_misuse(&lab_verb,
                                           "`%s' after list: it "
                                           "lists all scenarios",
                                           argv[1]);
     if (!lab->chosen && !lab->all)
-        return no_scenario(name);
+        return main_no_scenario(name);
     if (operands > 1)
         return cli_misuse(&lab_verb, "`%s': one scenario at a time, or all",
                           argv[1]);
@@ -451,15 +453,15 @@ int main(int argc, char **argv)
 
     setlocale(LC_CTYPE, "");
     if (argc > 3 && strcmp(argv[1], "__complete") == 0)
-        return complete(argc - 3, argv + 3);
+        return main_complete(argc - 3, argv + 3);
     lab_describe(&lab, argc, argv); /* as typed: parsing moves the words */
-    status = parse(&lab, &typed, argc, argv);
+    status = main_parse(&lab, &typed, argc, argv);
     if (status == CLI_OK)
-        status =
-            take_scenario(&lab, &typed, argc - optind, argv + optind, &done);
+        status = main_take_scenario(&lab, &typed, argc - optind, argv + optind,
+                                    &done);
     if (status != CLI_OK || done)
         return status;
-    status = check_options(&lab, lab.chosen);
+    status = main_check_options(&lab, lab.chosen);
     if (status == CLI_OK && typed.backends)
         status = places_take_backends(&lab, typed.backends);
     if (status == CLI_OK && typed.stores)
@@ -470,5 +472,5 @@ int main(int argc, char **argv)
         cli_say(&lab_verb, "%s", why);
         status = CLI_USAGE;
     }
-    return status == CLI_OK ? lab_supervise(&lab, run) : status;
+    return status == CLI_OK ? lab_supervise(&lab, main_run) : status;
 }

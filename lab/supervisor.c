@@ -58,7 +58,7 @@ void lab_describe(struct lab *lab, int argc, char **argv)
 }
 
 /* A page that somebody has is replaced at once, or not at all. */
-static void write_page(const struct lab *lab)
+static void supervisor_write_page(const struct lab *lab)
 {
     struct stat there;
     bool is_file = stat(lab->html, &there) < 0 || S_ISREG(there.st_mode);
@@ -84,7 +84,7 @@ static void write_page(const struct lab *lab)
 }
 
 /* What is wrong with the file's name is said now, not after minutes. */
-static void check_page(const struct lab *lab)
+static void supervisor_check_page(const struct lab *lab)
 {
     char directory[PATH_MAX];
     const char *slash = strrchr(lab->html, '/');
@@ -105,12 +105,12 @@ static void check_page(const struct lab *lab)
         lab_die(CLI_OSERR, "cannot write %s: %s", lab->html, strerror(errno));
 }
 
-static int remove_directory(void *arg)
+static int supervisor_remove_directory(void *arg)
 {
     return cleanup_remove(arg);
 }
 
-static bool has_rows(const struct lab_report *report)
+static bool supervisor_has_rows(const struct lab_report *report)
 {
     for (size_t i = 0; i < report->sections_len; i++)
         if (report->sections[i].rows_len)
@@ -118,7 +118,8 @@ static bool has_rows(const struct lab_report *report)
     return false;
 }
 
-static void finish(struct lab *lab, int number, char name[DIE_NAME_MAX])
+static void supervisor_finish(struct lab *lab, int number,
+                              char name[DIE_NAME_MAX])
 {
     if (lab->scenario && !number)
         snprintf(name, DIE_NAME_MAX, "lab %s", lab->scenario->name);
@@ -128,7 +129,8 @@ static void finish(struct lab *lab, int number, char name[DIE_NAME_MAX])
         cli_say(&lab_verb, "%s was not written", lab->html);
 }
 
-_Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
+_Noreturn static void supervisor_runner_main(struct lab *lab,
+                                             void (*run)(struct lab *lab))
 {
     int64_t began = lab_now();
     unsigned char random[2] = {0};
@@ -138,21 +140,21 @@ _Noreturn static void runner_main(struct lab *lab, void (*run)(struct lab *lab))
     snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
              random[1]);
     /* For the case that the supervisor is killed. */
-    cleanup_start(remove_directory, lab->directory);
+    cleanup_start(supervisor_remove_directory, lab->directory);
     if (lab->html)
-        check_page(lab);
+        supervisor_check_page(lab);
     places_check(lab);
     lab->as_expected = true;
     run(lab);
     lab->report.seconds = (double)(lab_now() - began) / 1e9;
     if (lab->html)
-        write_page(lab);
+        supervisor_write_page(lab);
     if (!lab->as_expected && !lab->json)
         puts("Rows with !! did not come out as they must.");
     if (lab->report.sections_len && places_are_bare(lab) && !lab->json)
         puts("--servers adds what needs Redis, ZooKeeper, etcd or MariaDB.");
     report_flush();
-    if (lab->report.sections_len && !has_rows(&lab->report))
+    if (lab->report.sections_len && !supervisor_has_rows(&lab->report))
         lab_die(CLI_USAGE, "nothing was run: --servers starts the servers that "
                            "are needed");
     exit(lab->as_expected ? CLI_OK : CLI_FAILED);
@@ -166,7 +168,7 @@ static volatile pid_t runner; /* -1: it is gone */
 
 /* The runner ends by itself when it next looks. It is killed by a second
  * signal, but not by one that came with the first, as from timeout(1). */
-static void pass_on(int number)
+static void supervisor_pass_on(int number)
 {
     static time_t first;
     struct timespec now;
@@ -180,7 +182,7 @@ static void pass_on(int number)
     errno = error;
 }
 
-static int make_directory(struct lab *lab)
+static int supervisor_make_directory(struct lab *lab)
 {
     const char *env = getenv("TMPDIR");
     const char *tmp = env && *env == '/' ? env : "/tmp";
@@ -202,7 +204,7 @@ static int make_directory(struct lab *lab)
 
 /* Waits for the runner, and for all that it has left behind: its status, and
  * how many cleanup processes could not do it. */
-static int wait_for_all(unsigned *failures)
+static int supervisor_wait_for_all(unsigned *failures)
 {
     int status = 0, end = CLI_OSERR << 8;
     pid_t pid;
@@ -219,7 +221,8 @@ static int wait_for_all(unsigned *failures)
     return end;
 }
 
-static int conclude(const struct lab *lab, int end, unsigned failures)
+static int supervisor_conclude(const struct lab *lab, int end,
+                               unsigned failures)
 {
     int status = WIFEXITED(end) ? WEXITSTATUS(end) : 128 + WTERMSIG(end);
     const char *how = failures ? "; not everything could be removed, see above"
@@ -251,7 +254,7 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGHUP);
     sigprocmask(SIG_BLOCK, &mask, &old);
-    status = make_directory(lab);
+    status = supervisor_make_directory(lab);
     if (status != CLI_OK)
         return status;
     fflush(stdout);
@@ -261,17 +264,17 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
         if (getppid() != self)
             _exit(1);
         progress_init();
-        die_set_finish(finish, lab);
+        die_set_finish(supervisor_finish, lab);
         sigprocmask(SIG_SETMASK, &old, NULL);
-        runner_main(lab, run);
+        supervisor_runner_main(lab, run);
     }
     if (runner < 0) {
         cli_say(&lab_verb, "cannot fork: %s", strerror(errno));
         rmdir(lab->directory);
         return CLI_OSERR;
     }
-    lab_catch(pass_on);
+    lab_catch(supervisor_pass_on);
     sigprocmask(SIG_SETMASK, &old, NULL);
-    status = wait_for_all(&failures);
-    return conclude(lab, status, failures);
+    status = supervisor_wait_for_all(&failures);
+    return supervisor_conclude(lab, status, failures);
 }

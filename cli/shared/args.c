@@ -36,8 +36,8 @@ struct cli_hint cli_similar(const char *typed, const char *before,
 
 /* An option that no verb has: `word' begins with its dashes, and a value may
  * follow. */
-static void unknown_option(const struct cli_verb *verb, const char *word,
-                           const struct option *options)
+static void args_unknown_option(const struct cli_verb *verb, const char *word,
+                                const struct option *options)
 {
     const char *names[FLAGS_MAX];
     char typed[64];
@@ -51,13 +51,13 @@ static void unknown_option(const struct cli_verb *verb, const char *word,
                 cli_similar(typed, "--", names, n).text);
 }
 
-static void bad_option(const struct cli_verb *verb, int answer,
-                       const char *word, const struct option *options)
+static void args_bad_option(const struct cli_verb *verb, int answer,
+                            const char *word, const struct option *options)
 {
     if (answer == ':') {
         cli_misused(verb, "`%s' needs a value", word);
     } else if (optopt == 0) {
-        unknown_option(verb, word, options);
+        args_unknown_option(verb, word, options);
     } else {
         while (options->name && options->val != optopt)
             options++;
@@ -79,7 +79,7 @@ int cli_option(const struct cli_verb *verb, int argc, char **argv,
     answer = getopt_long(argc, argv, brief, options, NULL);
     if (answer != ':' && answer != '?')
         return answer;
-    bad_option(verb, answer, argv[optind - 1], options);
+    args_bad_option(verb, answer, argv[optind - 1], options);
     return '?';
 }
 
@@ -95,7 +95,7 @@ const struct cli_flag cli_flags_of_all[] = {
     CLI_FLAG_END,
 };
 
-static void add_flags(struct table *t, const struct cli_flag *flags)
+static void args_add_flags(struct table *t, const struct cli_flag *flags)
 {
     size_t n = 0, len = strlen(t->brief);
 
@@ -121,8 +121,8 @@ int cli_flag(const struct cli_verb *verb, int argc, char **argv)
 
     if (verb->operand == CLI_COMMAND)
         memcpy(t.brief, "+:", sizeof "+:");
-    add_flags(&t, verb->flags);
-    add_flags(&t, cli_flags_of_all);
+    args_add_flags(&t, verb->flags);
+    args_add_flags(&t, cli_flags_of_all);
     id = cli_option(verb, argc, argv, t.brief, t.options);
     if (id == 'V')
         cli_print_version();
@@ -168,7 +168,7 @@ int cli_duration(const struct cli_verb *verb, const char *option,
 /* ---- help ---------------------------------------------------------------- */
 
 /* "  -b, --backend URL  where ..." */
-static void help_flag(const struct cli_flag *flag)
+static void args_help_flag(const struct cli_flag *flag)
 {
     bool brief = flag->id < 256;
     int column = printf(brief ? "  -%c" : "    ", flag->id);
@@ -185,11 +185,11 @@ static void help_flag(const struct cli_flag *flag)
     cli_wrap(stdout, HELP_COLUMN, HELP_WIDTH, flag->help);
 }
 
-static void help_flags(const struct cli_flag *flags)
+static void args_help_flags(const struct cli_flag *flags)
 {
     for (; flags->id; flags++)
         if (flags->help)
-            help_flag(flags);
+            args_help_flag(flags);
 }
 
 void cli_help(const struct cli_verb *verb)
@@ -206,8 +206,8 @@ void cli_help(const struct cli_verb *verb)
     putchar('\n');
     cli_wrap(stdout, 0, HELP_WIDTH, verb->about);
     putchar('\n');
-    help_flags(verb->flags);
-    help_flags(cli_flags_of_all);
+    args_help_flags(verb->flags);
+    args_help_flags(cli_flags_of_all);
     if (verb->notes)
         printf("\n%s", verb->notes);
 }

@@ -42,44 +42,44 @@ struct completion {
     bool has_heading;
 };
 
-static const char *value_of(const struct completion *c)
+static const char *complete_value_of(const struct completion *c)
 {
     return c->word + c->fixed;
 }
 
-static bool begins(const char *text, const char *with)
+static bool complete_begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static void record(const char *text)
+static void complete_record(const char *text)
 {
     fwrite(text, 1, strlen(text) + 1, stdout);
 }
 
-static void offer(struct completion *c, const char *heading, const char *value,
-                  const char *description)
+static void complete_offer(struct completion *c, const char *heading,
+                           const char *value, const char *description)
 {
-    if (!begins(value, value_of(c)))
+    if (!complete_begins(value, complete_value_of(c)))
         return;
     if (!c->has_heading)
-        record(heading);
+        complete_record(heading);
     c->has_heading = true;
     fwrite(c->word, 1, c->fixed, stdout);
-    record(value);
-    record(description ? description : "");
+    complete_record(value);
+    complete_record(description ? description : "");
 }
 
 /* ---- values -------------------------------------------------------------- */
 
-static void give_up(int number)
+static void complete_give_up(int number)
 {
     (void)number;
     _exit(CLI_OK); /* without what is not flushed yet */
 }
 
 /* Returns the time in milliseconds. */
-static int64_t limit_the_time(void)
+static int64_t complete_limit_the_time(void)
 {
     const char *text = getenv("HOLDFAST_COMPLETE_MS");
     uint64_t ms = WAIT_MS;
@@ -89,12 +89,12 @@ static int64_t limit_the_time(void)
         ms = WAIT_MS;
     time.it_value.tv_sec = (time_t)(ms / 1000);
     time.it_value.tv_usec = (suseconds_t)(ms % 1000 * 1000);
-    signal(SIGALRM, give_up);
+    signal(SIGALRM, complete_give_up);
     setitimer(ITIMER_REAL, &time, NULL);
     return (int64_t)ms;
 }
 
-static bool is_latch(hf_client *client, const struct hf_name *name)
+static bool complete_is_latch(hf_client *client, const struct hf_name *name)
 {
     hf_info *info = NULL;
     bool is =
@@ -108,18 +108,18 @@ static bool is_latch(hf_client *client, const struct hf_name *name)
 /* Can the verb take it, as far as its kind tells? To ask for the kinds of many
  * names takes too long while somebody types: after that time every name is
  * offered that may be a lock. */
-static bool is_fit(hf_client *client, const struct hf_name *name,
-                   enum cli_operand wanted, int64_t until_ns)
+static bool complete_is_fit(hf_client *client, const struct hf_name *name,
+                            enum cli_operand wanted, int64_t until_ns)
 {
     if (strlen(name->bytes) != name->len)
         return false;
     if (wanted == CLI_LATCH_NAME)
-        return is_latch(client, name);
+        return complete_is_latch(client, name);
     return wanted == CLI_NAME || cli_now_ns(CLOCK_MONOTONIC) > until_ns ||
-           !is_latch(client, name);
+           !complete_is_latch(client, name);
 }
 
-static void offer_names(struct completion *c, enum cli_operand wanted)
+static void complete_offer_names(struct completion *c, enum cli_operand wanted)
 {
     hf_client_options options = HF_CLIENT_OPTIONS_INIT;
     hf_client *client = NULL;
@@ -127,13 +127,13 @@ static void offer_names(struct completion *c, enum cli_operand wanted)
     int64_t until_ns = cli_now_ns(CLOCK_MONOTONIC);
 
     options.flags = HF_OPEN_EXISTING; /* of a key that is pressed */
-    options.open_timeout_ms = limit_the_time();
+    options.open_timeout_ms = complete_limit_the_time();
     until_ns += options.open_timeout_ms * 1000000 / 2;
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
-        hf_list(client, value_of(c), &names, NULL) == HF_OK) {
+        hf_list(client, complete_value_of(c), &names, NULL) == HF_OK) {
         for (size_t i = 0; i < names->len; i++)
-            if (is_fit(client, &names->names[i], wanted, until_ns))
-                offer(c, "words", names->names[i].bytes, NULL);
+            if (complete_is_fit(client, &names->names[i], wanted, until_ns))
+                complete_offer(c, "words", names->names[i].bytes, NULL);
         hf_names_free(names);
     }
     fflush(stdout);
@@ -141,20 +141,20 @@ static void offer_names(struct completion *c, enum cli_operand wanted)
 }
 
 /* "kill|warn" */
-static void offer_alternatives(struct completion *c, const char *list)
+static void complete_offer_alternatives(struct completion *c, const char *list)
 {
     char word[64];
 
     for (size_t len; *list; list += len + (list[len] == '|')) {
         len = strcspn(list, "|");
         snprintf(word, sizeof word, "%.*s", (int)len, list);
-        offer(c, "words", word, NULL);
+        complete_offer(c, "words", word, NULL);
     }
 }
 
 /* The library names the options of a backend when it finds one that is not
  * there, before it connects. */
-static void offer_url_options(struct completion *c, size_t question)
+static void complete_offer_url_options(struct completion *c, size_t question)
 {
     static const char unknown[] = "?.=1", there[] = " has ";
     char *url = malloc(question + sizeof unknown), *list, *next, option[64];
@@ -163,52 +163,54 @@ static void offer_url_options(struct completion *c, size_t question)
 
     if (!url)
         return;
-    memcpy(url, value_of(c), question);
+    memcpy(url, complete_value_of(c), question);
     memcpy(url + question, unknown, sizeof unknown);
     if (hf_open(url, NULL, &client, &err) == HF_EINVAL &&
-        begins(err.text, "unknown option \".\"") &&
+        complete_begins(err.text, "unknown option \".\"") &&
         (list = strstr(err.text, there))) {
         c->fixed += question + 1;
-        while ((next = strchr(value_of(c), '&')))
+        while ((next = strchr(complete_value_of(c), '&')))
             c->fixed = (size_t)(next + 1 - c->word);
         list += strlen(there);
         while ((next = strsep(&list, ", "))) {
             snprintf(option, sizeof option, "%s=", next);
             if (*next)
-                offer(c, "part", option, NULL);
+                complete_offer(c, "part", option, NULL);
         }
     }
     hf_close(client);
     free(url);
 }
 
-static void offer_urls(struct completion *c)
+static void complete_offer_urls(struct completion *c)
 {
     static const char *const schemes[] = {CLI_SCHEMES};
-    size_t question = strcspn(value_of(c), "?");
+    size_t question = strcspn(complete_value_of(c), "?");
 
-    if (value_of(c)[question])
-        offer_url_options(c, question);
+    if (complete_value_of(c)[question])
+        complete_offer_url_options(c, question);
     else
         for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-            offer(c, "part", schemes[i], NULL);
+            complete_offer(c, "part", schemes[i], NULL);
 }
 
-static void offer_values(struct completion *c, const struct cli_flag *flag)
+static void complete_offer_values(struct completion *c,
+                                  const struct cli_flag *flag)
 {
     if (strchr(flag->value, '|'))
-        offer_alternatives(c, flag->value);
+        complete_offer_alternatives(c, flag->value);
     else if (strcmp(flag->value, "URL") == 0)
-        offer_urls(c);
+        complete_offer_urls(c);
     else if (strcmp(flag->value, "NAME") == 0)
-        offer_names(c, CLI_LOCK_NAME); /* of run and hold */
+        complete_offer_names(c, CLI_LOCK_NAME); /* of run and hold */
     else if (strcmp(flag->value, "FILE") == 0)
         printf("files %zu%c", c->fixed, '\0');
 }
 
 /* ---- flags --------------------------------------------------------------- */
 
-static void offer_flags(struct completion *c, const struct cli_flag *flags)
+static void complete_offer_flags(struct completion *c,
+                                 const struct cli_flag *flags)
 {
     char word[64];
 
@@ -218,13 +220,13 @@ static void offer_flags(struct completion *c, const struct cli_flag *flags)
         else
             snprintf(word, sizeof word, "-%c", flags->id);
         if (flags->help)
-            offer(c, "words", word, flags->help);
+            complete_offer(c, "words", word, flags->help);
     }
 }
 
 /* By its name, which getopt_long() lets one abbreviate. */
-static const struct cli_flag *flag_called(const struct cli_flag *flag,
-                                          const char *name)
+static const struct cli_flag *complete_flag_called(const struct cli_flag *flag,
+                                                   const char *name)
 {
     size_t len = strcspn(name, "=");
 
@@ -234,8 +236,8 @@ static const struct cli_flag *flag_called(const struct cli_flag *flag,
     return NULL;
 }
 
-static const struct cli_flag *flag_of_letter(const struct cli_flag *flag,
-                                             char letter)
+static const struct cli_flag *
+complete_flag_of_letter(const struct cli_flag *flag, char letter)
 {
     for (; flag->id; flag++)
         if (flag->id == letter)
@@ -245,20 +247,20 @@ static const struct cli_flag *flag_of_letter(const struct cli_flag *flag,
 
 /* The flag with a value that a word is, or NULL; *value is NULL if the value is
  * the next word. */
-static const struct cli_flag *flag_with_value(const struct cli_flag *flags,
-                                              const char *word,
-                                              const char **value)
+static const struct cli_flag *
+complete_flag_with_value(const struct cli_flag *flags, const char *word,
+                         const char **value)
 {
     const struct cli_flag *flag = NULL;
 
-    if (begins(word, "--")) {
-        flag = flag_called(flags, word + 2);
+    if (complete_begins(word, "--")) {
+        flag = complete_flag_called(flags, word + 2);
         *value = strchr(word, '=');
         *value = *value ? *value + 1 : NULL;
         return flag && flag->value ? flag : NULL;
     }
     while (*++word) {
-        flag = flag_of_letter(flags, *word);
+        flag = complete_flag_of_letter(flags, *word);
         if (flag && flag->value) {
             *value = word[1] ? word + 1 : NULL;
             return flag;
@@ -279,8 +281,8 @@ struct said {
     int command;    /* its first word, or -1 */
 };
 
-static void take_value(struct said *said, const struct cli_flag *flag,
-                       const char *value)
+static void complete_take_value(struct said *said, const struct cli_flag *flag,
+                                const char *value)
 {
     if (strcmp(flag->value, "URL") == 0)
         said->url = value;
@@ -288,21 +290,22 @@ static void take_value(struct said *said, const struct cli_flag *flag,
         said->has_names = true;
 }
 
-static void take_flag(const struct cli_verb *verb, struct said *said,
-                      const char *word)
+static void complete_take_flag(const struct cli_verb *verb, struct said *said,
+                               const char *word)
 {
     const char *value;
-    const struct cli_flag *flag = flag_with_value(verb->flags, word, &value);
+    const struct cli_flag *flag =
+        complete_flag_with_value(verb->flags, word, &value);
 
     if (flag && value)
-        take_value(said, flag, value);
+        complete_take_value(said, flag, value);
     else
         said->pending = flag;
 }
 
 /* NAME [--] COMMAND; a name by a flag leaves the command alone. */
-static void take_operand(const struct cli_verb *verb, struct said *said, int i,
-                         int n, char **words)
+static void complete_take_operand(const struct cli_verb *verb,
+                                  struct said *said, int i, int n, char **words)
 {
     said->operands++;
     if (verb->operand != CLI_COMMAND)
@@ -312,49 +315,52 @@ static void take_operand(const struct cli_verb *verb, struct said *said, int i,
         said->command++;
 }
 
-static struct said listen(const struct cli_verb *verb, int n, char **words)
+static struct said complete_listen(const struct cli_verb *verb, int n,
+                                   char **words)
 {
     struct said said = {.command = -1};
 
     for (int i = 0; i < n - 1 && said.command < 0; i++) {
         if (said.pending) {
-            take_value(&said, said.pending, words[i]);
+            complete_take_value(&said, said.pending, words[i]);
             said.pending = NULL;
         } else if (!said.has_ended && strcmp(words[i], "--") == 0) {
             said.has_ended = true;
         } else if (!said.has_ended && words[i][0] == '-' && words[i][1]) {
-            take_flag(verb, &said, words[i]);
+            complete_take_flag(verb, &said, words[i]);
         } else {
-            take_operand(verb, &said, i, n, words);
+            complete_take_operand(verb, &said, i, n, words);
         }
     }
     return said;
 }
 
-static void offer_command(struct completion *c, int at, int n, char **words)
+static void complete_offer_command(struct completion *c, int at, int n,
+                                   char **words)
 {
     if (at == n - 1 && c->word[0] == '-' && at > 0 &&
         strcmp(words[at - 1], "--") != 0)
-        offer(c, "words", "--", "a command follows");
+        complete_offer(c, "words", "--", "a command follows");
     else
         printf("command %d%c", at + 1, '\0'); /* the verb is word 0 */
 }
 
-static void offer_operand(struct completion *c, const struct cli_verb *verb,
-                          const struct said *said)
+static void complete_offer_operand(struct completion *c,
+                                   const struct cli_verb *verb,
+                                   const struct said *said)
 {
     int name_at = verb->words ? 1 : 0;
 
     for (size_t i = 0; verb->words && !said->operands && verb->words[i]; i++)
-        offer(c, "words", verb->words[i], NULL);
+        complete_offer(c, "words", verb->words[i], NULL);
     if (verb->operand != CLI_NOTHING && said->operands == name_at &&
         !said->has_names)
-        offer_names(c, verb->operand);
+        complete_offer_names(c, verb->operand);
 }
 
 void cli_complete(const struct cli_verb *verb, int n, char **words)
 {
-    struct said said = listen(verb, n, words);
+    struct said said = complete_listen(verb, n, words);
     struct completion c = {.word = words[n - 1], .url = said.url};
     const struct cli_flag *flag;
     const char *value = NULL;
@@ -363,39 +369,41 @@ void cli_complete(const struct cli_verb *verb, int n, char **words)
         (said.has_ended || c.word[0] != '-') && !said.pending)
         said.command = n - 1;
     if (said.pending) {
-        offer_values(&c, said.pending);
+        complete_offer_values(&c, said.pending);
     } else if (said.command >= 0) {
-        offer_command(&c, said.command, n, words);
+        complete_offer_command(&c, said.command, n, words);
     } else if (said.has_ended || c.word[0] != '-') {
-        offer_operand(&c, verb, &said);
-    } else if ((flag = flag_with_value(verb->flags, c.word, &value)) && value) {
+        complete_offer_operand(&c, verb, &said);
+    } else if ((flag = complete_flag_with_value(verb->flags, c.word, &value)) &&
+               value) {
         c.fixed = (size_t)(value - c.word);
-        offer_values(&c, flag);
+        complete_offer_values(&c, flag);
     } else {
-        offer_flags(&c, verb->flags);
-        offer_flags(&c, cli_flags_of_all);
+        complete_offer_flags(&c, verb->flags);
+        complete_offer_flags(&c, cli_flags_of_all);
     }
 }
 
 /* ---- the command --------------------------------------------------------- */
 
-static const struct cli_verb *verb_called(const struct cli_verb *const *verbs,
-                                          const char *name)
+static const struct cli_verb *
+complete_verb_called(const struct cli_verb *const *verbs, const char *name)
 {
     while (*verbs && strcmp((*verbs)->name, name) != 0)
         verbs++;
     return *verbs;
 }
 
-static void offer_verbs(struct completion *c,
-                        const struct cli_verb *const *verbs)
+static void complete_offer_verbs(struct completion *c,
+                                 const struct cli_verb *const *verbs)
 {
     for (; *verbs; verbs++)
-        offer(c, "words", (*verbs)->name, (*verbs)->summary);
+        complete_offer(c, "words", (*verbs)->name, (*verbs)->summary);
 }
 
 /* A verb that is a program of its own does it by itself. */
-static int run_the_program(const struct cli_verb *verb, int n, char **words)
+static int complete_run_the_program(const struct cli_verb *verb, int n,
+                                    char **words)
 {
     char **argv = calloc((size_t)n + 4, sizeof *argv);
     int status = CLI_OSERR, i = 0;
@@ -418,15 +426,15 @@ int cli_complete_all(const struct cli_verb *const *verbs, int n, char **words)
     bool helps = n > 1 && strcmp(words[0], "help") == 0;
 
     if (n <= 1 || (helps && n == 2)) {
-        offer_verbs(&c, verbs);
-        offer(&c, "words", "help", "this, or what a verb does");
+        complete_offer_verbs(&c, verbs);
+        complete_offer(&c, "words", "help", "this, or what a verb does");
         if (c.word[0] == '-' && !helps)
-            offer_flags(&c, cli_flags_of_all);
+            complete_offer_flags(&c, cli_flags_of_all);
         return CLI_OK;
     }
-    verb = verb_called(verbs, words[helps]);
+    verb = complete_verb_called(verbs, words[helps]);
     if (verb && verb->is_program)
-        return run_the_program(verb, n - 1 - helps, words + 1 + helps);
+        return complete_run_the_program(verb, n - 1 - helps, words + 1 + helps);
     if (verb && !helps)
         cli_complete(verb, n - 1, words + 1);
     return CLI_OK;

@@ -28,7 +28,7 @@ enum {
     HURRY_MS = 2000,   /* the same after a signal */
 };
 
-static void close_pipe(int fds[2])
+static void contend_close_pipe(int fds[2])
 {
     for (int i = 0; i < 2; i++) {
         if (fds[i] >= 0)
@@ -37,15 +37,15 @@ static void close_pipe(int fds[2])
     }
 }
 
-static void arena_fini(struct arena *arena)
+static void contend_arena_fini(struct arena *arena)
 {
-    close_pipe(arena->ready);
-    close_pipe(arena->go);
+    contend_close_pipe(arena->ready);
+    contend_close_pipe(arena->go);
     if (arena->shared)
         munmap(arena->shared, arena->size);
 }
 
-static int arena_init(struct arena *arena)
+static int contend_arena_init(struct arena *arena)
 {
     const struct contend *contend = arena->contend;
     size_t cells = contend->names * sizeof(struct cell);
@@ -67,7 +67,7 @@ static int arena_init(struct arena *arena)
     return HF_OK;
 }
 
-static void cannot_fork(struct arena *arena, unsigned n)
+static void contend_cannot_fork(struct arena *arena, unsigned n)
 {
     hf_error err = HF_ERROR_INIT;
 
@@ -78,7 +78,7 @@ static void cannot_fork(struct arena *arena, unsigned n)
     contender_fail(arena, HF_ENOMEM, &err);
 }
 
-static unsigned start_groups(struct arena *arena, pid_t *pids)
+static unsigned contend_start_groups(struct arena *arena, pid_t *pids)
 {
     unsigned n = 0;
 
@@ -87,7 +87,7 @@ static unsigned start_groups(struct arena *arena, pid_t *pids)
         if (pids[n] == 0)
             contender_main(arena, n);
         if (pids[n] < 0) {
-            cannot_fork(arena, n);
+            contend_cannot_fork(arena, n);
             break;
         }
     }
@@ -98,7 +98,7 @@ static unsigned start_groups(struct arena *arena, pid_t *pids)
 }
 
 /* Somebody is gone before it was let go. */
-static bool has_one_died(const pid_t *pids, unsigned n)
+static bool contend_has_one_died(const pid_t *pids, unsigned n)
 {
     siginfo_t gone = {0};
 
@@ -110,13 +110,13 @@ static bool has_one_died(const pid_t *pids, unsigned n)
 
 /* ---- waiting, for the contenders and for signals ------------------------- */
 
-/* What wait_for() saw. */
+/* What contend_wait_for() saw. */
 enum event { NOTHING, WORD, END, SIGNAL };
 
 /* Waits for a byte of a contender (WORD), the end of all (END) or a signal,
  * which is kept in result->signal. */
-static enum event wait_for(const struct arena *arena, int64_t ms,
-                           struct contend_result *result, size_t *words)
+static enum event contend_wait_for(const struct arena *arena, int64_t ms,
+                                   struct contend_result *result, size_t *words)
 {
     struct pollfd polled[] = {{arena->ready[0], POLLIN, 0},
                               {arena->contend->signals, POLLIN, 0}};
@@ -143,16 +143,16 @@ static enum event wait_for(const struct arena *arena, int64_t ms,
 
 /* Until all contenders are ready, or one has failed: then it writes a byte as
  * well. One that dies does not. */
-static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n,
-                             struct contend_result *result)
+static void contend_wait_until_ready(struct arena *arena, const pid_t *pids,
+                                     unsigned n, struct contend_result *result)
 {
     size_t ready = 0;
     enum event event = NOTHING;
 
     while (ready < arena->contenders && event != END && event != SIGNAL &&
            !atomic_load(&arena->shared->failed)) {
-        event = wait_for(arena, POLL_MS, result, &ready);
-        if (event == NOTHING && has_one_died(pids, n))
+        event = contend_wait_for(arena, POLL_MS, result, &ready);
+        if (event == NOTHING && contend_has_one_died(pids, n))
             break;
     }
     if (ready < arena->contenders && event != SIGNAL)
@@ -160,7 +160,7 @@ static void wait_until_ready(struct arena *arena, const pid_t *pids, unsigned n,
                        &(hf_error){.text = "a contender has died"});
 }
 
-static uint64_t pairs_so_far(const struct arena *arena)
+static uint64_t contend_pairs_so_far(const struct arena *arena)
 {
     uint64_t pairs = 0;
 
@@ -169,7 +169,7 @@ static uint64_t pairs_so_far(const struct arena *arena)
     return pairs;
 }
 
-static double seconds_since(int64_t ns)
+static double contend_seconds_since(int64_t ns)
 {
     return (double)(cli_now_ns(CLOCK_MONOTONIC) - ns) / 1e9;
 }
@@ -182,25 +182,25 @@ static void wait_while_they_contend(const struct arena *arena, int64_t start,
     int64_t end = start + contend->run_ms * 1000000, left_ms;
 
     if (contend->progress)
-        contend->progress(contend, 0, pairs_so_far(arena));
+        contend->progress(contend, 0, contend_pairs_so_far(arena));
     while (!atomic_load(&arena->shared->stop)) {
         left_ms = (end - cli_now_ns(CLOCK_MONOTONIC) + 999999) / 1000000;
         if (left_ms <= 0)
             return;
         if (contend->progress) {
-            contend->progress(contend, seconds_since(start),
-                              pairs_so_far(arena));
+            contend->progress(contend, contend_seconds_since(start),
+                              contend_pairs_so_far(arena));
             left_ms = left_ms < POLL_MS ? left_ms : POLL_MS;
         }
-        if (wait_for(arena, left_ms < INT32_MAX ? left_ms : INT32_MAX, result,
-                     NULL) == END)
+        if (contend_wait_for(arena, left_ms < INT32_MAX ? left_ms : INT32_MAX,
+                             result, NULL) == END)
             return; /* all have died */
     }
 }
 
 /* Whether all have ended by themselves. */
-static bool wait_until_ended(const struct arena *arena,
-                             struct contend_result *result)
+static bool contend_wait_until_ended(const struct arena *arena,
+                                     struct contend_result *result)
 {
     bool hurried = result->signal;
     int64_t end = cli_now_ns(CLOCK_MONOTONIC) +
@@ -210,7 +210,7 @@ static bool wait_until_ended(const struct arena *arena,
 
     do {
         left = end - cli_now_ns(CLOCK_MONOTONIC);
-        event = wait_for(arena, left / 1000000 + 1, result, NULL);
+        event = contend_wait_for(arena, left / 1000000 + 1, result, NULL);
         if (event == SIGNAL && hurried)
             return false; /* a second one: at once */
         if (event == SIGNAL) {
@@ -221,8 +221,8 @@ static bool wait_until_ended(const struct arena *arena,
     return event == END;
 }
 
-static void bury(struct arena *arena, const pid_t *pids, unsigned n,
-                 bool is_killed)
+static void contend_bury(struct arena *arena, const pid_t *pids, unsigned n,
+                         bool is_killed)
 {
     int status = 0;
 
@@ -239,8 +239,8 @@ static void bury(struct arena *arena, const pid_t *pids, unsigned n,
 
 /* ---- the result ---------------------------------------------------------- */
 
-static void sum_up(const struct arena *arena, bool have_ended,
-                   struct contend_result *result)
+static void contend_sum_up(const struct arena *arena, bool have_ended,
+                           struct contend_result *result)
 {
     const struct contend *contend = arena->contend;
     struct hist *all = calloc(2, sizeof *all);
@@ -308,28 +308,29 @@ int contend_probe(const struct contend *contend, struct contend_result *result)
     return rc;
 }
 
-static int run_in(struct arena *arena, pid_t *pids,
-                  struct contend_result *result)
+static int contend_run_in(struct arena *arena, pid_t *pids,
+                          struct contend_result *result)
 {
-    unsigned n = start_groups(arena, pids);
+    unsigned n = contend_start_groups(arena, pids);
     int64_t start;
     bool have_ended;
     int rc;
 
-    wait_until_ready(arena, pids, n, result);
+    contend_wait_until_ready(arena, pids, n, result);
     start = cli_now_ns(CLOCK_MONOTONIC);
     close(arena->go[1]);
     arena->go[1] = -1;
     wait_while_they_contend(arena, start, result);
     atomic_store(&arena->shared->stop, true);
-    result->seconds = seconds_since(start);
-    have_ended = wait_until_ended(arena, result);
+    result->seconds = contend_seconds_since(start);
+    have_ended = contend_wait_until_ended(arena, result);
     if (!have_ended && !result->signal)
         contender_fail(
             arena, HF_ETIMEDOUT,
             &(hf_error){.text = "a contender does not come to its end"});
-    sum_up(arena, have_ended, result); /* before a kill in a critical section */
-    bury(arena, pids, n, !have_ended);
+    contend_sum_up(arena, have_ended,
+                   result); /* before a kill in a critical section */
+    contend_bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);
     if (rc != HF_OK)
         result->error = arena->shared->error;
@@ -349,10 +350,10 @@ int contend_measure(const struct contend *contend,
 
     *result = (struct contend_result){.fair = fair, .error = HF_ERROR_INIT};
     if (pids)
-        rc = arena_init(&arena);
+        rc = contend_arena_init(&arena);
     if (rc == HF_OK)
-        rc = run_in(&arena, pids, result);
-    arena_fini(&arena);
+        rc = contend_run_in(&arena, pids, result);
+    contend_arena_fini(&arena);
     free(pids);
     return rc;
 }

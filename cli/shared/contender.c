@@ -45,8 +45,8 @@ void contender_fail(struct arena *arena, int code, const hf_error *err)
     (void)!write(arena->ready[1], "", 1); /* who waits for it to be ready */
 }
 
-static void enter_exclusive(struct cell *cell, struct counts *counts,
-                            uint32_t me)
+static void contender_enter_exclusive(struct cell *cell, struct counts *counts,
+                                      uint32_t me)
 {
     uint64_t entries = cell->entries;
 
@@ -63,35 +63,36 @@ static void enter_exclusive(struct cell *cell, struct counts *counts,
     cell->inside = 0;
 }
 
-static void enter_shared(struct cell *cell, struct counts *counts,
-                         uint32_t limit)
+static void contender_enter_shared(struct cell *cell, struct counts *counts,
+                                   uint32_t limit)
 {
     if (atomic_fetch_add(&cell->sharing, 1) >= limit || cell->inside != 0)
         counts->violations++;
     atomic_fetch_sub(&cell->sharing, 1);
 }
 
-static void visit(const struct contend *contend, struct cell *cell,
-                  struct counts *counts, uint32_t me)
+static void contender_visit(const struct contend *contend, struct cell *cell,
+                            struct counts *counts, uint32_t me)
 {
     counts->entries++;
     if (contend->kind == HF_SEMAPHORE)
-        enter_shared(cell, counts, contend->permits);
+        contender_enter_shared(cell, counts, contend->permits);
     else if (contend->mode == HF_READ)
-        enter_shared(cell, counts, UINT32_MAX);
+        contender_enter_shared(cell, counts, UINT32_MAX);
     else
-        enter_exclusive(cell, counts, me);
+        contender_enter_exclusive(cell, counts, me);
 }
 
 /* We were waiting when somebody else let go of it. */
-static void time_handover(const struct cell *cell, struct counts *counts,
-                          uint32_t me, int64_t asked_at, int64_t now)
+static void contender_time_handover(const struct cell *cell,
+                                    struct counts *counts, uint32_t me,
+                                    int64_t asked_at, int64_t now)
 {
     if (cell->last != me && asked_at < cell->released_at)
         hist_add(&counts->handovers_ns, now - cell->released_at);
 }
 
-static int acquire(struct contender *self, size_t name, bool timed)
+static int contender_acquire(struct contender *self, size_t name, bool timed)
 {
     struct arena *arena = self->group->arena;
     struct counts *counts = &arena->counts[self->number];
@@ -103,13 +104,13 @@ static int acquire(struct contender *self, size_t name, bool timed)
         now = cli_now_ns(CLOCK_MONOTONIC);
         hist_add(&counts->waits, now - asked_at);
         if (arena->contend->time_handovers)
-            time_handover(&arena->cells[name], counts, self->number + 1,
-                          asked_at, now);
+            contender_time_handover(&arena->cells[name], counts,
+                                    self->number + 1, asked_at, now);
     }
     return rc;
 }
 
-static void nap(int64_t ms)
+static void contender_nap(int64_t ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
@@ -117,17 +118,17 @@ static void nap(int64_t ms)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-static int pair(struct contender *self, size_t name, bool timed)
+static int contender_pair(struct contender *self, size_t name, bool timed)
 {
     struct arena *arena = self->group->arena;
     const struct contend *contend = arena->contend;
     hf_lock *lock = self->group->locks[name];
-    int rc = acquire(self, name, timed);
+    int rc = contender_acquire(self, name, timed);
 
     if (rc == HF_OK) {
-        visit(contend, &arena->cells[name], &arena->counts[self->number],
-              self->number + 1);
-        nap(contend->hold_ms);
+        contender_visit(contend, &arena->cells[name],
+                        &arena->counts[self->number], self->number + 1);
+        contender_nap(contend->hold_ms);
         if (contend->time_handovers)
             arena->cells[name].released_at = cli_now_ns(CLOCK_MONOTONIC);
         rc = contend->nowait ? hf_lock_release_nowait(lock, &self->err)
@@ -138,12 +139,12 @@ static int pair(struct contender *self, size_t name, bool timed)
     return rc;
 }
 
-static bool is_over(const struct arena *arena)
+static bool contender_is_over(const struct arena *arena)
 {
     return atomic_load_explicit(&arena->shared->stop, memory_order_relaxed);
 }
 
-static uint32_t next_random(uint32_t *state)
+static uint32_t contender_next_random(uint32_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 17;
@@ -159,24 +160,24 @@ static void contend_until_over(struct contender *self)
     uint32_t random = 2463534242U + self->number * 7919U;
     int64_t begin = cli_now_ns(CLOCK_MONOTONIC);
 
-    while (!is_over(arena)) {
-        size_t name = names > 1 ? next_random(&random) % names : 0;
+    while (!contender_is_over(arena)) {
+        size_t name = names > 1 ? contender_next_random(&random) % names : 0;
         bool timed = --until_timed == 0;
 
-        if (pair(self, name, timed) != HF_OK)
+        if (contender_pair(self, name, timed) != HF_OK)
             return;
         if (timed)
             until_timed = every;
-        if (is_over(arena))
+        if (contender_is_over(arena))
             return; /* too late to count */
         if (++counts->pairs == CALIBRATION && !arena->contend->time_handovers &&
             cli_now_ns(CLOCK_MONOTONIC) - begin < CALIBRATION * FAST_NS)
             every = SAMPLE_EVERY;
-        nap(arena->contend->think_ms);
+        contender_nap(arena->contend->think_ms);
     }
 }
 
-static void *thread_main(void *arg)
+static void *contender_thread_main(void *arg)
 {
     struct contender *self = arg;
     struct arena *arena = self->group->arena;
@@ -184,7 +185,7 @@ static void *thread_main(void *arg)
 
     /* Connections, scripts and memory are made on first use: now. */
     for (unsigned i = 0; i < self->group->names; i++) {
-        if (pair(self, i, false) != HF_OK)
+        if (contender_pair(self, i, false) != HF_OK)
             return NULL;
     }
     if (write(arena->ready[1], "", 1) != 1)
@@ -233,7 +234,7 @@ void contender_close(struct contender_group *group)
     hf_close(group->client);
 }
 
-static int run_threads(struct contender_group *group)
+static int contender_run_threads(struct contender_group *group)
 {
     unsigned n = group->arena->contend->threads, started = 0;
     struct contender *contenders = calloc(n, sizeof *contenders);
@@ -247,7 +248,7 @@ static int run_threads(struct contender_group *group)
         one->number = group->first + started;
         one->how = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
         one->how.mode = group->arena->contend->mode;
-        if (pthread_create(&one->thread, NULL, thread_main, one) != 0)
+        if (pthread_create(&one->thread, NULL, contender_thread_main, one) != 0)
             break;
     }
     if (started < n) /* stops the others */
@@ -293,7 +294,7 @@ _Noreturn void contender_main(struct arena *arena, unsigned number)
     close(arena->go[1]);
     rc = contender_open(&group, &err);
     if (rc == HF_OK)
-        rc = run_threads(&group);
+        rc = contender_run_threads(&group);
     if (rc != HF_OK)
         contender_fail(arena, rc, &err);
     contender_close(&group);

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-static size_t bucket_of(uint64_t ns)
+static size_t hist_bucket_of(uint64_t ns)
 {
     unsigned shift;
     size_t bucket;
@@ -16,7 +16,7 @@ static size_t bucket_of(uint64_t ns)
 }
 
 /* The middle of a bucket. */
-static double value_of(size_t bucket)
+static double hist_value_of(size_t bucket)
 {
     size_t shift;
 
@@ -29,7 +29,7 @@ static double value_of(size_t bucket)
 
 void hist_add(struct hist *hist, int64_t ns)
 {
-    hist->count[bucket_of(ns < 0 ? 0 : (uint64_t)ns)]++;
+    hist->count[hist_bucket_of(ns < 0 ? 0 : (uint64_t)ns)]++;
 }
 
 void hist_merge(struct hist *into, const struct hist *from)
@@ -47,7 +47,7 @@ double hist_quantile_us(const struct hist *hist, double share)
     for (size_t i = 0; i < HIST_BUCKETS; i++) {
         seen += hist->count[i];
         if (seen > 0 && (double)seen >= share * (double)all)
-            return value_of(i) / 1000;
+            return hist_value_of(i) / 1000;
     }
     return 0;
 }

@@ -11,7 +11,7 @@ enum { LINE_MAX_LEN = 1024 };
 void (*cli_before_a_line)(void);
 
 /* One write, so that lines of several processes do not mix. */
-static void say(const struct cli_verb *verb, const char *line)
+static void message_say(const struct cli_verb *verb, const char *line)
 {
     if (cli_before_a_line)
         cli_before_a_line();
@@ -29,11 +29,11 @@ void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    say(verb, line);
+    message_say(verb, line);
 }
 
 /* From the colon in the quoted word to its end. */
-static void hide_secret(char *line)
+static void message_hide_secret(char *line)
 {
     char *colon = strchr(line + strcspn(line, "`"), ':');
     const char *end = strrchr(line, '\'');
@@ -53,11 +53,11 @@ void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof line - 64, fmt, args);
     va_end(args);
-    hide_secret(line);
+    message_hide_secret(line);
     len = strlen(line);
     snprintf(line + len, sizeof line - len, " (see `holdfast help%s%s')",
              verb ? " " : "", verb ? verb->name : "");
-    say(verb, line);
+    message_say(verb, line);
 }
 
 int cli_failed(const struct cli_verb *verb, const char *what, int code,

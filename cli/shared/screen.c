@@ -11,7 +11,7 @@
 
 enum { WIDTH_DEFAULT = 80 };
 
-static bool has_colours(int fd)
+static bool screen_has_colours(int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -25,7 +25,7 @@ const char *cli_colour(enum cli_colour colour)
         [CLI_DIM] = "\033[2m",    [CLI_RED] = "\033[31m",
         [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m"};
 
-    return has_colours(STDOUT_FILENO) ? sequences[colour] : "";
+    return screen_has_colours(STDOUT_FILENO) ? sequences[colour] : "";
 }
 
 int cli_width(int fd)
@@ -73,7 +73,7 @@ bool cli_is_live(void)
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-static void remove_live_line(void)
+static void screen_remove_live_line(void)
 {
     if (live_is_shown && write(STDERR_FILENO, "\r\033[K", 4) < 0) {
         /* Then there is no terminal any more. */
@@ -89,9 +89,9 @@ void cli_live(const char *fmt, ...)
 
     if (!cli_is_live())
         return;
-    cli_before_a_line = remove_live_line;
+    cli_before_a_line = screen_remove_live_line;
     if (!fmt) {
-        remove_live_line();
+        screen_remove_live_line();
         return;
     }
     va_start(args, fmt);

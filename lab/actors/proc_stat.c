@@ -17,7 +17,7 @@ enum {
 };
 
 /* Opens the status of up to max threads of a process; returns how many. */
-static unsigned open_threads(pid_t pid, int *fds, unsigned max)
+static unsigned proc_stat_open_threads(pid_t pid, int *fds, unsigned max)
 {
     struct dirent *entry;
     char path[320];
@@ -49,7 +49,7 @@ static bool read_status(int fd, char text[STATUS])
 }
 
 /* What a status says after the key. */
-static const char *find(const char *status, const char *key)
+static const char *proc_stat_find(const char *status, const char *key)
 {
     const char *at = strstr(status, key);
 
@@ -59,20 +59,21 @@ static const char *find(const char *status, const char *key)
     return at + strlen(key);
 }
 
-static bool runs(const char *status)
+static bool runs_proc_stat(const char *status)
 {
-    return *find(status, "\nState:\t") == 'R';
+    return *proc_stat_find(status, "\nState:\t") == 'R';
 }
 
 void proc_stat_open(struct proc_stat *stat, pid_t pid)
 {
-    stat->threads = open_threads(pid, stat->fds, PROC_STAT_THREADS);
+    stat->threads = proc_stat_open_threads(pid, stat->fds, PROC_STAT_THREADS);
     if (!stat->threads || clock_getcpuclockid(pid, &stat->clock))
         lab_die(CLI_OSERR, "cannot watch process %d: %s", (int)pid,
                 strerror(errno));
 }
 
-static uint64_t count_switches(const struct proc_stat *stat, bool *busy)
+static uint64_t proc_stat_count_switches(const struct proc_stat *stat,
+                                         bool *busy)
 {
     uint64_t all = 0;
     char text[STATUS];
@@ -80,8 +81,9 @@ static uint64_t count_switches(const struct proc_stat *stat, bool *busy)
     for (unsigned i = 0; i < stat->threads; i++) {
         if (!read_status(stat->fds[i], text))
             continue;
-        all += strtoull(find(text, "\nvoluntary_ctxt_switches:"), NULL, 10);
-        *busy = *busy || runs(text);
+        all += strtoull(proc_stat_find(text, "\nvoluntary_ctxt_switches:"),
+                        NULL, 10);
+        *busy = *busy || runs_proc_stat(text);
     }
     return all;
 }
@@ -90,12 +92,12 @@ void proc_stat_note(struct proc_stat *stat)
 {
     bool busy = false;
 
-    stat->switches = count_switches(stat, &busy);
+    stat->switches = proc_stat_count_switches(stat, &busy);
 }
 
 bool proc_stat_was_woken(const struct proc_stat *stat, bool *busy)
 {
-    return count_switches(stat, busy) != stat->switches;
+    return proc_stat_count_switches(stat, busy) != stat->switches;
 }
 
 double proc_stat_cpu_us(const struct proc_stat *stat)
@@ -110,12 +112,12 @@ double proc_stat_cpu_us(const struct proc_stat *stat)
 bool proc_stat_runs(pid_t pid)
 {
     int fds[MANY_THREADS];
-    unsigned n = open_threads(pid, fds, MANY_THREADS);
+    unsigned n = proc_stat_open_threads(pid, fds, MANY_THREADS);
     bool busy = false;
     char text[STATUS];
 
     for (unsigned i = 0; i < n; i++) {
-        busy = busy || (read_status(fds[i], text) && runs(text));
+        busy = busy || (read_status(fds[i], text) && runs_proc_stat(text));
         close(fds[i]);
     }
     return busy;

@@ -58,7 +58,7 @@ struct stage {
 
 static struct actor *self;
 
-static void copy(char *out, size_t size, const char *text)
+static void stage_copy(char *out, size_t size, const char *text)
 {
     snprintf(out, size, "%s", text);
 }
@@ -67,13 +67,13 @@ void actor_step(const char *step)
 {
     char name[STEP] = "", go;
 
-    copy(name, sizeof name, step);
+    stage_copy(name, sizeof name, step);
     if (send(self->fd, name, sizeof name, MSG_NOSIGNAL) != sizeof name ||
         recv(self->fd, &go, 1, 0) != 1)
         _exit(1); /* the runner is gone */
 }
 
-static void begin_span(enum lab_span_kind kind, const char *label)
+static void stage_begin_span(enum lab_span_kind kind, const char *label)
 {
     struct script *script = self->script;
     struct lab_span *span;
@@ -81,8 +81,8 @@ static void begin_span(enum lab_span_kind kind, const char *label)
     if (script->spans_len == SPANS)
         return;
     span = &script->spans[script->spans_len];
-    copy(span->lane, sizeof span->lane, self->name);
-    copy(span->label, sizeof span->label, label);
+    stage_copy(span->lane, sizeof span->lane, self->name);
+    stage_copy(span->label, sizeof span->label, label);
     span->kind = kind;
     span->from = lab_now();
     script->spans_len++;
@@ -90,17 +90,17 @@ static void begin_span(enum lab_span_kind kind, const char *label)
 
 void actor_holds(const char *label)
 {
-    begin_span(LAB_HOLDS, label);
+    stage_begin_span(LAB_HOLDS, label);
 }
 
 void actor_shares(const char *label)
 {
-    begin_span(LAB_SHARES, label);
+    stage_begin_span(LAB_SHARES, label);
 }
 
 void actor_waits(const char *label)
 {
-    begin_span(LAB_WAITS, label);
+    stage_begin_span(LAB_WAITS, label);
 }
 
 void actor_let_go_at(int64_t at)
@@ -122,7 +122,7 @@ void actor_lets_go(void)
     actor_let_go_at(lab_now());
 }
 
-static void add_mark(struct actor *actor, bool bad, const char *label)
+static void stage_add_mark(struct actor *actor, bool bad, const char *label)
 {
     struct script *script = actor->script;
     struct lab_mark *mark;
@@ -130,8 +130,8 @@ static void add_mark(struct actor *actor, bool bad, const char *label)
     if (script->marks_len == MARKS)
         return;
     mark = &script->marks[script->marks_len];
-    copy(mark->lane, sizeof mark->lane, actor->name);
-    copy(mark->label, sizeof mark->label, label);
+    stage_copy(mark->lane, sizeof mark->lane, actor->name);
+    stage_copy(mark->label, sizeof mark->label, label);
     mark->bad = bad;
     mark->at = lab_now();
     script->marks_len++;
@@ -145,7 +145,7 @@ void actor_mark(bool bad, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(label, sizeof label, fmt, args);
     va_end(args);
-    add_mark(self, bad, label);
+    stage_add_mark(self, bad, label);
 }
 
 void actor_report(unsigned i, int64_t value)
@@ -164,8 +164,8 @@ struct stage *stage_new(struct lab *lab)
     return stage;
 }
 
-_Noreturn static void play_out(struct actor *actor, pid_t runner,
-                               void (*play)(void *arg), void *arg)
+_Noreturn static void stage_play_out(struct actor *actor, pid_t runner,
+                                     void (*play)(void *arg), void *arg)
 {
     /* What other actors are told is not for this one. */
     for (unsigned i = 0; i + 1 < actor->stage->actors_len; i++)
@@ -189,7 +189,7 @@ struct actor *stage_enter(struct stage *stage, const char *name,
         lab_die(CLI_FAILED, "a defect: too many actors");
     actor->stage = stage;
     actor->script = &stage->scripts[stage->actors_len++];
-    copy(actor->name, sizeof actor->name, name);
+    stage_copy(actor->name, sizeof actor->name, name);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         lab_die(CLI_OSERR, "socketpair: %s", strerror(errno));
     fflush(stdout);
@@ -199,12 +199,12 @@ struct actor *stage_enter(struct stage *stage, const char *name,
     actor->fd = fds[actor->pid == 0];
     close(fds[actor->pid != 0]);
     if (actor->pid == 0)
-        play_out(actor, runner, play, arg);
+        stage_play_out(actor, runner, play, arg);
     return actor;
 }
 
 /* It has ended; that was right only if it was asked for. */
-static void reap(struct actor *actor, bool is_expected)
+static void stage_reap(struct actor *actor, bool is_expected)
 {
     int status = 0;
 
@@ -222,7 +222,8 @@ static void reap(struct actor *actor, bool is_expected)
 }
 
 /* poll(), and by how much it came back late. */
-static int poll_actors(struct stage *stage, struct pollfd *polled, int64_t ms)
+static int stage_poll_actors(struct stage *stage, struct pollfd *polled,
+                             int64_t ms)
 {
     int64_t due = lab_now() + ms * 1000000;
     int ready = poll(polled, 1, (int)ms);
@@ -241,7 +242,7 @@ int64_t stage_stood_ms(const struct stage *stage)
 /* One that the scenario does not wait for just now may have failed: what the
  * others wait for would never come. One that has come to its end is reaped by
  * actor_end(). */
-static void reap_failed(struct stage *stage)
+static void stage_reap_failed(struct stage *stage)
 {
     for (unsigned i = 0; i < stage->actors_len; i++) {
         struct actor *actor = &stage->actors[i];
@@ -251,21 +252,21 @@ static void reap_failed(struct stage *stage)
             !waitid(P_PID, (id_t)actor->pid, &end,
                     WEXITED | WNOHANG | WNOWAIT) &&
             end.si_pid && (end.si_code != CLD_EXITED || end.si_status))
-            reap(actor, false);
+            stage_reap(actor, false);
     }
 }
 
 /* Waits for a message, or the end: 1, 0 (the end), -1 (the time is over). */
-static int read_ready(struct actor *actor, char step[STEP], int64_t ms)
+static int stage_read_ready(struct actor *actor, char step[STEP], int64_t ms)
 {
     struct pollfd polled = {actor->fd, POLLIN, 0};
     int64_t until = lab_now() + ms * 1000000;
     ssize_t len;
 
-    while (poll_actors(actor->stage, &polled, ms < POLL_MS ? ms : POLL_MS) <=
-           0) {
+    while (stage_poll_actors(actor->stage, &polled,
+                             ms < POLL_MS ? ms : POLL_MS) <= 0) {
         lab_tick(actor->stage->lab);
-        reap_failed(actor->stage);
+        stage_reap_failed(actor->stage);
         if (lab_now() >= until)
             return -1;
     }
@@ -281,9 +282,9 @@ bool actor_comes(struct actor *actor, const char *step, int64_t ms)
 
     if (actor->pauses)
         lab_die(CLI_FAILED, "a defect: %s pauses before %s", actor->name, step);
-    heard = read_ready(actor, at, ms);
+    heard = stage_read_ready(actor, at, ms);
     if (heard == 0)
-        reap(actor, false);
+        stage_reap(actor, false);
     if (heard == 1 && strcmp(at, step) != 0)
         lab_die(CLI_FAILED, "a defect: %s is at \"%s\", not at \"%s\"",
                 actor->name, at, step);
@@ -304,7 +305,7 @@ void actor_go(struct actor *actor)
         lab_die(CLI_FAILED, "a defect: %s does not pause", actor->name);
     actor->pauses = false;
     if (send(actor->fd, "", 1, MSG_NOSIGNAL) != 1)
-        reap(actor, false);
+        stage_reap(actor, false);
 }
 
 void actor_end(struct actor *actor)
@@ -314,13 +315,13 @@ void actor_end(struct actor *actor)
 
     if (actor->pauses)
         actor_go(actor);
-    heard = read_ready(actor, at, STUCK_MS);
+    heard = stage_read_ready(actor, at, STUCK_MS);
     if (heard < 0)
         lab_die(CLI_FAILED, "%s does not come to its end", actor->name);
     if (heard == 1)
         lab_die(CLI_FAILED, "a defect: %s is at \"%s\", not at its end",
                 actor->name, at);
-    reap(actor, true);
+    stage_reap(actor, true);
 }
 
 void actor_kill(struct actor *actor)
@@ -335,7 +336,7 @@ void actor_kill(struct actor *actor)
     actor->pid = 0;
     close(actor->fd);
     actor->fd = -1;
-    add_mark(actor, true, "killed");
+    stage_add_mark(actor, true, "killed");
 }
 
 void actor_stop(struct actor *actor)
@@ -358,8 +359,8 @@ void actor_continue(struct actor *actor)
     if (script->spans_len < SPANS) {
         struct lab_span *span = &script->spans[script->spans_len++];
 
-        copy(span->lane, sizeof span->lane, actor->name);
-        copy(span->label, sizeof span->label, "stopped");
+        stage_copy(span->lane, sizeof span->lane, actor->name);
+        stage_copy(span->label, sizeof span->label, "stopped");
         span->kind = LAB_STOPPED;
         span->from = actor->stopped_at;
         span->to = lab_now();
@@ -372,7 +373,7 @@ int64_t actor_value(const struct actor *actor, unsigned i)
     return actor->script->values[i];
 }
 
-static void hand_over(const struct actor *actor, struct lab_row *row)
+static void stage_hand_over(const struct actor *actor, struct lab_row *row)
 {
     struct script *script = actor->script;
     int64_t end = actor->gone_at ? actor->gone_at : lab_now();
@@ -398,7 +399,7 @@ void stage_close(struct stage *stage, struct lab_row *row)
             close(actor->fd);
         }
         if (row)
-            hand_over(actor, row);
+            stage_hand_over(actor, row);
     }
     lab_unshare(stage->scripts, STAGE_ACTORS * sizeof *stage->scripts);
     free(stage);

@@ -133,7 +133,7 @@ void worker_span(struct worker *worker, int64_t begin)
     span->to = lab_now();
 }
 
-static void attempt(struct worker *worker, struct counts *counts)
+static void workers_attempt(struct worker *worker, struct counts *counts)
 {
     int64_t begin = lab_now();
     enum work work;
@@ -155,7 +155,7 @@ static void attempt(struct worker *worker, struct counts *counts)
     worker->first = false;
 }
 
-static bool goes_on(const struct workers *workers)
+static bool workers_goes_on(const struct workers *workers)
 {
     struct common *common = workers->common;
 
@@ -165,7 +165,7 @@ static bool goes_on(const struct workers *workers)
            atomic_fetch_sub(&common->next, 1) > 0;
 }
 
-static void *hand_main(void *arg)
+static void *workers_hand_main(void *arg)
 {
     struct hand *hand = arg;
     struct workers *workers = hand->workers;
@@ -181,15 +181,16 @@ static void *hand_main(void *arg)
     }
     if (hand->leads)
         workers->cpu_began = cli_now_ns(CLOCK_PROCESS_CPUTIME_ID);
-    while (goes_on(workers))
-        attempt(worker, counts);
+    while (workers_goes_on(workers))
+        workers_attempt(worker, counts);
     counts->retries = worker->retries;
     if (workers->plan->end)
         workers->plan->end(worker);
     return NULL;
 }
 
-static void run_hands(struct workers *workers, unsigned first, unsigned n)
+static void workers_run_hands(struct workers *workers, unsigned first,
+                              unsigned n)
 {
     struct hand *hands = lab_alloc(n * sizeof *hands);
     void *process = NULL;
@@ -204,12 +205,12 @@ static void run_hands(struct workers *workers, unsigned first, unsigned n)
                                           .shared = workers->common->shared,
                                           .first = true,
                                           .workers = workers};
-        if (i + 1 < n &&
-            pthread_create(&hands[i].thread, NULL, hand_main, &hands[i]) != 0)
+        if (i + 1 < n && pthread_create(&hands[i].thread, NULL,
+                                        workers_hand_main, &hands[i]) != 0)
             lab_die(CLI_OSERR, "no more threads can be started");
     }
     hands[n - 1].leads = true;
-    hand_main(&hands[n - 1]);
+    workers_hand_main(&hands[n - 1]);
     for (unsigned i = 0; i + 1 < n; i++)
         pthread_join(hands[i].thread, NULL);
     if (workers->plan->end_process)
@@ -217,8 +218,8 @@ static void run_hands(struct workers *workers, unsigned first, unsigned n)
     free(hands);
 }
 
-_Noreturn static void process_main(struct workers *workers, pid_t runner,
-                                   unsigned number)
+_Noreturn static void workers_process_main(struct workers *workers,
+                                           pid_t runner, unsigned number)
 {
     unsigned first = number * workers->plan->workers / workers->processes;
     unsigned next = (number + 1) * workers->plan->workers / workers->processes;
@@ -228,7 +229,7 @@ _Noreturn static void process_main(struct workers *workers, pid_t runner,
     progress_hide_after_fork();
     close(workers->ready[0]);
     close(workers->go[1]);
-    run_hands(workers, first, next - first);
+    workers_run_hands(workers, first, next - first);
     cpu = cli_now_ns(CLOCK_PROCESS_CPUTIME_ID) - workers->cpu_began;
     workers->common->counts[first].cpu_ns = cpu;
     _exit(0);
@@ -236,7 +237,7 @@ _Noreturn static void process_main(struct workers *workers, pid_t runner,
 
 /* ---- in the runner ------------------------------------------------------- */
 
-static void start(struct workers *workers)
+static void workers_start(struct workers *workers)
 {
     pid_t runner = getpid();
 
@@ -253,14 +254,14 @@ static void start(struct workers *workers)
         if (workers->pids[i] < 0)
             lab_die(CLI_OSERR, "cannot fork: %s", strerror(errno));
         if (workers->pids[i] == 0)
-            process_main(workers, runner, i);
+            workers_process_main(workers, runner, i);
     }
     close(workers->ready[1]);
     close(workers->go[0]);
 }
 
 /* Dies if one of them has. */
-static void check_for_dead(const struct workers *workers)
+static void workers_check_for_dead(const struct workers *workers)
 {
     int status;
 
@@ -277,7 +278,7 @@ static void check_for_dead(const struct workers *workers)
 }
 
 /* How many bytes have come: 0 at the end of all, -1: none yet. */
-static ssize_t read_ready(struct workers *workers, int64_t until)
+static ssize_t workers_read_ready(struct workers *workers, int64_t until)
 {
     struct pollfd polled = {workers->ready[0], POLLIN, 0};
     char bytes[256];
@@ -285,22 +286,22 @@ static ssize_t read_ready(struct workers *workers, int64_t until)
     if (poll(&polled, 1, POLL_MS) > 0)
         return read(workers->ready[0], bytes, sizeof bytes);
     lab_tick(workers->lab);
-    check_for_dead(workers);
+    workers_check_for_dead(workers);
     if (lab_now() > until)
         lab_die(CLI_FAILED, "the workers do not come to their end");
     return -1;
 }
 
-static void wait_until_ready(struct workers *workers)
+static void workers_wait_until_ready(struct workers *workers)
 {
     int64_t until = lab_now() + STUCK_MS * 1000000LL;
     unsigned ready = 0;
 
     while (ready < workers->plan->workers) {
-        ssize_t len = read_ready(workers, until);
+        ssize_t len = workers_read_ready(workers, until);
 
         if (len == 0) {
-            check_for_dead(workers);
+            workers_check_for_dead(workers);
             lab_die(CLI_FAILED, "the workers have ended too early");
         }
         if (len > 0)
@@ -310,7 +311,7 @@ static void wait_until_ready(struct workers *workers)
 
 /* Until the time is over, and every worker has begun: what it has begun it
  * ends, so each makes an attempt, however late it comes to run. */
-static void let_them_run(struct workers *workers)
+static void workers_let_them_run(struct workers *workers)
 {
     struct common *common = workers->common;
     int64_t end = common->began + workers->plan->run_ms * 1000000;
@@ -323,7 +324,7 @@ static void let_them_run(struct workers *workers)
 
         lab_sleep_ms(left > 50000000 ? 50 : left / 1000000 + 1);
         lab_tick(workers->lab);
-        check_for_dead(workers);
+        workers_check_for_dead(workers);
         now = lab_now();
         if (now > stuck)
             lab_die(CLI_FAILED, "%u of %u workers have begun in %d seconds",
@@ -333,20 +334,20 @@ static void let_them_run(struct workers *workers)
     atomic_store(&common->stop, true);
 }
 
-static void wait_until_ended(struct workers *workers)
+static void workers_wait_until_ended(struct workers *workers)
 {
     int64_t left = 0, until = 0;
     int status = 0;
 
     if (workers->plan->attempts == 0)
-        let_them_run(workers);
+        workers_let_them_run(workers);
     do {
         int64_t next = atomic_load(&workers->common->next);
 
         if (next != left || !until) /* they get on */
             until = lab_now() + STUCK_MS * 1000000LL;
         left = next;
-    } while (read_ready(workers, until) != 0);
+    } while (workers_read_ready(workers, until) != 0);
     for (unsigned i = 0; i < workers->processes; i++) {
         if (waitpid(workers->pids[i], &status, 0) != workers->pids[i] || status)
             die_of_child(&workers->common->words, "a worker", status);
@@ -356,7 +357,7 @@ static void wait_until_ended(struct workers *workers)
 
 /* A server that is the backend and the store is counted once; shared memory and
  * a file have none. */
-static bool is_left_out(const struct workers_plan *plan, size_t i)
+static bool workers_is_left_out(const struct workers_plan *plan, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (strcmp(plan->places[k]->url, plan->places[i]->url) == 0)
@@ -364,13 +365,14 @@ static bool is_left_out(const struct workers_plan *plan, size_t i)
     return plan->places[i]->engine <= LAB_FILE;
 }
 
-static double server_cpu(const struct workers_plan *plan)
+static double workers_server_cpu(const struct workers_plan *plan)
 {
     double all = 0;
 
     for (size_t i = 0; i < WORKERS_PLACES && plan->places[i]; i++) {
-        double one =
-            is_left_out(plan, i) ? 0 : lab_place_cpu_ms(plan->places[i]);
+        double one = workers_is_left_out(plan, i)
+                         ? 0
+                         : lab_place_cpu_ms(plan->places[i]);
 
         if (one < 0)
             return -1;
@@ -379,7 +381,8 @@ static double server_cpu(const struct workers_plan *plan)
     return all;
 }
 
-static void sum_up(const struct workers *workers, struct workers_result *result)
+static void workers_sum_up(const struct workers *workers,
+                           struct workers_result *result)
 {
     struct hist *took = lab_alloc(sizeof *took);
     int64_t paused = atomic_load(&workers->common->paused_until);
@@ -413,7 +416,8 @@ static void sum_up(const struct workers *workers, struct workers_result *result)
     free(took);
 }
 
-static void hand_over(const struct workers *workers, struct lab_row *row)
+static void workers_hand_over(const struct workers *workers,
+                              struct lab_row *row)
 {
     unsigned n = atomic_load(&workers->common->inside);
 
@@ -444,17 +448,17 @@ void workers_run(struct lab *lab, const struct workers_plan *plan,
     atomic_store(&workers.common->next, (int64_t)plan->attempts);
     for (size_t i = 0; i < WORKERS_PLACES && plan->places[i]; i++)
         lab_warm(lab, plan->places[i]);
-    start(&workers);
-    wait_until_ready(&workers);
-    before = server_cpu(plan);
+    workers_start(&workers);
+    workers_wait_until_ready(&workers);
+    before = workers_server_cpu(plan);
     workers.common->began = lab_now();
     close(workers.go[1]);
-    wait_until_ended(&workers);
-    after = server_cpu(plan);
+    workers_wait_until_ended(&workers);
+    after = workers_server_cpu(plan);
     result->server_cpu_ms = before < 0 || after < 0 ? -1 : after - before;
-    sum_up(&workers, result);
+    workers_sum_up(&workers, result);
     if (row)
-        hand_over(&workers, row);
+        workers_hand_over(&workers, row);
     lab_unshare(workers.common, workers.size);
     free(workers.pids);
 }

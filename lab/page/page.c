@@ -28,7 +28,7 @@ struct counts {
     size_t rows, good, told, unexpected;
 };
 
-static void count(struct counts *counts, const struct lab_section *section)
+static void page_count(struct counts *counts, const struct lab_section *section)
 {
     for (size_t i = 0; i < section->rows_len; i++) {
         const struct lab_row *row = section->rows[i];
@@ -42,7 +42,7 @@ static void count(struct counts *counts, const struct lab_section *section)
     }
 }
 
-static void write_head(FILE *out)
+static void page_write_head(FILE *out)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
           "<meta charset=\"utf-8\">\n"
@@ -79,7 +79,7 @@ static void write_head(FILE *out)
           out);
 }
 
-static void write_duration(FILE *out, double seconds)
+static void page_write_duration(FILE *out, double seconds)
 {
     char number[PAGE_NUMBER];
     if (seconds < 60) {
@@ -90,15 +90,15 @@ static void write_duration(FILE *out, double seconds)
     fprintf(out, "%ld min %ld s", whole / 60, whole % 60);
 }
 
-static void write_count(FILE *out, const char *class, size_t number,
-                        const char *what)
+static void page_write_count(FILE *out, const char *class, size_t number,
+                             const char *what)
 {
     fputs("<li>", out);
     page_sign(out, class);
     fprintf(out, "<span><b>%zu</b> %s</span></li>\n", number, what);
 }
 
-static void write_unexpected(FILE *out, const struct lab_section *section)
+static void page_write_unexpected(FILE *out, const struct lab_section *section)
 {
     for (size_t i = 0; i < section->rows_len; i++) {
         const struct lab_row *row = section->rows[i];
@@ -113,17 +113,17 @@ static void write_unexpected(FILE *out, const struct lab_section *section)
     }
 }
 
-static void write_summary(FILE *out, const struct lab_report *report)
+static void page_write_summary(FILE *out, const struct lab_report *report)
 {
     struct counts all = {0};
     for (size_t i = 0; i < report->sections_len; i++)
-        count(&all, &report->sections[i]);
+        page_count(&all, &report->sections[i]);
     fputs("<header>\n<h1>holdfast lab</h1>\n<p class=\"command\"><code>", out);
     page_text(out, report->command);
     fputs("</code></p>\n<p class=\"facts\">", out);
     page_text(out, report->machine);
     fputs(" \u00b7 took ", out);
-    write_duration(out, report->seconds);
+    page_write_duration(out, report->seconds);
     fprintf(out,
             "</p>\n</header>\n<section class=\"summary\">\n<h2>%zu row%s, ",
             all.rows, all.rows == 1 ? "" : "s");
@@ -132,20 +132,20 @@ static void write_summary(FILE *out, const struct lab_report *report)
     else
         fputs("all as expected</h2>\n", out);
     fputs("<ul class=\"counts\">\n", out);
-    write_count(out, "good", all.good, "go well");
-    write_count(out, "told", all.told, "go wrong, as expected");
-    write_count(out, "unexpected", all.unexpected, "unexpected");
+    page_write_count(out, "good", all.good, "go well");
+    page_write_count(out, "told", all.told, "go wrong, as expected");
+    page_write_count(out, "unexpected", all.unexpected, "unexpected");
     fputs("</ul>\n", out);
     if (all.unexpected) {
         fputs("<ul class=\"unexpected-rows\">\n", out);
         for (size_t i = 0; i < report->sections_len; i++)
-            write_unexpected(out, &report->sections[i]);
+            page_write_unexpected(out, &report->sections[i]);
         fputs("</ul>\n", out);
     }
     fputs("</section>\n", out);
 }
 
-static void write_contents(FILE *out, const struct lab_report *report)
+static void page_write_contents(FILE *out, const struct lab_report *report)
 {
     fputs("<nav aria-labelledby=\"contents\">\n"
           "<h2 id=\"contents\">Scenarios</h2>\n<ul>\n",
@@ -154,7 +154,7 @@ static void write_contents(FILE *out, const struct lab_report *report)
         const struct lab_section *section = &report->sections[i];
         const struct lab_scenario *scenario = section->scenario;
         struct counts counts = {0};
-        count(&counts, section);
+        page_count(&counts, section);
         fprintf(out, "<li><a href=\"#%s\">%s</a><span class=\"what\">",
                 scenario->name, scenario->name);
         page_text(out, scenario->summary);
@@ -173,7 +173,7 @@ static void write_contents(FILE *out, const struct lab_report *report)
 }
 
 /* Paragraphs end with an empty line. */
-static void write_text(FILE *out, const char *text)
+static void page_write_text(FILE *out, const char *text)
 {
     while (*text) {
         const char *end = strstr(text, "\n\n");
@@ -189,7 +189,7 @@ static void write_text(FILE *out, const char *text)
     }
 }
 
-static void write_claims(FILE *out, const struct lab_section *section)
+static void page_write_claims(FILE *out, const struct lab_section *section)
 {
     if (!section->claims_len)
         return;
@@ -207,7 +207,7 @@ static void write_claims(FILE *out, const struct lab_section *section)
     fputs("</ul>\n", out);
 }
 
-static void write_overlaps(FILE *out, const struct page_times *times)
+static void page_write_overlaps(FILE *out, const struct page_times *times)
 {
     char text[96], ms[PAGE_NUMBER];
     size_t most = 0;
@@ -227,8 +227,9 @@ static void write_overlaps(FILE *out, const struct page_times *times)
                 times->overlaps_len, most, page_ms(ns, ms));
 }
 
-static void write_timeline(FILE *out, const struct lab_row *row, size_t number,
-                           const struct page_times *times, const char *fold)
+static void page_write_timeline(FILE *out, const struct lab_row *row,
+                                size_t number, const struct page_times *times,
+                                const char *fold)
 {
     const char *title = fold ? "summary" : "figcaption";
     const char *name = row->scenario->name;
@@ -243,7 +244,7 @@ static void write_timeline(FILE *out, const struct lab_row *row, size_t number,
     fputs("</b> <span class=\"words\">", out);
     page_text(out, row->verdict);
     fputs("</span> ", out);
-    write_overlaps(out, times);
+    page_write_overlaps(out, times);
     fprintf(out, "</span></span></%s>\n", title);
     if (fold) /* inside: a link to it opens what is folded */
         fprintf(out, "<figure id=\"%s-%zu-timeline\">", name, number);
@@ -251,7 +252,7 @@ static void write_timeline(FILE *out, const struct lab_row *row, size_t number,
     fputs(fold ? "</figure></details>\n" : "</figure>\n", out);
 }
 
-static void write_timelines(FILE *out, const struct lab_section *section)
+static void page_write_timelines(FILE *out, const struct lab_section *section)
 {
     size_t len = 0;
     for (size_t i = 0; i < section->rows_len; i++)
@@ -268,17 +269,17 @@ static void write_timelines(FILE *out, const struct lab_section *section)
         struct page_times times;
         page_times_init(&times, row);
         bool *known = &seen[times.overlaps_len > 0];
-        write_timeline(out, row, i + 1, &times,
-                       len <= TIMELINES_OPEN ? NULL
-                       : *known              ? ""
-                                             : " open");
+        page_write_timeline(out, row, i + 1, &times,
+                            len <= TIMELINES_OPEN ? NULL
+                            : *known              ? ""
+                                                  : " open");
         *known = true;
         page_times_fini(&times);
     }
     fputs("</div>\n", out);
 }
 
-static void write_section(FILE *out, const struct lab_section *section)
+static void page_write_section(FILE *out, const struct lab_section *section)
 {
     const struct lab_scenario *scenario = section->scenario;
     fprintf(out, "<section class=\"scenario\" id=\"%s\">\n<h2>%s</h2>\n",
@@ -286,7 +287,7 @@ static void write_section(FILE *out, const struct lab_section *section)
     fputs("<div class=\"text\">\n<p class=\"lead-in\">", out);
     page_text(out, scenario->summary);
     fputs("</p>\n", out);
-    write_text(out, scenario->text);
+    page_write_text(out, scenario->text);
     fputs("</div>\n", out);
     if (*section->skipped) {
         fputs("<p class=\"skipped\">Not run: ", out);
@@ -295,19 +296,19 @@ static void write_section(FILE *out, const struct lab_section *section)
     }
     if (section->rows_len)
         page_table(out, section);
-    write_claims(out, section);
-    write_timelines(out, section);
+    page_write_claims(out, section);
+    page_write_timelines(out, section);
     fputs("</section>\n", out);
 }
 
 int lab_page_write(FILE *out, const struct lab_report *report)
 {
     errno = 0;
-    write_head(out);
-    write_summary(out, report);
-    write_contents(out, report);
+    page_write_head(out);
+    page_write_summary(out, report);
+    page_write_contents(out, report);
     for (size_t i = 0; i < report->sections_len; i++)
-        write_section(out, &report->sections[i]);
+        page_write_section(out, &report->sections[i]);
     fputs("</main>\n</body>\n</html>\n", out);
     if (!fflush(out) && !ferror(out))
         return 0;

@@ -21,7 +21,7 @@ struct scale {
 
 enum { MANY_COLUMNS = 8, LINEAR_UP_TO = 10 };
 
-static struct scale scale_of(const struct lab_section *section)
+static struct scale page_table_scale_of(const struct lab_section *section)
 {
     struct scale scale = {0};
     const struct lab_column *column = section->scenario->columns;
@@ -52,7 +52,7 @@ static struct scale scale_of(const struct lab_section *section)
     return scale;
 }
 
-static double part_of(const struct scale *scale, double value)
+static double page_table_part_of(const struct scale *scale, double value)
 {
     if (!(value > 0) || !isfinite(value))
         return 0;
@@ -61,8 +61,9 @@ static double part_of(const struct scale *scale, double value)
     return (log10(value) - scale->low) / (scale->high - scale->low);
 }
 
-static void write_caption(FILE *out, const struct lab_section *section,
-                          const struct scale *scale)
+static void page_table_write_caption(FILE *out,
+                                     const struct lab_section *section,
+                                     const struct scale *scale)
 {
     fprintf(out, "<caption>%zu row%s", section->rows_len,
             section->rows_len == 1 ? "" : "s");
@@ -82,7 +83,7 @@ static void write_caption(FILE *out, const struct lab_section *section,
     fputs(scale->column ? ".</caption>\n" : "</caption>\n", out);
 }
 
-static void write_value(FILE *out, const struct lab_field *field)
+static void page_table_write_value(FILE *out, const struct lab_field *field)
 {
     char number[PAGE_NUMBER];
     switch (field->type) {
@@ -98,44 +99,45 @@ static void write_value(FILE *out, const struct lab_field *field)
     }
 }
 
-static void write_bar(FILE *out, const struct scale *scale,
-                      const struct lab_field *field)
+static void page_table_write_bar(FILE *out, const struct scale *scale,
+                                 const struct lab_field *field)
 {
     double number = field->type == LAB_NUMBER ? field->number : 0;
     fputs("<span class=\"value\">", out);
-    write_value(out, field);
+    page_table_write_value(out, field);
     fprintf(out,
             "</span><span class=\"track\"><span class=\"fill\" "
             "style=\"width:%.1f%%\"></span></span>",
-            100 * part_of(scale, number));
+            100 * page_table_part_of(scale, number));
 }
 
-static const char *class_of(const struct lab_column *column,
-                            const struct scale *scale)
+static const char *page_table_class_of(const struct lab_column *column,
+                                       const struct scale *scale)
 {
     if (column == scale->column)
         return "bar";
     return column->flags & LAB_LEFT ? "left" : "right";
 }
 
-static void write_cell(FILE *out, const struct lab_row *row, size_t i,
-                       const struct scale *scale)
+static void page_table_write_cell(FILE *out, const struct lab_row *row,
+                                  size_t i, const struct scale *scale)
 {
     const struct lab_column *column = &row->scenario->columns[i];
     /* the first one names the row */
     fprintf(out, "<%s class=\"%s\" data-title=\"",
             i ? "td role=\"cell\"" : "th scope=\"row\" role=\"rowheader\"",
-            class_of(column, scale));
+            page_table_class_of(column, scale));
     page_text(out, column->title);
     fputs("\">", out);
     if (column == scale->column)
-        write_bar(out, scale, &row->fields[i]);
+        page_table_write_bar(out, scale, &row->fields[i]);
     else
-        write_value(out, &row->fields[i]);
+        page_table_write_value(out, &row->fields[i]);
     fprintf(out, "</%s>", i ? "td" : "th");
 }
 
-static void write_verdict(FILE *out, const struct lab_row *row, size_t number)
+static void page_table_write_verdict(FILE *out, const struct lab_row *row,
+                                     size_t number)
 {
     const char *class = page_row_class(row);
     fprintf(out,
@@ -154,15 +156,15 @@ static void write_verdict(FILE *out, const struct lab_row *row, size_t number)
     fputs("</span></span></td>", out);
 }
 
-static void write_head(FILE *out, const struct lab_column *columns,
-                       const struct scale *scale)
+static void page_table_write_head(FILE *out, const struct lab_column *columns,
+                                  const struct scale *scale)
 {
     fputs("<thead role=\"rowgroup\"><tr role=\"row\">", out);
     for (const struct lab_column *column = columns; column->key; column++) {
         if (column->flags & LAB_JSON_ONLY)
             continue;
         fprintf(out, "<th scope=\"col\" role=\"columnheader\" class=\"%s\">",
-                class_of(column, scale));
+                page_table_class_of(column, scale));
         page_text(out, column->title);
         fputs("</th>", out);
     }
@@ -174,7 +176,7 @@ static void write_head(FILE *out, const struct lab_column *columns,
 
 void page_table(FILE *out, const struct lab_section *section)
 {
-    struct scale scale = scale_of(section);
+    struct scale scale = page_table_scale_of(section);
     const struct lab_column *columns = section->scenario->columns;
     size_t count = 0, shown = 0;
     while (columns[count].key)
@@ -187,8 +189,8 @@ void page_table(FILE *out, const struct lab_section *section)
         fprintf(out, " style=\"--step:%.3f%%\"",
                 100 / (scale.high - scale.low));
     fputs(">\n", out);
-    write_caption(out, section, &scale);
-    write_head(out, columns, &scale);
+    page_table_write_caption(out, section, &scale);
+    page_table_write_head(out, columns, &scale);
     fputs("<tbody role=\"rowgroup\">\n", out);
     for (size_t i = 0; i < section->rows_len; i++) {
         const struct lab_row *row = section->rows[i];
@@ -196,8 +198,8 @@ void page_table(FILE *out, const struct lab_section *section)
                 section->scenario->name, i + 1, page_row_class(row));
         for (size_t k = 0; k < count && k < row->fields_len; k++)
             if (!(columns[k].flags & LAB_JSON_ONLY))
-                write_cell(out, row, k, &scale);
-        write_verdict(out, row, i + 1);
+                page_table_write_cell(out, row, k, &scale);
+        page_table_write_verdict(out, row, i + 1);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *escape(unsigned char c)
+static const char *page_text_escape(unsigned char c)
 {
     switch (c) {
     case '&':
@@ -34,7 +34,7 @@ void page_text(FILE *out, const char *text)
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
         size_t len = report_character(s);
-        const char *instead = len ? escape(*s) : "&#xfffd;";
+        const char *instead = len ? page_text_escape(*s) : "&#xfffd;";
         if (instead)
             fputs(instead, out);
         else
@@ -44,7 +44,7 @@ void page_text(FILE *out, const char *text)
 }
 
 /* As in DejaVu Sans, which is wider than most. */
-static double character_px(const unsigned char *s)
+static double page_text_character_px(const unsigned char *s)
 {
     bool space = !strncmp((const char *)s, "\u202f", 3) ||
                  !strncmp((const char *)s, "\u00a0", 2);
@@ -61,7 +61,7 @@ double page_text_px(const char *text)
     double px = 0;
     while (*s) {
         size_t len = report_character(s);
-        px += character_px(s);
+        px += page_text_character_px(s);
         s += len ? len : 1;
     }
     return px;

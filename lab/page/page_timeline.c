@@ -50,7 +50,7 @@ struct view {
 
 static const char *const kinds[] = {"holds", "shares", "waits", "stopped"};
 
-static double x_of(const struct view *view, int64_t at)
+static double timeline_x_of(const struct view *view, int64_t at)
 {
     const struct page_times *times = view->times;
     double part =
@@ -60,29 +60,32 @@ static double x_of(const struct view *view, int64_t at)
 
 /* ---- where things are ---------------------------------------------------- */
 
-static double span_px(const struct view *view, const struct lab_span *span)
+static double timeline_span_px(const struct view *view,
+                               const struct lab_span *span)
 {
-    return fmax(2, x_of(view, span->to) - x_of(view, span->from));
+    return fmax(2, timeline_x_of(view, span->to) -
+                       timeline_x_of(view, span->from));
 }
 
-static const char *span_text(const struct lab_span *span)
+static const char *timeline_span_text(const struct lab_span *span)
 {
     return *span->label ? span->label : kinds[span->kind];
 }
 
-static bool fits(const struct view *view, const struct lab_span *span)
+static bool timeline_fits(const struct view *view, const struct lab_span *span)
 {
     return !page_nested(view->times->row, span) &&
-           page_text_px(span_text(span)) + 2 * MARGIN <= span_px(view, span);
+           page_text_px(timeline_span_text(span)) + 2 * MARGIN <=
+               timeline_span_px(view, span);
 }
 
-static int by_moment(const void *a, const void *b)
+static int timeline_by_moment(const void *a, const void *b)
 {
     const struct note *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static void collect_notes(struct view *view)
+static void timeline_collect_notes(struct view *view)
 {
     const struct lab_row *row = view->times->row;
     view->notes =
@@ -98,16 +101,17 @@ static void collect_notes(struct view *view)
          i++) {
         const struct lab_span *span = &row->spans[i];
         bool has_label = strcmp(span->label, kinds[span->kind]) != 0;
-        if (*span->label && has_label && !fits(view, span))
+        if (*span->label && has_label && !timeline_fits(view, span))
             view->notes[view->notes_len++] = (struct note){
                 .lane = span->lane, .text = span->label, .at = span->from};
     }
-    qsort(view->notes, view->notes_len, sizeof(*view->notes), by_moment);
+    qsort(view->notes, view->notes_len, sizeof(*view->notes),
+          timeline_by_moment);
     for (size_t i = 0; i < view->notes_len; i++)
         view->notes[i].number = i + 1;
 }
 
-static bool is_free(const struct view *view, const struct note *note)
+static bool timeline_is_free(const struct view *view, const struct note *note)
 {
     for (size_t i = note->number; i < view->notes_len; i++) {
         const struct note *other = &view->notes[i];
@@ -121,7 +125,7 @@ static bool is_free(const struct view *view, const struct note *note)
 
 /* From the last to the first, each in the highest line that is free: so the
  * line from an earlier mark to its text is left of the later texts. */
-static void place_notes(struct view *view, struct page_lane *lanes)
+static void timeline_place_notes(struct view *view, struct page_lane *lanes)
 {
     for (size_t i = view->notes_len; i-- > 0;) {
         struct note *note = &view->notes[i];
@@ -130,9 +134,9 @@ static void place_notes(struct view *view, struct page_lane *lanes)
         const char *text = view->narrow ? number : note->text;
         note->width =
             (note->bad ? page_bold_px(text) : page_text_px(text)) + MARGIN;
-        note->x = x_of(view, note->at);
+        note->x = timeline_x_of(view, note->at);
         note->left = fmin(note->x, view->width - note->width);
-        while (!is_free(view, note))
+        while (!timeline_is_free(view, note))
             note->row++;
         struct page_lane *lane = &lanes[page_lane(view->times, note->lane)];
         if (lane->rows <= note->row)
@@ -140,7 +144,7 @@ static void place_notes(struct view *view, struct page_lane *lanes)
     }
 }
 
-static void place_lanes(struct view *view, struct page_lane *lanes)
+static void timeline_place_lanes(struct view *view, struct page_lane *lanes)
 {
     double y = view->top;
     for (size_t i = 0; i < view->times->lanes_len; i++) {
@@ -152,7 +156,7 @@ static void place_lanes(struct view *view, struct page_lane *lanes)
     view->height = y + AXIS;
 }
 
-static void place(struct view *view)
+static void timeline_place(struct view *view)
 {
     const struct page_times *times = view->times;
     struct page_lane *lanes = times->lanes;
@@ -164,15 +168,15 @@ static void place(struct view *view)
     }
     view->gutter = fmin(view->gutter, GUTTER_MAX);
     view->top = 6 + TEXT_LINE * fmin(2, (double)times->overlaps_len);
-    collect_notes(view);
-    place_notes(view, lanes);
-    place_lanes(view, lanes);
+    timeline_collect_notes(view);
+    timeline_place_notes(view, lanes);
+    timeline_place_lanes(view, lanes);
 }
 
 /* ---- drawing ------------------------------------------------------------- */
 
-static void draw_rect(FILE *out, const char *class, double x, double y,
-                      double width, double height)
+static void timeline_draw_rect(FILE *out, const char *class, double x, double y,
+                               double width, double height)
 {
     fprintf(out,
             "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
@@ -180,8 +184,8 @@ static void draw_rect(FILE *out, const char *class, double x, double y,
             class, x, y, width, height);
 }
 
-static void draw_text(FILE *out, double x, double y, const char *class,
-                      const char *text)
+static void timeline_draw_text(FILE *out, double x, double y, const char *class,
+                               const char *text)
 {
     fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
     page_text(out, text);
@@ -189,7 +193,7 @@ static void draw_text(FILE *out, double x, double y, const char *class,
 }
 
 /* 1, 2 or 5 times a power of ten, so that there are a handful of ticks. */
-static double tick_step(const struct view *view)
+static double timeline_tick_step(const struct view *view)
 {
     double span = (double)(view->times->to - view->times->from);
     double least = span / (view->narrow ? 5 : 9);
@@ -200,10 +204,10 @@ static double tick_step(const struct view *view)
                                : 10 * step;
 }
 
-static void draw_axis(FILE *out, const struct view *view)
+static void timeline_draw_axis(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;
-    double step = tick_step(view);
+    double step = timeline_tick_step(view);
     long first = (long)ceil((double)(times->from - times->zero) / step);
     long last = (long)floor((double)(times->to - times->zero) / step);
     int decimals = step < 1e6 ? (int)ceil(6 - log10(step)) : 0;
@@ -211,7 +215,8 @@ static void draw_axis(FILE *out, const struct view *view)
     double space = view->width; /* of the labels; the last has the unit */
     for (long i = last; i >= first; i--) {
         char label[PAGE_NUMBER];
-        double x = x_of(view, times->zero + (int64_t)((double)i * step));
+        double x =
+            timeline_x_of(view, times->zero + (int64_t)((double)i * step));
         fprintf(out,
                 "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
                 "y2=\"%.1f\"/>",
@@ -225,29 +230,29 @@ static void draw_axis(FILE *out, const struct view *view)
         double middle = fmin(fmax(x, half), view->width - half);
         if (middle + half > space)
             continue;
-        draw_text(out, middle, bottom + 16, "tick", label);
+        timeline_draw_text(out, middle, bottom + 16, "tick", label);
         space = middle - half - MARGIN;
     }
 }
 
-static void draw_lanes(FILE *out, const struct view *view)
+static void timeline_draw_lanes(FILE *out, const struct view *view)
 {
     for (size_t i = 0; i < view->times->lanes_len; i++)
-        draw_rect(out, "lane", view->gutter, view->times->lanes[i].y,
-                  view->width - view->gutter, BAND);
+        timeline_draw_rect(out, "lane", view->gutter, view->times->lanes[i].y,
+                           view->width - view->gutter, BAND);
 }
 
-static void draw_names(FILE *out, const struct view *view)
+static void timeline_draw_names(FILE *out, const struct view *view)
 {
     for (size_t i = 0; i < view->times->lanes_len; i++) {
         const struct page_lane *lane = &view->times->lanes[i];
-        draw_text(out, 0, lane->y + (view->narrow ? -5 : 15), "name",
-                  lane->name);
+        timeline_draw_text(out, 0, lane->y + (view->narrow ? -5 : 15), "name",
+                           lane->name);
     }
 }
 
-static void draw_span(FILE *out, const struct view *view,
-                      const struct lab_span *span)
+static void timeline_draw_span(FILE *out, const struct view *view,
+                               const struct lab_span *span)
 {
     const struct page_times *times = view->times;
     const struct page_lane *lane = &times->lanes[page_lane(times, span->lane)];
@@ -256,8 +261,8 @@ static void draw_span(FILE *out, const struct view *view,
     fprintf(out,
             "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
             "height=\"%d\" rx=\"2\"><title>",
-            kinds[span->kind], x_of(view, span->from),
-            lane->y + (nested ? BAND + 2 : 0), span_px(view, span),
+            kinds[span->kind], timeline_x_of(view, span->from),
+            lane->y + (nested ? BAND + 2 : 0), timeline_span_px(view, span),
             nested ? STRIP : BAND);
     page_text(out, span->lane);
     fprintf(out, " %s, %s to %s", kinds[span->kind],
@@ -269,42 +274,42 @@ static void draw_span(FILE *out, const struct view *view,
 }
 
 /* Inside, and right of the marks that would go through it. */
-static void draw_span_text(FILE *out, const struct view *view,
-                           const struct lab_span *span)
+static void timeline_draw_span_text(FILE *out, const struct view *view,
+                                    const struct lab_span *span)
 {
     const struct page_times *times = view->times;
     const struct page_lane *lane = &times->lanes[page_lane(times, span->lane)];
-    if (!fits(view, span))
+    if (!timeline_fits(view, span))
         return;
-    double first = x_of(view, span->from) + MARGIN, x = first;
-    double width = page_text_px(span_text(span));
+    double first = timeline_x_of(view, span->from) + MARGIN, x = first;
+    double width = page_text_px(timeline_span_text(span));
     for (size_t i = 0; i < view->notes_len; i++) {
         const struct note *note = &view->notes[i];
         if (!strcmp(note->lane, span->lane) && x - MARGIN < note->x &&
             note->x < x + width)
             x = note->x + MARGIN;
     }
-    if (x + width > x_of(view, span->to))
+    if (x + width > timeline_x_of(view, span->to))
         x = first;
     char class[32];
     snprintf(class, sizeof(class), "in-%s", kinds[span->kind]);
-    draw_text(out, x, lane->y + 15, class, span_text(span));
+    timeline_draw_text(out, x, lane->y + 15, class, timeline_span_text(span));
 }
 
 /* A band across all lanes from the first to the last that holds; hatched in
  * those that do. */
-static void draw_overlap(FILE *out, const struct view *view,
-                         const struct page_overlap *overlap)
+static void timeline_draw_overlap(FILE *out, const struct view *view,
+                                  const struct page_overlap *overlap)
 {
     const struct page_times *times = view->times;
     double top = times->lanes[overlap->top].y - 3;
     double bottom = times->lanes[overlap->bottom].y + BAND + 3;
-    double x = x_of(view, overlap->from);
-    double width = fmax(2, x_of(view, overlap->to) - x);
+    double x = timeline_x_of(view, overlap->from);
+    double width = fmax(2, timeline_x_of(view, overlap->to) - x);
     char text[96];
     page_overlap_text(overlap, text, sizeof(text));
     fprintf(out, "<g class=\"overlap\"><title>%s</title>", text);
-    draw_rect(out, "tint", x, top, width, bottom - top);
+    timeline_draw_rect(out, "tint", x, top, width, bottom - top);
     for (size_t i = 0; i < times->row->spans_len; i++) {
         const struct lab_span *span = &times->row->spans[i];
         int64_t from = span->from > overlap->from ? span->from : overlap->from;
@@ -312,15 +317,17 @@ static void draw_overlap(FILE *out, const struct view *view,
         if (span->kind != LAB_HOLDS || from >= to)
             continue;
         double y = times->lanes[page_lane(times, span->lane)].y;
-        draw_rect(out, "hatch", x_of(view, from), y - 3,
-                  fmax(2, x_of(view, to) - x_of(view, from)), BAND + 6);
+        timeline_draw_rect(
+            out, "hatch", timeline_x_of(view, from), y - 3,
+            fmax(2, timeline_x_of(view, to) - timeline_x_of(view, from)),
+            BAND + 6);
     }
-    draw_rect(out, "frame", x, top, width, bottom - top);
+    timeline_draw_rect(out, "frame", x, top, width, bottom - top);
     fputs("</g>", out);
 }
 
-static const struct page_overlap *longest(const struct page_times *times,
-                                          const bool *done)
+static const struct page_overlap *
+timeline_longest(const struct page_times *times, const bool *done)
 {
     const struct page_overlap *best = NULL;
     for (size_t i = 0; i < times->overlaps_len; i++) {
@@ -332,18 +339,20 @@ static const struct page_overlap *longest(const struct page_times *times,
 }
 
 /* Those of the longest ones for which there is room in two lines. */
-static void draw_overlap_labels(FILE *out, const struct view *view)
+static void timeline_draw_overlap_labels(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;
     bool *done = lab_alloc(times->overlaps_len * sizeof(*done));
     double left[2] = {view->width, view->width}, right[2] = {0};
     const struct page_overlap *one;
-    for (size_t n = 0; n < OVERLAPS_MAX && (one = longest(times, done)); n++) {
+    for (size_t n = 0;
+         n < OVERLAPS_MAX && (one = timeline_longest(times, done)); n++) {
         done[one - times->overlaps] = true;
         char text[96];
         page_overlap_text(one, text, sizeof(text));
         double width = page_bold_px(text);
-        double x = (x_of(view, one->from) + x_of(view, one->to)) / 2;
+        double x =
+            (timeline_x_of(view, one->from) + timeline_x_of(view, one->to)) / 2;
         double begin = fmin(fmax(x - width / 2, 0), view->width - width);
         size_t row = 0;
         while (row < 2 && begin < right[row] && left[row] < begin + width)
@@ -355,13 +364,13 @@ static void draw_overlap_labels(FILE *out, const struct view *view)
         double y = view->top - TEXT_LINE * (double)(row + 1) + 10;
         fprintf(out, "<path class=\"lead bad\" d=\"M%.1f %.1fV%.1f\"/>", x,
                 y + 3, times->lanes[one->top].y - 3);
-        draw_text(out, begin + width / 2, y, "two", text);
+        timeline_draw_text(out, begin + width / 2, y, "two", text);
     }
     free(done);
 }
 
-static void draw_note(FILE *out, const struct view *view,
-                      const struct note *note)
+static void timeline_draw_note(FILE *out, const struct view *view,
+                               const struct note *note)
 {
     const struct page_times *times = view->times;
     const struct page_lane *lane = &times->lanes[page_lane(times, note->lane)];
@@ -373,11 +382,11 @@ static void draw_note(FILE *out, const struct view *view,
     snprintf(number, sizeof(number), "%zu", note->number);
     fprintf(out, "<path class=\"lead%s\" d=\"M%.1f %.1fV%.1f\"/>", bad, note->x,
             lane->y - 2, y);
-    draw_text(out, note->left + 4, y, class,
-              view->narrow ? number : note->text);
+    timeline_draw_text(out, note->left + 4, y, class,
+                       view->narrow ? number : note->text);
 }
 
-static void draw(FILE *out, const struct view *view)
+static void timeline_draw(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;
     const struct lab_row *row = times->row;
@@ -389,22 +398,22 @@ static void draw(FILE *out, const struct view *view)
     fputs(": ", out);
     page_text(out, row->verdict);
     fputs("</title>\n", out);
-    draw_lanes(out, view);
-    draw_axis(out, view);
+    timeline_draw_lanes(out, view);
+    timeline_draw_axis(out, view);
     for (size_t i = 0; i < row->spans_len; i++)
-        draw_span(out, view, &row->spans[i]);
+        timeline_draw_span(out, view, &row->spans[i]);
     for (size_t i = 0; i < times->overlaps_len; i++)
-        draw_overlap(out, view, &times->overlaps[i]);
+        timeline_draw_overlap(out, view, &times->overlaps[i]);
     for (size_t i = 0; i < row->spans_len; i++)
-        draw_span_text(out, view, &row->spans[i]);
+        timeline_draw_span_text(out, view, &row->spans[i]);
     for (size_t i = 0; i < view->notes_len; i++)
-        draw_note(out, view, &view->notes[i]);
-    draw_overlap_labels(out, view);
-    draw_names(out, view);
+        timeline_draw_note(out, view, &view->notes[i]);
+    timeline_draw_overlap_labels(out, view);
+    timeline_draw_names(out, view);
     fputs("</svg>\n", out);
 }
 
-static void list_notes(FILE *out, const struct view *view)
+static void timeline_list_notes(FILE *out, const struct view *view)
 {
     if (!view->notes_len)
         return;
@@ -422,7 +431,7 @@ static void list_notes(FILE *out, const struct view *view)
     fputs("</ol>\n", out);
 }
 
-static void write_key(FILE *out, const struct page_times *times)
+static void timeline_write_key(FILE *out, const struct page_times *times)
 {
     const struct lab_row *row = times->row;
     fputs("<p class=\"key\">", out);
@@ -443,13 +452,13 @@ static void write_key(FILE *out, const struct page_times *times)
 void page_timeline(FILE *out, const struct page_times *times)
 {
     struct view wide = {.times = times};
-    place(&wide);
-    draw(out, &wide);
+    timeline_place(&wide);
+    timeline_draw(out, &wide);
     free(wide.notes);
     struct view narrow = {.times = times, .narrow = true};
-    place(&narrow);
-    draw(out, &narrow);
-    list_notes(out, &narrow);
+    timeline_place(&narrow);
+    timeline_draw(out, &narrow);
+    timeline_list_notes(out, &narrow);
     free(narrow.notes);
-    write_key(out, times);
+    timeline_write_key(out, times);
 }

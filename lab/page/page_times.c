@@ -24,7 +24,8 @@ size_t page_lane(const struct page_times *times, const char *name)
     return i;
 }
 
-static void see(struct page_times *times, const char *name, int64_t at)
+static void page_times_see(struct page_times *times, const char *name,
+                           int64_t at)
 {
     size_t i = page_lane(times, name);
     if (i == times->lanes_len) {
@@ -39,7 +40,7 @@ static void see(struct page_times *times, const char *name, int64_t at)
         times->to = at;
 }
 
-static int by_first(const void *a, const void *b)
+static int page_times_by_first(const void *a, const void *b)
 {
     const struct page_lane *x = a, *y = b;
     if (x->first != y->first)
@@ -53,26 +54,26 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool is_hold(const struct lab_span *span)
+static bool page_times_is_hold(const struct lab_span *span)
 {
     return span->kind == LAB_HOLDS || span->kind == LAB_SHARES;
 }
 
 bool page_nested(const struct lab_row *row, const struct lab_span *span)
 {
-    if (is_hold(span))
+    if (page_times_is_hold(span))
         return false;
     for (size_t i = 0; i < row->spans_len; i++) {
         const struct lab_span *other = &row->spans[i];
-        if (is_hold(other) && !strcmp(other->lane, span->lane) &&
+        if (page_times_is_hold(other) && !strcmp(other->lane, span->lane) &&
             other->from < span->to && span->from < other->to)
             return true;
     }
     return false;
 }
 
-static bool holds(const struct lab_row *row, const char *lane, int64_t from,
-                  int64_t to)
+static bool page_times_holds(const struct lab_row *row, const char *lane,
+                             int64_t from, int64_t to)
 {
     for (size_t i = 0; i < row->spans_len; i++) {
         const struct lab_span *span = &row->spans[i];
@@ -84,11 +85,12 @@ static bool holds(const struct lab_row *row, const char *lane, int64_t from,
 }
 
 /* Between two moments at which nothing begins or ends. */
-static void find_overlap(struct page_times *times, int64_t from, int64_t to)
+static void page_times_find_overlap(struct page_times *times, int64_t from,
+                                    int64_t to)
 {
     struct page_overlap now = {.from = from, .to = to};
     for (size_t i = 0; i < times->lanes_len; i++) {
-        if (!holds(times->row, times->lanes[i].name, from, to))
+        if (!page_times_holds(times->row, times->lanes[i].name, from, to))
             continue;
         if (!now.most++)
             now.top = i;
@@ -110,7 +112,7 @@ static void find_overlap(struct page_times *times, int64_t from, int64_t to)
     last->bottom = now.bottom > last->bottom ? now.bottom : last->bottom;
 }
 
-static void find_overlaps(struct page_times *times)
+static void page_times_find_overlaps(struct page_times *times)
 {
     const struct lab_row *row = times->row;
     int64_t *moments = lab_alloc(2 * row->spans_len * sizeof(*moments));
@@ -125,7 +127,7 @@ static void find_overlaps(struct page_times *times)
     times->overlaps = lab_alloc(len * sizeof(*times->overlaps));
     for (size_t i = 1; i < len; i++)
         if (moments[i - 1] < moments[i])
-            find_overlap(times, moments[i - 1], moments[i]);
+            page_times_find_overlap(times, moments[i - 1], moments[i]);
     free(moments);
 }
 
@@ -137,22 +139,23 @@ void page_times_init(struct page_times *times, const struct lab_row *row)
         lab_alloc((row->spans_len + row->marks_len) * sizeof(*times->lanes));
     for (size_t i = 0; i < row->spans_len; i++) {
         const struct lab_span *span = &row->spans[i];
-        see(times, span->lane, span->from);
-        see(times, span->lane, span->to);
+        page_times_see(times, span->lane, span->from);
+        page_times_see(times, span->lane, span->to);
         if (span->from < times->zero)
             times->zero = span->from;
     }
     for (size_t i = 0; i < row->marks_len; i++)
-        see(times, row->marks[i].lane, row->marks[i].at);
+        page_times_see(times, row->marks[i].lane, row->marks[i].at);
     if (!row->spans_len)
         times->zero = times->from;
     if (times->to - times->from < LEAST_NS)
         times->to = times->from + LEAST_NS;
-    qsort(times->lanes, times->lanes_len, sizeof(*times->lanes), by_first);
+    qsort(times->lanes, times->lanes_len, sizeof(*times->lanes),
+          page_times_by_first);
     for (size_t i = 0; i < row->spans_len; i++)
         if (page_nested(row, &row->spans[i]))
             times->lanes[page_lane(times, row->spans[i].lane)].strip = true;
-    find_overlaps(times);
+    page_times_find_overlaps(times);
 }
 
 void page_times_fini(struct page_times *times)

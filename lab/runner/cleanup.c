@@ -40,7 +40,7 @@ struct plan {
 
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
-static void set_signals(void (*handler)(int))
+static void cleanup_set_signals(void (*handler)(int))
 {
     sigset_t none;
 
@@ -53,7 +53,7 @@ static void set_signals(void (*handler)(int))
 
 /* Only the socket and standard error stay open. A reader of the runner's output
  * must see its end, and another cleanup process the end of the runner. */
-static void drop_descriptors(int end_fd)
+static void cleanup_drop_descriptors(int end_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -64,7 +64,7 @@ static void drop_descriptors(int end_fd)
     close_range(END_FD + 1, ~0U, 0);
 }
 
-static pid_t start_child(const struct plan *plan)
+static pid_t cleanup_start_child(const struct plan *plan)
 {
     pid_t parent = getpid(), pid = fork();
 
@@ -74,12 +74,12 @@ static pid_t start_child(const struct plan *plan)
     if (getppid() != parent)
         _exit(127);
     setsid();
-    set_signals(SIG_DFL);
+    cleanup_set_signals(SIG_DFL);
     plan->run(plan->arg);
     _exit(127);
 }
 
-static void await_end(void)
+static void cleanup_await_end(void)
 {
     char byte;
     ssize_t n;
@@ -89,7 +89,7 @@ static void await_end(void)
     while (n > 0 || (n < 0 && errno == EINTR));
 }
 
-static void end_child(pid_t child)
+static void cleanup_end_child(pid_t child)
 {
     kill(child, SIGKILL); /* it may not have come to setsid() */
     kill(-child, SIGKILL);
@@ -98,7 +98,7 @@ static void end_child(pid_t child)
 }
 
 /* The one thing that may be slow: a given server that does not answer. */
-static void give_up(int number)
+static void cleanup_give_up(int number)
 {
     static const char text[] =
         "holdfast lab: a server does not answer; what the lab has put into it "
@@ -116,25 +116,25 @@ static _Noreturn void cleanup_main(int end_fd, const struct plan *plan)
     pid_t child = 0;
 
     setsid();
-    set_signals(SIG_IGN);
-    drop_descriptors(end_fd);
+    cleanup_set_signals(SIG_IGN);
+    cleanup_drop_descriptors(end_fd);
     if (plan->run) {
         /* What the child leaves behind is reaped here. */
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-        child = start_child(plan);
+        child = cleanup_start_child(plan);
         send(END_FD, &child, sizeof(child), MSG_NOSIGNAL);
     }
-    await_end();
+    cleanup_await_end();
     if (child > 0)
-        end_child(child);
-    signal(SIGALRM, give_up);
+        cleanup_end_child(child);
+    signal(SIGALRM, cleanup_give_up);
     alarm(CLEAN_S);
     _exit(plan->clean(plan->arg) ? CLEANUP_FAILED : 0);
 }
 
 /* ---- in the runner ------------------------------------------------------- */
 
-static int start(const struct plan *plan)
+static int start_cleanup(const struct plan *plan)
 {
     int ends[2];
     pid_t pid;
@@ -159,14 +159,14 @@ int cleanup_start(int (*clean)(void *arg), void *arg)
 {
     struct plan plan = {.clean = clean, .arg = arg};
 
-    return start(&plan);
+    return start_cleanup(&plan);
 }
 
 int cleanup_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
                 pid_t *child)
 {
     struct plan plan = {.run = run, .clean = clean, .arg = arg};
-    int end = start(&plan);
+    int end = start_cleanup(&plan);
     ssize_t n;
 
     do
@@ -192,8 +192,8 @@ void cleanup_end(int end)
     cleanups[i] = cleanups[--cleanups_len];
 }
 
-static int remove_one(const char *path, const struct stat *st, int type,
-                      struct FTW *ftw)
+static int cleanup_remove_one(const char *path, const struct stat *st, int type,
+                              struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
     remove(path); /* and the others, whatever became of this one */
@@ -203,7 +203,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
 int cleanup_remove(const char *directory)
 {
     for (int i = 0; i < TRIES; i++) {
-        nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(directory, cleanup_remove_one, 16, FTW_DEPTH | FTW_PHYS);
         if (access(directory, F_OK) < 0)
             return 0;
         lab_sleep_ms(PAUSE_MS); /* a server that is being killed still writes */

@@ -45,7 +45,7 @@ void die_in_child(struct die_words *words, pid_t parent)
 }
 
 /* What was said; 0: nothing. Another one may be about to say it. */
-static int last_words(const struct die_words *words)
+static int die_last_words(const struct die_words *words)
 {
     int status = atomic_load(&words->status);
 
@@ -56,7 +56,7 @@ static int last_words(const struct die_words *words)
     return status;
 }
 
-_Noreturn static void end_child(int status, const char *text)
+_Noreturn static void die_end_child(int status, const char *text)
 {
     int alive = 0;
 
@@ -65,11 +65,11 @@ _Noreturn static void end_child(int status, const char *text)
         snprintf(own_words->text, sizeof own_words->text, "%s", text);
         atomic_store(&own_words->status, status);
     }
-    last_words(own_words);
+    die_last_words(own_words);
     _exit(1);
 }
 
-_Noreturn static void end_runner(int status, const char *text)
+_Noreturn static void die_end_runner(int status, const char *text)
 {
     char name[DIE_NAME_MAX] = "lab";
     struct cli_verb verb = {.name = name};
@@ -98,14 +98,14 @@ void lab_die(int status, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (own_words)
-        end_child(status, text);
-    end_runner(status, text);
+        die_end_child(status, text);
+    die_end_runner(status, text);
 }
 
 void die_of_child(const struct die_words *words, const char *who,
                   int wait_status)
 {
-    int status = last_words(words);
+    int status = die_last_words(words);
 
     if (status > 0)
         lab_die(status, "%s: %s", who, words->text);

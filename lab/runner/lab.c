@@ -17,7 +17,7 @@ const struct lab_settings *lab_settings(const struct lab *lab)
     return &lab->settings;
 }
 
-static bool is_in_list(const char *list, const char *word, size_t len)
+static bool lab_is_in_list(const char *list, const char *word, size_t len)
 {
     for (;;) {
         size_t n = strcspn(list, ",");
@@ -33,12 +33,12 @@ static bool is_in_list(const char *list, const char *word, size_t len)
 bool lab_insists(const struct lab *lab, const char *strategy)
 {
     return lab->strategies &&
-           is_in_list(lab->strategies, strategy, strlen(strategy));
+           lab_is_in_list(lab->strategies, strategy, strlen(strategy));
 }
 
 bool lab_wants(const struct lab *lab, const char *strategy)
 {
-    return !lab->strategies || is_in_list(lab->strategies, "all", 3) ||
+    return !lab->strategies || lab_is_in_list(lab->strategies, "all", 3) ||
            lab_insists(lab, strategy);
 }
 

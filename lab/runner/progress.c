@@ -36,7 +36,7 @@ void lab_catch(void (*handler)(int number))
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void progress_on_signal(int number)
 {
     interrupted = number;
 }
@@ -45,7 +45,7 @@ void progress_init(void)
 {
     live_line.live = isatty(STDERR_FILENO);
     live_line.began = lab_now();
-    lab_catch(on_signal);
+    lab_catch(progress_on_signal);
     signal(SIGPIPE, SIG_IGN); /* a server that was killed; our reader */
 }
 
@@ -61,7 +61,7 @@ void progress_clear(void)
     live_line.shown = false;
 }
 
-static void draw(struct lab *lab)
+static void progress_draw(struct lab *lab)
 {
     char text[sizeof live_line.text + 64];
     struct winsize size = {.ws_col = 80};
@@ -96,5 +96,5 @@ void lab_tick(struct lab *lab)
         die_by_signal(number);
     }
     if (live_line.live && lab_now() - live_line.drawn >= TICK_NS)
-        draw(lab);
+        progress_draw(lab);
 }

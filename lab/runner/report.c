@@ -20,12 +20,13 @@
 
 enum { BAR = 16 };
 
-static struct lab_section *section(struct lab *lab)
+static struct lab_section *report_section(struct lab *lab)
 {
     return &lab->report.sections[lab->report.sections_len - 1];
 }
 
-static struct lab_field *field_of(const struct lab_row *row, const char *key)
+static struct lab_field *report_field_of(const struct lab_row *row,
+                                         const char *key)
 {
     for (size_t i = 0; i < row->fields_len; i++)
         if (strcmp(row->fields[i].key, key) == 0)
@@ -86,19 +87,19 @@ void report_json_text(const char *text)
     putchar('"');
 }
 
-static void json_pair(const char *key, const char *text)
+static void report_json_pair(const char *key, const char *text)
 {
     printf(",\"%s\":", key);
     report_json_text(text);
 }
 
-static void json_begin(const struct lab_scenario *scenario)
+static void report_json_begin(const struct lab_scenario *scenario)
 {
     printf("{\"scenario\":");
     report_json_text(scenario->name);
 }
 
-static void json_field(const struct lab_field *field)
+static void report_json_field(const struct lab_field *field)
 {
     printf(",\"%s\":", field->key);
     if (field->type == LAB_STRING)
@@ -110,60 +111,60 @@ static void json_field(const struct lab_field *field)
         printf("null");
 }
 
-static const char *word(enum lab_outcome outcome)
+static const char *report_word(enum lab_outcome outcome)
 {
     return outcome == LAB_OK ? "ok" : "fails";
 }
 
-static void json_row(const struct lab_row *row)
+static void report_json_row(const struct lab_row *row)
 {
-    json_begin(row->scenario);
+    report_json_begin(row->scenario);
     for (size_t i = 0; i < row->fields_len; i++)
-        json_field(&row->fields[i]);
-    json_pair("outcome", word(row->outcome));
-    json_pair("expected", word(row->expected));
-    json_pair("verdict", row->verdict);
+        report_json_field(&row->fields[i]);
+    report_json_pair("outcome", report_word(row->outcome));
+    report_json_pair("expected", report_word(row->expected));
+    report_json_pair("verdict", row->verdict);
     puts("}");
     report_flush();
 }
 
-static void json_claim(const struct lab_section *in,
-                       const struct lab_claim *claim)
+static void report_json_claim(const struct lab_section *in,
+                              const struct lab_claim *claim)
 {
-    json_begin(in->scenario);
-    json_pair("claim", claim->text);
+    report_json_begin(in->scenario);
+    report_json_pair("claim", claim->text);
     printf(",\"confirmed\":%s", claim->confirmed ? "true" : "false");
-    json_pair("figures", claim->figures);
+    report_json_pair("figures", claim->figures);
     puts("}");
     report_flush();
 }
 
-static void json_skipped(const struct lab_section *in)
+static void report_json_skipped(const struct lab_section *in)
 {
-    json_begin(in->scenario);
-    json_pair("skipped", in->skipped);
+    report_json_begin(in->scenario);
+    report_json_pair("skipped", in->skipped);
     puts("}");
     report_flush();
 }
 
 /* ---- the table ----------------------------------------------------------- */
 
-static bool in_utf8(void)
+static bool report_in_utf8(void)
 {
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
 /* Bars are left out where lines would be torn. */
-static bool has_bars(void)
+static bool report_has_bars(void)
 {
     struct winsize size = {0};
 
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col >= 100;
 }
 
-static const char *sign_of(const struct lab_row *row)
+static const char *report_sign_of(const struct lab_row *row)
 {
-    bool utf8 = in_utf8();
+    bool utf8 = report_in_utf8();
 
     if (row->outcome != row->expected)
         return "!!";
@@ -172,7 +173,7 @@ static const char *sign_of(const struct lab_row *row)
     return utf8 ? "\u2717 " : "x ";
 }
 
-static const char *colour_of(const struct lab_row *row)
+static const char *report_colour_of(const struct lab_row *row)
 {
     if (!isatty(STDOUT_FILENO) || getenv("NO_COLOR"))
         return "";
@@ -181,13 +182,13 @@ static const char *colour_of(const struct lab_row *row)
     return row->outcome == LAB_OK ? "\033[32m" : "\033[31m";
 }
 
-static void print_bar(double share)
+static void report_print_bar(double share)
 {
     static const char *const eighths[] = {" ",      "\u258f", "\u258e",
                                           "\u258d", "\u258c", "\u258b",
                                           "\u258a", "\u2589", "\u2588"};
     int left = share > 0 ? (int)ceil(share * BAR * 8) : 0;
-    bool utf8 = in_utf8();
+    bool utf8 = report_in_utf8();
 
     putchar(' ');
     for (int i = 0; i < BAR; i++, left -= 8) {
@@ -197,7 +198,7 @@ static void print_bar(double share)
     }
 }
 
-static void format_field(const struct lab_field *field, char out[64])
+static void report_format_field(const struct lab_field *field, char out[64])
 {
     double n = field->number;
 
@@ -209,7 +210,7 @@ static void format_field(const struct lab_field *field, char out[64])
         snprintf(out, 64, n == floor(n) || n >= 1000 ? "%.0f" : "%.1f", n);
 }
 
-static double largest(const struct lab_section *in, size_t column)
+static double report_largest(const struct lab_section *in, size_t column)
 {
     double most = 0;
 
@@ -219,26 +220,27 @@ static double largest(const struct lab_section *in, size_t column)
     return most;
 }
 
-static void print_row(const struct lab_section *in, const struct lab_row *row)
+static void report_print_row(const struct lab_section *in,
+                             const struct lab_row *row)
 {
     const struct lab_column *column = in->scenario->columns;
-    const char *colour = colour_of(row);
+    const char *colour = report_colour_of(row);
     char text[64];
 
     for (size_t i = 0; i < row->fields_len; i++, column++) {
         if (column->flags & (LAB_WIDE | LAB_JSON_ONLY))
             continue;
-        format_field(&row->fields[i], text);
+        report_format_field(&row->fields[i], text);
         printf(column->flags & LAB_LEFT ? "%-*s " : "%*s ", column->width,
                text);
-        if (column->flags & LAB_BAR && has_bars())
-            print_bar(row->fields[i].number / largest(in, i));
+        if (column->flags & LAB_BAR && report_has_bars())
+            report_print_bar(row->fields[i].number / report_largest(in, i));
     }
-    printf(" %s%s %s%s\n", colour, sign_of(row), row->verdict,
+    printf(" %s%s %s%s\n", colour, report_sign_of(row), row->verdict,
            colour[0] ? "\033[0m" : "");
 }
 
-static void print_header(const struct lab_section *in)
+static void report_print_header(const struct lab_section *in)
 {
     const struct lab_column *column = in->scenario->columns;
 
@@ -247,21 +249,21 @@ static void print_header(const struct lab_section *in)
             continue;
         printf(column->flags & LAB_LEFT ? "%-*s " : "%*s ", column->width,
                column->title);
-        if (column->flags & LAB_BAR && has_bars())
+        if (column->flags & LAB_BAR && report_has_bars())
             printf(" %*s", BAR, "");
     }
     puts("   verdict");
 }
 
-static bool has_strategy(const struct lab_section *in, const char *name)
+static bool report_has_strategy(const struct lab_section *in, const char *name)
 {
     for (size_t i = 0; i < in->rows_len; i++)
-        if (strcmp(field_of(in->rows[i], "strategy")->text, name) == 0)
+        if (strcmp(report_field_of(in->rows[i], "strategy")->text, name) == 0)
             return true;
     return false;
 }
 
-static void print_notes(const struct lab_section *in)
+static void report_print_notes(const struct lab_section *in)
 {
     const struct lab_note *note = in->scenario->notes;
 
@@ -269,21 +271,21 @@ static void print_notes(const struct lab_section *in)
         return;
     puts("\nWhy:");
     for (; note->strategy; note++)
-        if (has_strategy(in, note->strategy))
+        if (report_has_strategy(in, note->strategy))
             printf("  %-16s  %s\n", note->strategy, note->text);
 }
 
-static void print_section(const struct lab_section *in)
+static void report_print_section(const struct lab_section *in)
 {
     printf("%s: %s\n\n", in->scenario->name, in->scenario->summary);
     if (in->rows_len) {
-        print_header(in);
+        report_print_header(in);
         for (size_t i = 0; i < in->rows_len; i++)
-            print_row(in, in->rows[i]);
+            report_print_row(in, in->rows[i]);
     }
     if (in->skipped[0])
         printf("not run: %s\n", in->skipped);
-    print_notes(in);
+    report_print_notes(in);
     if (in->claims_len)
         puts("\nOften heard:");
     for (size_t i = 0; i < in->claims_len; i++)
@@ -309,9 +311,9 @@ void report_begin(struct lab *lab, const struct lab_scenario *scenario)
 
 void report_skip(struct lab *lab, const char *why)
 {
-    snprintf(section(lab)->skipped, LAB_TEXT_MAX, "%s", why);
+    snprintf(report_section(lab)->skipped, LAB_TEXT_MAX, "%s", why);
     if (lab->json)
-        json_skipped(section(lab));
+        report_json_skipped(report_section(lab));
 }
 
 void report_end(struct lab *lab)
@@ -321,7 +323,7 @@ void report_end(struct lab *lab)
     lab->scenario = NULL; /* if printing fails, this is not tried again */
     progress_clear();
     if (!lab->json)
-        print_section(section(lab));
+        report_print_section(report_section(lab));
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -343,7 +345,7 @@ struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected)
 
 void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)
 {
-    struct lab_field *field = field_of(row, key);
+    struct lab_field *field = report_field_of(row, key);
     va_list args;
 
     va_start(args, fmt);
@@ -354,7 +356,7 @@ void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)
 
 void lab_row_number(struct lab_row *row, const char *key, double number)
 {
-    struct lab_field *field = field_of(row, key);
+    struct lab_field *field = report_field_of(row, key);
 
     field->number = number;
     field->type = LAB_NUMBER;
@@ -362,7 +364,7 @@ void lab_row_number(struct lab_row *row, const char *key, double number)
 
 double lab_row_get(const struct lab_row *row, const char *key)
 {
-    return field_of(row, key)->number;
+    return report_field_of(row, key)->number;
 }
 
 void lab_row_span(struct lab_row *row, const struct lab_span *span)
@@ -380,7 +382,7 @@ void lab_row_mark(struct lab_row *row, const struct lab_mark *mark)
 void lab_row_done(struct lab *lab, struct lab_row *row,
                   enum lab_outcome outcome, const char *fmt, ...)
 {
-    struct lab_section *in = section(lab);
+    struct lab_section *in = report_section(lab);
     va_list args;
 
     va_start(args, fmt);
@@ -392,13 +394,13 @@ void lab_row_done(struct lab *lab, struct lab_row *row,
     in->rows = lab_grow(in->rows, in->rows_len + 1, sizeof(struct lab_row *));
     in->rows[in->rows_len++] = row;
     if (lab->json)
-        json_row(row);
+        report_json_row(row);
 }
 
 void lab_claim(struct lab *lab, bool confirmed, const char *text,
                const char *fmt, ...)
 {
-    struct lab_section *in = section(lab);
+    struct lab_section *in = report_section(lab);
     struct lab_claim *claim;
     va_list args;
 
@@ -410,5 +412,5 @@ void lab_claim(struct lab *lab, bool confirmed, const char *text,
     vsnprintf(claim->figures, sizeof claim->figures, fmt, args);
     va_end(args);
     if (lab->json)
-        json_claim(in, claim);
+        report_json_claim(in, claim);
 }

@@ -47,18 +47,19 @@ struct curves {
 
 /* ---- a row --------------------------------------------------------------- */
 
-static double per_sale(const struct workers_result *result, double all)
+static double contention_per_sale(const struct workers_result *result,
+                                  double all)
 {
     return result->done ? all / (double)result->done : 0;
 }
 
 /* times: how many times as many sales as the fair lock has; 0: not known. */
-static void judge(const struct race *race, struct lab_row *row,
-                  const struct workers_result *result, int64_t oversold,
-                  double times)
+static void contention_judge(const struct race *race, struct lab_row *row,
+                             const struct workers_result *result,
+                             int64_t oversold, double times)
 {
     char tail[80] = "";
-    double retries = per_sale(result, (double)result->retries);
+    double retries = contention_per_sale(result, (double)result->retries);
 
     if (result->most > result->least * STARVED)
         snprintf(tail, sizeof tail, "; one worker sold %llu, another %llu",
@@ -85,15 +86,15 @@ static void judge(const struct race *race, struct lab_row *row,
         lab_row_done(race->lab, row, LAB_OK, "exact%s", tail);
 }
 
-static double cpu_us(const struct workers_result *result)
+static double contention_cpu_us(const struct workers_result *result)
 {
     double server = result->server_cpu_ms > 0 ? result->server_cpu_ms : 0;
 
-    return per_sale(result, (result->cpu_ms + server) * 1000);
+    return contention_per_sale(result, (result->cpu_ms + server) * 1000);
 }
 
-static void sell_with(const struct race *race, unsigned workers,
-                      struct curve *curve, const struct curve *fair)
+static void contention_sell_with(const struct race *race, unsigned workers,
+                                 struct curve *curve, const struct curve *fair)
 {
     struct sale_size size = {.workers = workers,
                              .stock = STOCK,
@@ -104,32 +105,33 @@ static void sell_with(const struct race *race, unsigned workers,
     unsigned i = curve->len++;
 
     curve->per_s[i] = result->per_s;
-    curve->cpu_us[i] = cpu_us(result);
-    curve->retries[i] = per_sale(result, (double)result->retries);
+    curve->cpu_us[i] = contention_cpu_us(result);
+    curve->retries[i] = contention_per_sale(result, (double)result->retries);
     lab_row_number(row, "workers", workers);
     lab_row_number(row, "sold", (double)result->done);
     lab_row_number(row, "least", (double)result->least);
     lab_row_number(row, "most", (double)result->most);
     lab_row_number(row, "retries_per_sale", curve->retries[i]);
     lab_row_number(row, "cpu_us", curve->cpu_us[i]);
-    judge(race, row, result, (int64_t)result->done - (STOCK - left),
-          race->fairness == HF_UNFAIR && fair->len > i && fair->per_s[i] > 0
-              ? result->per_s / fair->per_s[i]
-              : 0);
+    contention_judge(race, row, result, (int64_t)result->done - (STOCK - left),
+                     race->fairness == HF_UNFAIR && fair->len > i &&
+                             fair->per_s[i] > 0
+                         ? result->per_s / fair->per_s[i]
+                         : 0);
     free(result);
 }
 
 /* ---- which rows ---------------------------------------------------------- */
 
-static unsigned largest(struct lab *lab)
+static unsigned contention_largest(struct lab *lab)
 {
     const struct lab_settings *settings = lab_settings(lab);
 
     return settings->workers_given ? (unsigned)settings->workers : LARGEST;
 }
 
-static void remember(struct curves *curves, const struct race *race,
-                     const struct curve *curve)
+static void contention_remember(struct curves *curves, const struct race *race,
+                                const struct curve *curve)
 {
     const char *name = race->strategy->name;
 
@@ -146,24 +148,24 @@ static void remember(struct curves *curves, const struct race *race,
 }
 
 /* 1, 4, 16, ... and the largest. */
-static void sweep(const struct race *race, void *arg)
+static void contention_sweep(const struct race *race, void *arg)
 {
-    unsigned most = largest(race->lab), workers = 1;
+    unsigned most = contention_largest(race->lab), workers = 1;
     struct curves *curves = arg;
     struct curve curve = {0};
 
     if (race->fairness == HF_FAIR)
         curves->fair.len = 0; /* another backend's */
     while (workers < most && curve.len < SIZES - 1) {
-        sell_with(race, workers, &curve, &curves->fair);
+        contention_sell_with(race, workers, &curve, &curves->fair);
         workers *= GROWTH;
     }
-    sell_with(race, most, &curve, &curves->fair);
-    remember(curves, race, &curve);
+    contention_sell_with(race, most, &curve, &curves->fair);
+    contention_remember(curves, race, &curve);
 }
 
-static const struct lab_place *store_of(struct lab *lab,
-                                        const struct strategy *strategy)
+static const struct lab_place *
+contention_store_of(struct lab *lab, const struct strategy *strategy)
 {
     enum lab_engine engine = strategy->stores & ON_FILE    ? LAB_FILE
                              : strategy->stores & ON_REDIS ? LAB_REDIS
@@ -172,7 +174,7 @@ static const struct lab_place *store_of(struct lab *lab,
     return lab_store(lab, engine);
 }
 
-static bool is_ours(const struct lab *lab, const char *name)
+static bool contention_is_ours(const struct lab *lab, const char *name)
 {
     for (size_t i = 0; names[i]; i++)
         if (strcmp(names[i], name) == 0)
@@ -180,10 +182,10 @@ static bool is_ours(const struct lab *lab, const char *name)
     return false;
 }
 
-static void claim(struct lab *lab, const struct curves *curves)
+static void contention_claim(struct lab *lab, const struct curves *curves)
 {
     unsigned last = curves->version.len - 1;
-    unsigned workers = largest(lab);
+    unsigned workers = contention_largest(lab);
 
     if (curves->version.len && curves->update.len)
         lab_claim(lab,
@@ -202,7 +204,7 @@ static void claim(struct lab *lab, const struct curves *curves)
                   curves->redis.cpu_us[last]);
 }
 
-static void run(struct lab *lab)
+static void contention_run(struct lab *lab)
 {
     struct curves curves = {0};
 
@@ -210,18 +212,18 @@ static void run(struct lab *lab)
         const struct strategy *strategy = &sale_strategies[i];
         struct race race = {.lab = lab, .strategy = strategy};
 
-        if (!is_ours(lab, strategy->name))
+        if (!contention_is_ours(lab, strategy->name))
             continue;
-        race.store = store_of(lab, strategy);
+        race.store = contention_store_of(lab, strategy);
         lab_name(lab, "contention", race.lock_name);
         if (!race.store)
             sale_lacks_store(lab, strategy);
         else if (sale_is_lock(strategy))
-            sale_each_lock(&race, "contention", sweep, &curves);
+            sale_each_lock(&race, "contention", contention_sweep, &curves);
         else
-            sweep(&race, &curves);
+            contention_sweep(&race, &curves);
     }
-    claim(lab, &curves);
+    contention_claim(lab, &curves);
 }
 
 static const struct lab_column columns[] = {
@@ -262,5 +264,5 @@ const struct lab_scenario lab_contention = {
     .options = LAB_STRATEGY | LAB_SECONDS,
     .needs = LAB_HAS_MARIADB,
     .strategies = names,
-    .run = run,
+    .run = contention_run,
 };

@@ -48,14 +48,14 @@ enum {
     TRIES = 4,
 };
 
-static int64_t now(void)
+static int64_t crash_now(void)
 {
     return cli_now_ns(CLOCK_BOOTTIME);
 }
 
 /* ---- A ------------------------------------------------------------------- */
 
-static void setnx_a(void *arg)
+static void crash_setnx_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
@@ -65,7 +65,7 @@ static void setnx_a(void *arg)
     actor_step("holds"); /* the key is deleted at the end: there is none */
 }
 
-static void setnx_expire_a(void *arg)
+static void crash_setnx_expire_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
@@ -78,25 +78,25 @@ static void setnx_expire_a(void *arg)
 
 /* Until when the key is there at the least. The clock of Redis is another one,
  * so it is one percent less, as with holdfast. */
-static int64_t hand_deadline(redisContext *redis, const struct play *play)
+static int64_t crash_hand_deadline(redisContext *redis, const struct play *play)
 {
-    int64_t at = now();
+    int64_t at = crash_now();
     int64_t left_ms = rd_number(redis, "PTTL %s", play->name);
 
     return at + (left_ms - play->ttl_ms / 100) * 1000000;
 }
 
-static void set_nx_ex_a(void *arg)
+static void crash_set_nx_ex_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
 
     hand_take(redis, play->name, "A", play->ttl_ms);
-    actor_report(A_DEADLINE, hand_deadline(redis, play));
+    actor_report(A_DEADLINE, crash_hand_deadline(redis, play));
     actor_step("holds");
 }
 
-static void lock_a(void *arg)
+static void crash_lock_a(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, play->ttl_ms);
@@ -112,30 +112,30 @@ static void lock_a(void *arg)
 
 /* ---- B ------------------------------------------------------------------- */
 
-static void asking_hand_b(void *arg)
+static void crash_asking_hand_b(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->place);
 
     actor_report(B_BUSY, hand_is_busy(redis, play->name, "B"));
-    actor_report(B_CAME_AT, now());
+    actor_report(B_CAME_AT, crash_now());
     actor_step("asked");
     hand_take(redis, play->name, "B", ACTOR_LOCK_LONG_MS);
-    actor_report(B_CAME_AT, now());
+    actor_report(B_CAME_AT, crash_now());
     actor_step("in");
     rd_unlock(redis, play->name, "B");
 }
 
-static void asking_hold_b(void *arg)
+static void crash_asking_hold_b(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->place, play->name, 0);
 
     actor_report(B_BUSY, hold_is_busy(&hold));
-    actor_report(B_CAME_AT, now());
+    actor_report(B_CAME_AT, crash_now());
     actor_step("asked");
     hold_take(&hold, 0, "");
-    actor_report(B_CAME_AT, now());
+    actor_report(B_CAME_AT, crash_now());
     actor_step("in");
     hold_release(&hold);
     hold_close(&hold);
@@ -154,11 +154,11 @@ struct found {
 };
 
 /* B waits for three TTLs; then longer, unless the key has no expiry. */
-static void await_b(const struct play *play, struct actor *b,
-                    struct found *found)
+static void crash_await_b(const struct play *play, struct actor *b,
+                          struct found *found)
 {
     found->in = found->lost || actor_comes(b, "in", 3 * play->ttl_ms);
-    if (!found->in && play->b == asking_hand_b) {
+    if (!found->in && play->b == crash_asking_hand_b) {
         redisContext *redis = rd_open(play->place);
 
         found->pttl = rd_number(redis, "PTTL %s", play->name);
@@ -169,7 +169,7 @@ static void await_b(const struct play *play, struct actor *b,
 }
 
 /* B asks while A holds the lock, and then waits for it. */
-static bool is_kept_out(struct actor *b)
+static bool crash_is_kept_out(struct actor *b)
 {
     bool busy;
 
@@ -181,9 +181,9 @@ static bool is_kept_out(struct actor *b)
     return !actor_comes(b, "in", WAITS_MS);
 }
 
-static void read_actors(const struct play *play, const struct actor *a,
-                        const struct actor *b, int64_t died,
-                        struct found *found)
+static void crash_read_actors(const struct play *play, const struct actor *a,
+                              const struct actor *b, int64_t died,
+                              struct found *found)
 {
     int64_t in_at = actor_value(b, B_CAME_AT);
     int64_t deadline = actor_value(a, A_DEADLINE);
@@ -197,8 +197,8 @@ static void read_actors(const struct play *play, const struct actor *a,
         found->ttl_ms = play->ttl_ms; /* by hand */
 }
 
-static struct stage *play_once(struct lab *lab, struct play *play,
-                               struct found *found)
+static struct stage *crash_play_once(struct lab *lab, struct play *play,
+                                     struct found *found)
 {
     struct stage *stage = stage_new(lab);
     struct actor *a, *b;
@@ -209,22 +209,22 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     a = stage_enter(stage, "A", play->a, play);
     actor_until(a, "holds");
     b = stage_enter(stage, "B", play->b, play);
-    found->lost = !is_kept_out(b);
-    died = now();
+    found->lost = !crash_is_kept_out(b);
+    died = crash_now();
     if (play->closes)
         actor_end(a);
     else
         actor_kill(a);
-    await_b(play, b, found);
-    read_actors(play, a, b, died, found);
+    crash_await_b(play, b, found);
+    crash_read_actors(play, a, b, died, found);
     found->stood_ms = stage_stood_ms(stage);
     if (found->in && !found->lost)
         actor_end(b);
     return stage;
 }
 
-static void judge(struct lab *lab, struct lab_row *row,
-                  const struct found *found)
+static void crash_judge(struct lab *lab, struct lab_row *row,
+                        const struct found *found)
 {
     if (found->in)
         lab_row_number(row, "wait_ms", found->wait_ms);
@@ -242,8 +242,8 @@ static void judge(struct lab *lab, struct lab_row *row,
                      found->wait_ms < 10, found->wait_ms);
 }
 
-static struct found lead(struct lab *lab, struct play play,
-                         enum lab_outcome expected)
+static struct found crash_lead(struct lab *lab, struct play play,
+                               enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(lab, expected);
     struct stage *stage;
@@ -251,7 +251,7 @@ static struct found lead(struct lab *lab, struct play play,
     int tries = 0;
 
     lab_progress(lab, "%s on %s", play.strategy, play.place->name);
-    stage = play_once(lab, &play, &found);
+    stage = crash_play_once(lab, &play, &found);
     /* A machine that stands still may starve A's renewals, and makes B late:
      * then the figure is not about the lock. */
     while (!found.early && (found.lost || found.stood_ms > STOOD_MS) &&
@@ -259,40 +259,40 @@ static struct found lead(struct lab *lab, struct play play,
         stage_close(stage, NULL);
         if (found.lost)
             play.ttl_ms *= 2;
-        stage = play_once(lab, &play, &found);
+        stage = crash_play_once(lab, &play, &found);
     }
     stage_close(stage, row);
     lab_row_text(row, "strategy", "%s", play.strategy);
     lab_row_text(row, "backend", "%s", play.place->name);
     lab_row_text(row, "variant", "%s", play.closes ? "closes" : "killed");
     lab_row_number(row, "ttl_ms", (double)found.ttl_ms);
-    judge(lab, row, &found);
+    crash_judge(lab, row, &found);
     return found;
 }
 
 /* ---- which rows ---------------------------------------------------------- */
 
-static void lead_by_hand(struct lab *lab)
+static void crash_lead_by_hand(struct lab *lab)
 {
     static const struct {
         const char *strategy;
         void (*a)(void *);
         enum lab_outcome expected;
-    } ways[] = {{"setnx", setnx_a, LAB_FAILS},
-                {"setnx-expire", setnx_expire_a, LAB_FAILS},
-                {"set-nx-ex", set_nx_ex_a, LAB_OK}};
+    } ways[] = {{"setnx", crash_setnx_a, LAB_FAILS},
+                {"setnx-expire", crash_setnx_expire_a, LAB_FAILS},
+                {"set-nx-ex", crash_set_nx_ex_a, LAB_OK}};
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct play play = {.strategy = ways[i].strategy,
                             .a = ways[i].a,
-                            .b = asking_hand_b,
+                            .b = crash_asking_hand_b,
                             .ttl_ms = lab_settings(lab)->ttl_ms};
 
         if (!lab_wants(lab, play.strategy))
             continue;
         play.place = actor_lock_redis(lab, play.strategy);
         if (play.place)
-            lead(lab, play, ways[i].expected);
+            crash_lead(lab, play, ways[i].expected);
     }
 }
 
@@ -301,23 +301,23 @@ static void lead_by_hand(struct lab *lab)
     " (this server is configured for short ones: with the tickTime of 2000 "   \
     "that packages have, a session lasts 4000 ms at the least)"
 
-static void lead_lock(struct lab *lab)
+static void crash_lead_lock(struct lab *lab)
 {
     struct play play = {.strategy = "lock",
-                        .a = lock_a,
-                        .b = asking_hold_b,
+                        .a = crash_lock_a,
+                        .b = crash_asking_hold_b,
                         .ttl_ms = lab_settings(lab)->ttl_ms};
 
     for (size_t i = 0; (play.place = lab_backend(lab, i)); i++) {
         struct found killed, closed;
 
         play.closes = false;
-        killed = lead(lab, play, LAB_OK);
+        killed = crash_lead(lab, play, LAB_OK);
         if (play.place->engine != LAB_ZOOKEEPER &&
             play.place->engine != LAB_ETCD)
             continue;
         play.closes = true;
-        closed = lead(lab, play, LAB_OK);
+        closed = crash_lead(lab, play, LAB_OK);
         if (play.place->engine == LAB_ETCD)
             continue;
         lab_claim(lab, killed.wait_ms < AT_ONCE_MS,
@@ -329,11 +329,11 @@ static void lead_lock(struct lab *lab)
     }
 }
 
-static void run(struct lab *lab)
+static void crash_run(struct lab *lab)
 {
-    lead_by_hand(lab);
+    crash_lead_by_hand(lab);
     if (lab_wants(lab, "lock"))
-        lead_lock(lab);
+        crash_lead_lock(lab);
 }
 
 static const char *const strategies[] = {"setnx", "setnx-expire", "set-nx-ex",
@@ -360,5 +360,5 @@ const struct lab_scenario lab_crash = {
     .options = LAB_STRATEGY | LAB_TTL,
     .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,
     .strategies = strategies,
-    .run = run,
+    .run = crash_run,
 };

@@ -43,9 +43,10 @@ struct plan {
     _Atomic int *asking, *inside; /* of those that take both at once */
 };
 
-static struct lab_row *begin_row(struct lab *lab, enum lab_outcome expected,
-                                 const char *strategy,
-                                 const struct lab_place *place)
+static struct lab_row *deadlock_begin_row(struct lab *lab,
+                                          enum lab_outcome expected,
+                                          const char *strategy,
+                                          const struct lab_place *place)
 {
     struct lab_row *row = lab_row(lab, expected);
 
@@ -61,7 +62,7 @@ struct two {
     hf_lock *first, *second;
 };
 
-static struct two two_open(const struct plan *plan)
+static struct two deadlock_two_open(const struct plan *plan)
 {
     struct two two = {.client = lab_open(plan->place, 0)};
 
@@ -70,7 +71,7 @@ static struct two two_open(const struct plan *plan)
     return two;
 }
 
-static void two_close(struct two *two)
+static void deadlock_two_close(struct two *two)
 {
     hf_lock_free(two->first);
     hf_lock_free(two->second);
@@ -78,10 +79,10 @@ static void two_close(struct two *two)
 }
 
 /* Reports how often it had both, and the code with which it ended. */
-static void one_by_one(void *arg)
+static void deadlock_one_by_one(void *arg)
 {
     const struct plan *plan = arg;
-    struct two two = two_open(plan);
+    struct two two = deadlock_two_open(plan);
     hf_error err = HF_ERROR_INIT;
     int64_t began;
     int rc;
@@ -106,14 +107,14 @@ static void one_by_one(void *arg)
         lab_check(hf_lock_release(two.second, &err), "release", &err);
     lab_check(hf_lock_release(two.first, &err), "release", &err);
     actor_lets_go();
-    two_close(&two);
+    deadlock_two_close(&two);
 }
 
 /* Reports how often it had both, and how often it was not alone. */
-static void all_at_once(void *arg)
+static void deadlock_all_at_once(void *arg)
 {
     const struct plan *plan = arg;
-    struct two two = two_open(plan);
+    struct two two = deadlock_two_open(plan);
     hf_part parts[2] = {{two.first, HF_WRITE, 0}, {two.second, HF_WRITE, 0}};
     hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
@@ -139,14 +140,14 @@ static void all_at_once(void *arg)
     actor_report(0, got);
     actor_report(1, rc);
     actor_report(2, met);
-    two_close(&two);
+    deadlock_two_close(&two);
 }
 
 /* Has both until A and B have asked for them, each in its own order. */
-static void gatekeeper(void *arg)
+static void deadlock_gatekeeper(void *arg)
 {
     const struct plan *plan = arg;
-    struct two two = two_open(plan);
+    struct two two = deadlock_two_open(plan);
     hf_error err = HF_ERROR_INIT;
 
     lab_check(hf_lock_acquire(two.first, NULL, &err), "acquire", &err);
@@ -159,19 +160,20 @@ static void gatekeeper(void *arg)
     actor_lets_go();
     lab_check(hf_lock_release(two.second, &err), "release", &err);
     lab_check(hf_lock_release(two.first, &err), "release", &err);
-    two_close(&two);
+    deadlock_two_close(&two);
 }
 
-static void opposite_order(struct lab *lab, struct plan *plan)
+static void deadlock_opposite_order(struct lab *lab, struct plan *plan)
 {
-    struct lab_row *row = begin_row(lab, LAB_FAILS, "one-by-one", plan->place);
+    struct lab_row *row =
+        deadlock_begin_row(lab, LAB_FAILS, "one-by-one", plan->place);
     struct stage *stage = stage_new(lab);
     struct actor *actors[2];
     int64_t got = 0, waited = 0;
 
     for (plan->first = 0; plan->first < 2; plan->first++) {
-        actors[plan->first] =
-            stage_enter(stage, plan->first ? "B" : "A", one_by_one, plan);
+        actors[plan->first] = stage_enter(stage, plan->first ? "B" : "A",
+                                          deadlock_one_by_one, plan);
         actor_until(actors[plan->first], "has one");
     }
     for (int i = 0; i < 2; i++)
@@ -196,8 +198,8 @@ static void opposite_order(struct lab *lab, struct plan *plan)
                      (long long)got);
 }
 
-static void judge_all(struct lab *lab, struct lab_row *row, int64_t got,
-                      int64_t met)
+static void deadlock_judge_all(struct lab *lab, struct lab_row *row,
+                               int64_t got, int64_t met)
 {
     if (met)
         lab_row_done(lab, row, LAB_FAILS, "both were inside %lld times",
@@ -210,9 +212,10 @@ static void judge_all(struct lab *lab, struct lab_row *row, int64_t got,
                      (long long)got, 2 * ROUNDS);
 }
 
-static void several_at_once(struct lab *lab, struct plan *plan)
+static void deadlock_several_at_once(struct lab *lab, struct plan *plan)
 {
-    struct lab_row *row = begin_row(lab, LAB_OK, "all-at-once", plan->place);
+    struct lab_row *row =
+        deadlock_begin_row(lab, LAB_OK, "all-at-once", plan->place);
     struct stage *stage = stage_new(lab);
     _Atomic int *shared = lab_share(2 * sizeof *shared);
     struct actor *actors[2], *gate;
@@ -221,11 +224,11 @@ static void several_at_once(struct lab *lab, struct plan *plan)
     plan->asking = &shared[0];
     plan->inside = &shared[1];
     plan->first = 0;
-    gate = stage_enter(stage, "C", gatekeeper, plan);
+    gate = stage_enter(stage, "C", deadlock_gatekeeper, plan);
     actor_until(gate, "has both");
     for (plan->first = 0; plan->first < 2; plan->first++) {
-        actors[plan->first] =
-            stage_enter(stage, plan->first ? "B" : "A", all_at_once, plan);
+        actors[plan->first] = stage_enter(stage, plan->first ? "B" : "A",
+                                          deadlock_all_at_once, plan);
         actor_until(actors[plan->first], "begins");
     }
     actor_go(gate);
@@ -242,13 +245,13 @@ static void several_at_once(struct lab *lab, struct plan *plan)
     lab_row_text(row, "backend", "%s", plan->place->name);
     lab_row_number(row, "got", (double)got);
     lab_row_number(row, "asked", 2 * ROUNDS);
-    judge_all(lab, row, got, met);
+    deadlock_judge_all(lab, row, got, met);
 }
 
 /* ---- methodA calls methodB ----------------------------------------------- */
 
 /* Another client does not get it. */
-static bool is_held_for_others(const struct plan *plan)
+static bool deadlock_is_held_for_others(const struct plan *plan)
 {
     hf_client *client = lab_open(plan->place, 0);
     hf_lock *lock = lab_lock(client, plan->names[0], NULL);
@@ -261,7 +264,7 @@ static bool is_held_for_others(const struct plan *plan)
 
 /* Reports the code of the inner acquire, the count, how long it took, and
  * whether methodA still has the lock when methodB has returned. */
-static void method_a(void *arg)
+static void deadlock_method_a(void *arg)
 {
     const struct plan *plan = arg;
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
@@ -288,14 +291,14 @@ static void method_a(void *arg)
     } else {
         actor_mark(true, "methodB: %s", hf_error_name(rc));
     }
-    actor_report(3, is_held_for_others(plan));
+    actor_report(3, deadlock_is_held_for_others(plan));
     lab_check(hf_lock_release(lock, &err), "release", &err);
     actor_lets_go();
     hf_lock_free(lock);
     hf_close(client);
 }
 
-static void method_a_by_hand(void *arg)
+static void deadlock_method_a_by_hand(void *arg)
 {
     const struct plan *plan = arg;
     redisContext *redis = rd_open(plan->place);
@@ -324,8 +327,8 @@ static void method_a_by_hand(void *arg)
     redisFree(redis);
 }
 
-static void call(struct lab *lab, struct lab_row *row, struct plan *plan,
-                 void (*method)(void *arg))
+static void deadlock_call(struct lab *lab, struct lab_row *row,
+                          struct plan *plan, void (*method)(void *arg))
 {
     struct stage *stage = stage_new(lab);
     struct actor *actor = stage_enter(stage, "methodA", method, plan);
@@ -352,45 +355,47 @@ static void call(struct lab *lab, struct lab_row *row, struct plan *plan,
                      held ? "" : ", and methodA lost the lock by it");
 }
 
-static void call_by_hand(struct lab *lab, struct plan *plan)
+static void deadlock_call_by_hand(struct lab *lab, struct plan *plan)
 {
-    struct lab_row *row = begin_row(lab, LAB_FAILS, "redis-setnx", plan->place);
+    struct lab_row *row =
+        deadlock_begin_row(lab, LAB_FAILS, "redis-setnx", plan->place);
 
     lab_row_text(row, "store", "%s", plan->place->name);
     lab_name(lab, "deadlock-hand", plan->names[0]);
-    call(lab, row, plan, method_a_by_hand);
+    deadlock_call(lab, row, plan, deadlock_method_a_by_hand);
 }
 
-static void call_with_lock(struct lab *lab, struct plan *plan, bool reentrant)
+static void deadlock_call_with_lock(struct lab *lab, struct plan *plan,
+                                    bool reentrant)
 {
-    struct lab_row *row =
-        begin_row(lab, reentrant ? LAB_OK : LAB_FAILS,
-                  reentrant ? "reentrant" : "not-reentrant", plan->place);
+    struct lab_row *row = deadlock_begin_row(
+        lab, reentrant ? LAB_OK : LAB_FAILS,
+        reentrant ? "reentrant" : "not-reentrant", plan->place);
 
     lab_row_text(row, "backend", "%s", plan->place->name);
     lab_name(lab, "deadlock-method", plan->names[0]);
     plan->flags = reentrant ? 0 : HF_NOT_REENTRANT;
-    call(lab, row, plan, method_a);
+    deadlock_call(lab, row, plan, deadlock_method_a);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static void run(struct lab *lab)
+static void deadlock_run(struct lab *lab)
 {
     struct plan plan = {.place = NULL};
 
     for (size_t i = 0; (plan.place = lab_backend(lab, i)); i++) {
         lab_name(lab, "deadlock-1", plan.names[0]);
         lab_name(lab, "deadlock-2", plan.names[1]);
-        opposite_order(lab, &plan);
-        several_at_once(lab, &plan);
+        deadlock_opposite_order(lab, &plan);
+        deadlock_several_at_once(lab, &plan);
     }
     plan.place = lab_store(lab, LAB_REDIS);
     if (plan.place)
-        call_by_hand(lab, &plan);
+        deadlock_call_by_hand(lab, &plan);
     for (size_t i = 0; (plan.place = lab_backend(lab, i)); i++) {
-        call_with_lock(lab, &plan, false);
-        call_with_lock(lab, &plan, true);
+        deadlock_call_with_lock(lab, &plan, false);
+        deadlock_call_with_lock(lab, &plan, true);
     }
 }
 
@@ -419,5 +424,5 @@ const struct lab_scenario lab_deadlock = {
         "takes the same lock: with SET NX by hand, with a lock that is not\n"
         "reentrant, and with a reentrant one.\n",
     .columns = columns,
-    .run = run,
+    .run = deadlock_run,
 };

@@ -48,7 +48,7 @@ struct latch {
     hf_latch *latch;
 };
 
-static struct latch latch_open(const struct room *room)
+static struct latch door_latch_open(const struct room *room)
 {
     struct latch latch = {lab_open(room->place, 0), NULL};
     hf_error err = HF_ERROR_INIT;
@@ -59,7 +59,7 @@ static struct latch latch_open(const struct room *room)
     return latch;
 }
 
-static void latch_close(struct latch *latch)
+static void door_latch_close(struct latch *latch)
 {
     hf_latch_free(latch->latch);
     hf_close(latch->client);
@@ -77,11 +77,11 @@ static void lock_door(const struct room *room)
     actor_step("locks");
 }
 
-static void guard(void *arg)
+static void door_guard(void *arg)
 {
     const struct room *room = arg;
     hf_error err = HF_ERROR_INIT;
-    struct latch latch = latch_open(room);
+    struct latch latch = door_latch_open(room);
 
     lab_check(hf_latch_set(latch.latch, PEOPLE, &err), "set the latch", &err);
     actor_step("tells them to leave");
@@ -90,10 +90,10 @@ static void guard(void *arg)
               "wait for the latch", &err);
     actor_lets_go();
     lock_door(room);
-    latch_close(&latch);
+    door_latch_close(&latch);
 }
 
-static void guard_without(void *arg)
+static void door_guard_without(void *arg)
 {
     const struct room *room = arg;
     int seen;
@@ -108,7 +108,7 @@ static void guard_without(void *arg)
 }
 
 /* A person inside asks: the guard would not be let through now. */
-static void ask(const struct latch *latch)
+static void door_ask(const struct latch *latch)
 {
     hf_error err = HF_ERROR_INIT;
     int rc = hf_latch_wait(latch->latch, 0, NULL, &err);
@@ -118,14 +118,14 @@ static void ask(const struct latch *latch)
     actor_report(PERSON_OPEN, rc == HF_OK);
 }
 
-static void person(void *arg)
+static void door_person(void *arg)
 {
     const struct room *room = arg;
     hf_error err = HF_ERROR_INIT;
     struct latch latch = {NULL, NULL};
 
     if (room->place)
-        latch = latch_open(room);
+        latch = door_latch_open(room);
     atomic_fetch_add(&room->door->inside, 1);
     actor_shares("inside");
     actor_step("inside");
@@ -134,13 +134,13 @@ static void person(void *arg)
         return;
     }
     if (room->place)
-        ask(&latch);
+        door_ask(&latch);
     actor_lets_go();
     atomic_fetch_sub(&room->door->inside, 1);
     if (room->place) {
         lab_check(hf_latch_down(latch.latch, NULL, &err),
                   "count down the latch", &err);
-        latch_close(&latch);
+        door_latch_close(&latch);
     }
 }
 
@@ -151,8 +151,8 @@ struct found {
     int open;      /* people who were inside and found the latch open */
 };
 
-static void finish(struct lab *lab, struct lab_row *row,
-                   const struct found *found)
+static void door_finish(struct lab *lab, struct lab_row *row,
+                        const struct found *found)
 {
     lab_row_number(row, "people", PEOPLE);
     lab_row_number(row, "locked_in", found->locked_in);
@@ -170,8 +170,8 @@ static void finish(struct lab *lab, struct lab_row *row,
 
 /* All but the last one leave, the guard must not lock the door, the last one
  * leaves. */
-static void leave(const struct room *room, struct actor *guard_actor,
-                  struct actor *people[PEOPLE])
+static void door_leave(const struct room *room, struct actor *guard_actor,
+                       struct actor *people[PEOPLE])
 {
     bool early;
 
@@ -186,21 +186,21 @@ static void leave(const struct room *room, struct actor *guard_actor,
     actor_end(guard_actor);
 }
 
-static void play(struct lab *lab, struct lab_row *row, struct room *room)
+static void door_play(struct lab *lab, struct lab_row *row, struct room *room)
 {
     struct stage *stage = stage_new(lab);
     struct actor *people[PEOPLE], *guard_actor;
     struct found found = {0};
 
     room->door = lab_share(sizeof *room->door);
-    guard_actor =
-        stage_enter(stage, "guard", room->place ? guard : guard_without, room);
+    guard_actor = stage_enter(
+        stage, "guard", room->place ? door_guard : door_guard_without, room);
     actor_until(guard_actor, "tells them to leave");
     for (int i = 0; i < PEOPLE; i++) {
         char name[24];
 
         snprintf(name, sizeof name, "person %d", i + 1);
-        people[i] = stage_enter(stage, name, person, room);
+        people[i] = stage_enter(stage, name, door_person, room);
         actor_until(people[i], "inside");
     }
     actor_go(guard_actor);
@@ -209,23 +209,23 @@ static void play(struct lab *lab, struct lab_row *row, struct room *room)
         actor_go(guard_actor);
         actor_until(guard_actor, "gives them time");
     }
-    leave(room, guard_actor, people);
+    door_leave(room, guard_actor, people);
     found.locked_in = (int)actor_value(guard_actor, GUARD_INSIDE);
     for (int i = 0; i < PEOPLE; i++)
         found.open += (int)actor_value(people[i], PERSON_OPEN);
     stage_close(stage, row);
     lab_unshare(room->door, sizeof *room->door);
-    finish(lab, row, &found);
+    door_finish(lab, row, &found);
 }
 
-static void run(struct lab *lab)
+static void door_run(struct lab *lab)
 {
     struct room room = {.place = NULL};
     struct lab_row *row = lab_row(lab, LAB_FAILS);
 
     lab_progress(lab, "no latch");
     lab_row_text(row, "strategy", "none");
-    play(lab, row, &room);
+    door_play(lab, row, &room);
     lab_name(lab, "door", room.name);
     for (size_t i = 0; (room.place = lab_backend(lab, i)); i++) {
         if (lab_caps(room.place, HF_LATCH) <= 0)
@@ -234,7 +234,7 @@ static void run(struct lab *lab)
         lab_progress(lab, "a latch on %s", room.place->name);
         lab_row_text(row, "strategy", "latch");
         lab_row_text(row, "backend", "%s", room.place->name);
-        play(lab, row, &room);
+        door_play(lab, row, &room);
     }
 }
 
@@ -256,5 +256,5 @@ const struct lab_scenario lab_door = {
         "locks\n"
         "the door while one person is still inside.\n",
     .columns = columns,
-    .run = run,
+    .run = door_run,
 };

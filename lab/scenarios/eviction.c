@@ -49,14 +49,14 @@ struct play {
 
 /* ---- memory -------------------------------------------------------------- */
 
-static const char *policy_of(const struct play *play)
+static const char *eviction_policy_of(const struct play *play)
 {
     return play->evicts ? "allkeys-lru" : "noeviction";
 }
 
 /* A number of Redis' INFO. */
-static long long info(redisContext *redis, const char *section,
-                      const char *field)
+static long long eviction_info(redisContext *redis, const char *section,
+                               const char *field)
 {
     redisReply *reply = rd_send(redis, "INFO %s", section);
     const char *at = strstr(reply->str, field);
@@ -69,7 +69,7 @@ static long long info(redisContext *redis, const char *section,
 }
 
 /* false: Redis refuses, as its memory is full. */
-static bool put(redisContext *redis, int n)
+static bool eviction_put(redisContext *redis, int n)
 {
     static char value[VALUE];
     redisReply *reply;
@@ -90,26 +90,26 @@ static bool put(redisContext *redis, int n)
 /* With noeviction, when there is not much left: a value that is larger than
  * that, so that Redis stays full when connections come and go. Redis compares
  * before a command only; a script, as a large request needs memory itself. */
-static void overfill(const struct play *play, redisContext *redis)
+static void eviction_overfill(const struct play *play, redisContext *redis)
 {
     static const char script[] =
         "redis.call('set', KEYS[1], string.rep('x', ARGV[1])) return 1";
-    long long left = info(redis, "memory", "\nmaxmemory:") -
-                     info(redis, "memory", "\nused_memory:");
+    long long left = eviction_info(redis, "memory", "\nmaxmemory:") -
+                     eviction_info(redis, "memory", "\nused_memory:");
 
     if (!play->evicts && left > 0 && left < NEAR)
         rd_number(redis, "EVAL %s 1 fill-last %d", script, 4 * NEAR);
 }
 
 /* Writes until the key is gone, or until Redis refuses: true. */
-static bool fill(struct play *play, redisContext *redis)
+static bool eviction_fill(struct play *play, redisContext *redis)
 {
     for (int n = 1; n < VALUES; n++) {
         lab_tick(play->lab);
         if (rd_number(redis, "EXISTS %s", play->name) == 0)
             return false;
-        overfill(play, redis);
-        if (!put(redis, n))
+        eviction_overfill(play, redis);
+        if (!eviction_put(redis, n))
             return true;
         play->written = n;
     }
@@ -119,7 +119,7 @@ static bool fill(struct play *play, redisContext *redis)
 /* ---- a row --------------------------------------------------------------- */
 
 /* B tries once, where it must not come in: what it is told, as a code. */
-static int try_by_hand(const struct play *play)
+static int eviction_try_by_hand(const struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
     redisReply *reply = redisCommand(redis, "SET %s B NX PX %d", play->name,
@@ -136,7 +136,7 @@ static int try_by_hand(const struct play *play)
     return strncmp(reply->str, "OOM", 3) == 0 ? HF_EBACKEND : HF_EPROTO;
 }
 
-static int try_lock(const struct play *play)
+static int eviction_try_lock(const struct play *play)
 {
     struct hold hold = hold_open(&play->server->place, play->name, 0);
     int rc = hf_lock_try(hold.lock, NULL);
@@ -145,10 +145,11 @@ static int try_lock(const struct play *play)
     return rc;
 }
 
-static void play_try(void *arg)
+static void eviction_play_try(void *arg)
 {
     const struct play *play = arg;
-    int rc = play->by_hand ? try_by_hand(play) : try_lock(play);
+    int rc =
+        play->by_hand ? eviction_try_by_hand(play) : eviction_try_lock(play);
 
     actor_report(0, rc);
     if (rc == HF_OK)
@@ -164,13 +165,13 @@ struct kept {
 };
 
 /* The holder's lock is gone, though no other client has taken it. */
-static bool is_lost(const struct kept *kept)
+static bool eviction_is_lost(const struct kept *kept)
 {
     return kept->told != HF_OK && (!kept->there || kept->a.a_checked != HF_OK);
 }
 
-static void judge_kept(const struct play *play, struct lab_row *row,
-                       const struct kept *kept)
+static void eviction_judge_kept(const struct play *play, struct lab_row *row,
+                                const struct kept *kept)
 {
     /* Holdfast's request looks before it writes; SET is refused unseen. */
     int expected = play->by_hand ? HF_EBACKEND : HF_EBUSY;
@@ -180,7 +181,7 @@ static void judge_kept(const struct play *play, struct lab_row *row,
     lab_row_number(row, "left", (double)kept->a.left);
     if (kept->told == HF_OK)
         lab_row_done(play->lab, row, LAB_FAILS, "B came in beside A");
-    else if (is_lost(kept))
+    else if (eviction_is_lost(kept))
         lab_row_done(play->lab, row, LAB_FAILS, "A lost its lock");
     else if (kept->a.left != LATE_STOCK - LATE_BY_A)
         lab_row_done(play->lab, row, LAB_FAILS,
@@ -196,8 +197,8 @@ static void judge_kept(const struct play *play, struct lab_row *row,
 
 /* Not for the last time: false, if A lost the lock and it is to be repeated
  * with a longer TTL, as the machine may have stood still. */
-static bool lead_kept(struct play *play, struct late *by_a, struct lab_row *row,
-                      bool last)
+static bool eviction_lead_kept(struct play *play, struct late *by_a,
+                               struct lab_row *row, bool last)
 {
     redisContext *redis = rd_open(&play->server->place);
     struct stage *stage = stage_new(play->lab);
@@ -207,21 +208,21 @@ static bool lead_kept(struct play *play, struct late *by_a, struct lab_row *row,
 
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
-    kept.full = fill(play, redis);
+    kept.full = eviction_fill(play, redis);
     full_at = lab_now();
     /* What was renewed before that is over then. */
     stage_rest(play->lab, play->ttl_ms * 3 / 2);
-    b = stage_enter(stage, "B", play_try, play);
+    b = stage_enter(stage, "B", eviction_play_try, play);
     actor_until(b, "tried");
     kept.told = (int)actor_value(b, 0);
-    kept.full = kept.full && !put(redis, VALUES); /* still */
+    kept.full = kept.full && !eviction_put(redis, VALUES); /* still */
     kept.there = rd_number(redis, "EXISTS %s", play->name) > 0;
     redisFree(redis);
     actor_go(a);
     actor_until(a, "done");
     actor_end(a);
     late_read(&kept.a, a, b);
-    if (!last && is_lost(&kept)) {
+    if (!last && eviction_is_lost(&kept)) {
         stage_close(stage, NULL);
         return false;
     }
@@ -229,12 +230,12 @@ static bool lead_kept(struct play *play, struct late *by_a, struct lab_row *row,
     stage_close(stage, row);
     kept.a.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
-    judge_kept(play, row, &kept);
+    eviction_judge_kept(play, row, &kept);
     return true;
 }
 
-static void judge(struct lab *lab, struct lab_row *row,
-                  const struct late_result *result, double knows_ms)
+static void eviction_judge(struct lab *lab, struct lab_row *row,
+                           const struct late_result *result, double knows_ms)
 {
     bool two = result->came_in && result->a_checked == HF_OK;
 
@@ -255,24 +256,24 @@ static void judge(struct lab *lab, struct lab_row *row,
 
 /* Fills the memory until the lock is gone. Was it evicted? It expires, too, if
  * the machine stands still. */
-static bool evict(struct play *play)
+static bool eviction_evict(struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
-    bool refused = fill(play, redis), evicted;
+    bool refused = eviction_fill(play, redis), evicted;
 
     if (refused)
         lab_die(CLI_FAILED, "Redis refused to write, it is to evict: %s",
-                policy_of(play));
-    evicted = info(redis, "stats", "\nevicted_keys:") > 0 &&
-              info(redis, "stats", "\nexpired_keys:") == 0;
+                eviction_policy_of(play));
+    evicted = eviction_info(redis, "stats", "\nevicted_keys:") > 0 &&
+              eviction_info(redis, "stats", "\nexpired_keys:") == 0;
     redisFree(redis);
     return evicted;
 }
 
 /* B sells, then A; in ms, when A knew, if it is to learn of it. */
-static double sell(struct play *play, const struct late *by_a,
-                   struct stage *stage, struct actor *a,
-                   struct late_result *result)
+static double eviction_sell(struct play *play, const struct late *by_a,
+                            struct stage *stage, struct actor *a,
+                            struct late_result *result)
 {
     struct late by_b = *by_a;
     int64_t evicted = lab_now();
@@ -299,9 +300,9 @@ static double sell(struct play *play, const struct late *by_a,
     return (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6;
 }
 
-/* false: as lead_kept(). */
-static bool lead_evicted(struct play *play, struct late *by_a,
-                         struct lab_row *row, bool last)
+/* false: as eviction_lead_kept(). */
+static bool eviction_lead_evicted(struct play *play, struct late *by_a,
+                                  struct lab_row *row, bool last)
 {
     struct late_result result = {0};
     struct stage *stage = stage_new(play->lab);
@@ -309,7 +310,7 @@ static bool lead_evicted(struct play *play, struct late *by_a,
     double knows_ms;
 
     actor_until(a, "read");
-    if (!evict(play)) {
+    if (!eviction_evict(play)) {
         if (last)
             lab_die(CLI_FAILED, "the lock expired before Redis evicted it: the "
                                 "machine is too busy, or give a longer --ttl");
@@ -317,21 +318,21 @@ static bool lead_evicted(struct play *play, struct late *by_a,
         return false;
     }
     stage_mark(row, "Redis", "has evicted the lock");
-    knows_ms = sell(play, by_a, stage, a, &result);
+    knows_ms = eviction_sell(play, by_a, stage, a, &result);
     actor_end(a);
     stage_close(stage, row); /* B may have been evicted as well */
     result.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
-    judge(play->lab, row, &result, knows_ms);
+    eviction_judge(play->lab, row, &result, knows_ms);
     return true;
 }
 
 /* With a server of its own; false: to be repeated. */
-static bool try_row(struct play *play, struct late *by_a, struct lab_row *row,
-                    bool last)
+static bool eviction_try_row(struct play *play, struct late *by_a,
+                             struct lab_row *row, bool last)
 {
     const char *const args[] = {"--maxmemory", "4mb", "--maxmemory-policy",
-                                policy_of(play), NULL};
+                                eviction_policy_of(play), NULL};
     bool done;
 
     play->server = lab_server_start(play->lab, LAB_REDIS, args);
@@ -339,14 +340,14 @@ static bool try_row(struct play *play, struct late *by_a, struct lab_row *row,
     by_a->place = &play->server->place;
     actor_lock_name(play->lab, "eviction", play->name);
     fence_make(play->lab, NULL, LATE_STOCK);
-    done = play->evicts ? lead_evicted(play, by_a, row, last)
-                        : lead_kept(play, by_a, row, last);
+    done = play->evicts ? eviction_lead_evicted(play, by_a, row, last)
+                        : eviction_lead_kept(play, by_a, row, last);
     lab_server_end(play->server);
     return done;
 }
 
-static void lead(struct lab *lab, const char *strategy, bool by_hand,
-                 bool evicts, enum lab_outcome expected)
+static void eviction_lead(struct lab *lab, const char *strategy, bool by_hand,
+                          bool evicts, enum lab_outcome expected)
 {
     struct play play = {.lab = lab,
                         .strategy = strategy,
@@ -372,22 +373,22 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
                 ACTOR_LOCK_LONG_MS; /* is not renewed, or need not be */
         else
             by_a.ttl_ms = evicts ? RENEWED * play.ttl_ms : play.ttl_ms;
-        done = try_row(&play, &by_a, row, tries == TRIES);
+        done = eviction_try_row(&play, &by_a, row, tries == TRIES);
         play.ttl_ms *= 2;
     }
 }
 
-static void run(struct lab *lab)
+static void eviction_run(struct lab *lab)
 {
     if (lab_wants(lab, "no-token")) {
-        lead(lab, "no-token", true, true, LAB_FAILS);
-        lead(lab, "no-token", false, true, LAB_FAILS);
+        eviction_lead(lab, "no-token", true, true, LAB_FAILS);
+        eviction_lead(lab, "no-token", false, true, LAB_FAILS);
     }
     if (lab_wants(lab, "token"))
-        lead(lab, "token", false, true, LAB_OK);
+        eviction_lead(lab, "token", false, true, LAB_OK);
     if (lab_wants(lab, "noeviction")) {
-        lead(lab, "noeviction", true, false, LAB_OK);
-        lead(lab, "noeviction", false, false, LAB_OK);
+        eviction_lead(lab, "noeviction", true, false, LAB_OK);
+        eviction_lead(lab, "noeviction", false, false, LAB_OK);
     }
 }
 
@@ -421,5 +422,5 @@ const struct lab_scenario lab_eviction = {
     .options = LAB_STRATEGY | LAB_TTL,
     .needs = LAB_NEEDS_SERVERS,
     .strategies = strategies,
-    .run = run,
+    .run = eviction_run,
 };

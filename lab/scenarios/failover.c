@@ -64,7 +64,7 @@ struct pair {
 /* ---- servers ------------------------------------------------------------- */
 
 /* What was written to the master before is at the replica. */
-static void await_replica(struct lab *lab, struct pair *pair)
+static void failover_await_replica(struct lab *lab, struct pair *pair)
 {
     int64_t until = lab_now() + SYNC_MS * 1000000LL;
     long long last = rd_number(pair->to_master, "INCR replicated");
@@ -77,7 +77,7 @@ static void await_replica(struct lab *lab, struct pair *pair)
     }
 }
 
-static void start(struct lab *lab, struct pair *pair)
+static void failover_start(struct lab *lab, struct pair *pair)
 {
     static const char *const at_once[] = {"--repl-diskless-sync-delay", "0",
                                           NULL};
@@ -89,10 +89,10 @@ static void start(struct lab *lab, struct pair *pair)
     pair->replica = lab_server_start(lab, LAB_REDIS, args);
     pair->to_master = rd_open(&pair->master->place);
     pair->to_replica = rd_open(&pair->replica->place);
-    await_replica(lab, pair);
+    failover_await_replica(lab, pair);
 }
 
-static void fail_over(struct pair *pair, struct lab_row *row)
+static void failover_fail_over(struct pair *pair, struct lab_row *row)
 {
     redisFree(pair->to_master);
     stage_mark(row, "master", "dies");
@@ -101,7 +101,7 @@ static void fail_over(struct pair *pair, struct lab_row *row)
     stage_mark(row, "replica", "is the master now");
 }
 
-static void end(struct pair *pair)
+static void failover_end(struct pair *pair)
 {
     redisFree(pair->to_replica);
     lab_server_end(pair->replica);
@@ -111,7 +111,7 @@ static void end(struct pair *pair)
 /* ---- a row --------------------------------------------------------------- */
 
 /* Somebody has had the lock before, and the replica knows. */
-static void play_before(void *arg)
+static void failover_play_before(void *arg)
 {
     const struct late *sale = arg;
     struct hold hold = hold_open(sale->place, sale->name, 0);
@@ -121,8 +121,9 @@ static void play_before(void *arg)
     hold_close(&hold);
 }
 
-static void act(struct pair *pair, struct late *by_a, struct late *by_b,
-                struct lab_row *row, struct late_result *result)
+static void failover_act(struct pair *pair, struct late *by_a,
+                         struct late *by_b, struct lab_row *row,
+                         struct late_result *result)
 {
     struct lab *lab = by_a->lab;
     struct stage *stage = stage_new(lab);
@@ -130,12 +131,12 @@ static void act(struct pair *pair, struct late *by_a, struct late *by_b,
 
     fence_make(lab, NULL, LATE_STOCK);
     if (!by_a->by_hand)
-        actor_end(stage_enter(stage, "before", play_before, by_a));
-    await_replica(lab, pair);
+        actor_end(stage_enter(stage, "before", failover_play_before, by_a));
+    failover_await_replica(lab, pair);
     rd_number(pair->to_replica, "REPLICAOF 127.0.0.1 %d", NO_PORT);
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
-    fail_over(pair, row);
+    failover_fail_over(pair, row);
     b = stage_enter(stage, "B", late_play, by_b);
     actor_until(b, "read");
     result->came_in = true;
@@ -150,16 +151,16 @@ static void act(struct pair *pair, struct late *by_a, struct late *by_b,
     result->left = fence_value(lab, NULL);
 }
 
-static void tell(struct lab_row *row, const char *strategy, const char *backend,
-                 bool by_hand)
+static void failover_tell(struct lab_row *row, const char *strategy,
+                          const char *backend, bool by_hand)
 {
     lab_row_text(row, "strategy", "%s", strategy);
     lab_row_text(row, "backend", "%s", backend);
     lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
 }
 
-static void tell_result(struct lab_row *row, const struct late_result *result,
-                        int holders)
+static void failover_tell_result(struct lab_row *row,
+                                 const struct late_result *result, int holders)
 {
     lab_row_number(row, "holders", holders);
     lab_row_number(row, "left", (double)result->left);
@@ -170,12 +171,12 @@ static void tell_result(struct lab_row *row, const struct late_result *result,
     }
 }
 
-static void judge(struct lab *lab, struct lab_row *row,
-                  const struct late_result *result)
+static void failover_judge(struct lab *lab, struct lab_row *row,
+                           const struct late_result *result)
 {
     bool two = result->came_in && result->a_checked == HF_OK;
 
-    tell_result(row, result, 1 + two);
+    failover_tell_result(row, result, 1 + two);
     if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS,
                      "%s; 1 stale write: A put %d over B's %d",
@@ -201,8 +202,9 @@ struct cluster {
 };
 
 /* B asks after that, and gets the lock after A's release. */
-static void act_on_several(struct lab *lab, struct cluster *cluster,
-                           struct lab_row *row, struct late_result *result)
+static void failover_act_on_several(struct lab *lab, struct cluster *cluster,
+                                    struct lab_row *row,
+                                    struct late_result *result)
 {
     char name[96];
     struct late by_a = {.lab = lab,
@@ -243,22 +245,22 @@ static void act_on_several(struct lab *lab, struct cluster *cluster,
     result->left = fence_value(lab, NULL);
 }
 
-static void lead_on_several(struct lab *lab, struct cluster *cluster)
+static void failover_lead_on_several(struct lab *lab, struct cluster *cluster)
 {
     struct lab_row *row = lab_row(lab, LAB_OK);
     struct late_result result = {0};
     bool fine;
 
     lab_progress(lab, "no-token on %s", cluster->place.name);
-    act_on_several(lab, cluster, row, &result);
+    failover_act_on_several(lab, cluster, row, &result);
     for (size_t i = 0; i < LAB_REDLOCK_SERVERS; i++)
         if (cluster->member[i])
             lab_server_end(cluster->member[i]);
     fine = !result.came_in && result.a_checked == HF_OK &&
            result.b_token > result.a_token &&
            result.left == LATE_STOCK - LATE_BY_A - LATE_BY_B;
-    tell(row, "no-token", cluster->place.name, false);
-    tell_result(row, &result, 1 + result.came_in);
+    failover_tell(row, "no-token", cluster->place.name, false);
+    failover_tell_result(row, &result, 1 + result.came_in);
     lab_row_done(lab, row, fine ? LAB_OK : LAB_FAILS,
                  fine ? "one holder: the others knew the lock, B had to wait"
                       : "B came in, A lost its hold, or a sale is missing");
@@ -267,8 +269,8 @@ static void lead_on_several(struct lab *lab, struct cluster *cluster)
 /* ---- Redlock ------------------------------------------------------------- */
 
 /* As many as may: two of five. */
-static void replace_some(struct lab *lab, struct cluster *cluster,
-                         struct lab_row *row)
+static void failover_replace_some(struct lab *lab, struct cluster *cluster,
+                                  struct lab_row *row)
 {
     for (size_t i = 0; i < DEAD; i++) {
         stage_mark(row, "servers", "one of five dies");
@@ -280,17 +282,17 @@ static void replace_some(struct lab *lab, struct cluster *cluster,
     stage_mark(row, "servers", "two that know nothing take their place");
 }
 
-static void lead_on_redlock(struct lab *lab)
+static void failover_lead_on_redlock(struct lab *lab)
 {
-    struct cluster cluster = {.hurt = replace_some};
+    struct cluster cluster = {.hurt = failover_replace_some};
 
     lab_redlock_start(lab, cluster.member, &cluster.place);
-    lead_on_several(lab, &cluster);
+    failover_lead_on_several(lab, &cluster);
 }
 
 /* ---- etcd ---------------------------------------------------------------- */
 
-static void start_cluster(struct lab *lab, struct cluster *cluster)
+static void failover_start_cluster(struct lab *lab, struct cluster *cluster)
 {
     int port[MEMBERS];
 
@@ -305,7 +307,7 @@ static void start_cluster(struct lab *lab, struct cluster *cluster)
     cluster->after = cluster->place;
 }
 
-static bool has_leader(struct cluster *cluster, size_t *which)
+static bool failover_has_leader(struct cluster *cluster, size_t *which)
 {
     for (*which = 0; *which < MEMBERS; ++*which)
         if (lab_etcd_leads(cluster->member[*which]))
@@ -313,13 +315,13 @@ static bool has_leader(struct cluster *cluster, size_t *which)
     return false;
 }
 
-static void kill_leader(struct lab *lab, struct cluster *cluster,
-                        struct lab_row *row)
+static void failover_kill_leader(struct lab *lab, struct cluster *cluster,
+                                 struct lab_row *row)
 {
     int64_t until = lab_now() + SYNC_MS * 1000000LL;
     size_t which;
 
-    while (!has_leader(cluster, &which)) {
+    while (!failover_has_leader(cluster, &which)) {
         if (lab_now() > until)
             lab_die(CLI_FAILED, "etcd has had no leader for a minute");
         lab_tick(lab);
@@ -329,18 +331,18 @@ static void kill_leader(struct lab *lab, struct cluster *cluster,
     lab_server_kill(cluster->member[which]);
 }
 
-static void lead_on_etcd(struct lab *lab)
+static void failover_lead_on_etcd(struct lab *lab)
 {
-    struct cluster cluster = {.hurt = kill_leader};
+    struct cluster cluster = {.hurt = failover_kill_leader};
 
-    start_cluster(lab, &cluster);
-    lead_on_several(lab, &cluster);
+    failover_start_cluster(lab, &cluster);
+    failover_lead_on_several(lab, &cluster);
 }
 
 /* ---- which rows ---------------------------------------------------------- */
 
-static void lead(struct lab *lab, const char *strategy, bool by_hand,
-                 enum lab_outcome expected)
+static void failover_lead(struct lab *lab, const char *strategy, bool by_hand,
+                          enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(lab, expected);
     struct late_result result = {0};
@@ -355,33 +357,33 @@ static void lead(struct lab *lab, const char *strategy, bool by_hand,
                         .deadline = strcmp(strategy, "deadline") == 0};
     struct late by_b = by_a;
 
-    start(lab, &pair);
+    failover_start(lab, &pair);
     lab_progress(lab, "%s", strategy);
     by_a.place = &pair.master->place;
     by_b.place = &pair.replica->place;
     by_b.who = "B";
     by_b.amount = LATE_BY_B;
     actor_lock_name(lab, "failover", name);
-    act(&pair, &by_a, &by_b, row, &result);
-    end(&pair);
-    tell(row, strategy, "redis", by_hand);
-    judge(lab, row, &result);
+    failover_act(&pair, &by_a, &by_b, row, &result);
+    failover_end(&pair);
+    failover_tell(row, strategy, "redis", by_hand);
+    failover_judge(lab, row, &result);
 }
 
-static void run(struct lab *lab)
+static void failover_run(struct lab *lab)
 {
     if (lab_wants(lab, "no-token")) {
-        lead(lab, "no-token", true, LAB_FAILS);
-        lead(lab, "no-token", false, LAB_FAILS);
+        failover_lead(lab, "no-token", true, LAB_FAILS);
+        failover_lead(lab, "no-token", false, LAB_FAILS);
         if (lab_uses(lab, LAB_REDLOCK))
-            lead_on_redlock(lab);
+            failover_lead_on_redlock(lab);
         if (lab_uses(lab, LAB_ETCD))
-            lead_on_etcd(lab);
+            failover_lead_on_etcd(lab);
     }
     if (lab_wants(lab, "deadline"))
-        lead(lab, "deadline", false, LAB_FAILS);
+        failover_lead(lab, "deadline", false, LAB_FAILS);
     if (lab_wants(lab, "token"))
-        lead(lab, "token", false, LAB_OK);
+        failover_lead(lab, "token", false, LAB_OK);
 }
 
 static const char *const strategies[] = {"no-token", "deadline", "token", NULL};
@@ -421,5 +423,5 @@ const struct lab_scenario lab_failover = {
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_SERVERS,
     .strategies = strategies,
-    .run = run,
+    .run = failover_run,
 };

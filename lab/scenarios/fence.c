@@ -24,8 +24,8 @@ struct fence {
     char table[96];
 };
 
-static struct fence *reach(struct lab *lab, const struct lab_place *store,
-                           int flags)
+static struct fence *fence_reach(struct lab *lab, const struct lab_place *store,
+                                 int flags)
 {
     struct fence *fence = lab_alloc(sizeof *fence);
     enum lab_engine engine = store ? store->engine : LAB_FILE;
@@ -49,10 +49,10 @@ static struct fence *reach(struct lab *lab, const struct lab_place *store,
 
 struct fence *fence_open(struct lab *lab, const struct lab_place *store)
 {
-    return reach(lab, store, 0);
+    return fence_reach(lab, store, 0);
 }
 
-static void leave(struct fence *fence)
+static void fence_leave(struct fence *fence)
 {
     if (fence->redis)
         redisFree(fence->redis);
@@ -65,7 +65,7 @@ static void leave(struct fence *fence)
 
 /* ---- a file -------------------------------------------------------------- */
 
-static void put(int fd, uint64_t token, int64_t value)
+static void fence_put(int fd, uint64_t token, int64_t value)
 {
     char text[64];
     int len = snprintf(text, sizeof text, "%020" PRIu64 " %020" PRId64 "\n",
@@ -75,7 +75,7 @@ static void put(int fd, uint64_t token, int64_t value)
         lab_die(CLI_OSERR, "cannot write the fenced file: %s", strerror(errno));
 }
 
-static void get(int fd, uint64_t *token, int64_t *value)
+static void fence_get(int fd, uint64_t *token, int64_t *value)
 {
     char text[64] = "", *end;
 
@@ -86,8 +86,8 @@ static void get(int fd, uint64_t *token, int64_t *value)
 }
 
 /* One contact under flock(2): a read if write is NULL. */
-static bool contact_file(struct fence *fence, uint64_t token,
-                         const int64_t *write, int64_t *read)
+static bool fence_contact_file(struct fence *fence, uint64_t token,
+                               const int64_t *write, int64_t *read)
 {
     uint64_t seen;
     int64_t value;
@@ -96,10 +96,11 @@ static bool contact_file(struct fence *fence, uint64_t token,
     while (flock(fence->fd, LOCK_EX))
         if (errno != EINTR)
             lab_die(CLI_OSERR, "flock: %s", strerror(errno));
-    get(fence->fd, &seen, &value);
+    fence_get(fence->fd, &seen, &value);
     fresh = token == 0 || token >= seen;
     if (fresh)
-        put(fence->fd, token > seen ? token : seen, write ? *write : value);
+        fence_put(fence->fd, token > seen ? token : seen,
+                  write ? *write : value);
     flock(fence->fd, LOCK_UN);
     if (read)
         *read = value;
@@ -116,8 +117,8 @@ static const char script[] =
     "if ARGV[2] ~= '' then redis.call('SET', KEYS[2], ARGV[2]) end "
     "return {redis.call('GET', KEYS[2])}";
 
-static bool contact_redis(struct fence *fence, uint64_t token,
-                          const int64_t *write, int64_t *read)
+static bool fence_contact_redis(struct fence *fence, uint64_t token,
+                                const int64_t *write, int64_t *read)
 {
     redisReply *reply;
     char text[24] = "";
@@ -143,8 +144,8 @@ static bool contact_redis(struct fence *fence, uint64_t token,
 
 /* ---- MariaDB ------------------------------------------------------------- */
 
-static bool contact_sql(struct fence *fence, uint64_t token,
-                        const int64_t *write, int64_t *read)
+static bool fence_contact_sql(struct fence *fence, uint64_t token,
+                              const int64_t *write, int64_t *read)
 {
     unsigned long long bar = token;
     bool fresh = true;
@@ -175,29 +176,29 @@ static bool contact_sql(struct fence *fence, uint64_t token,
 
 /* ---- all ----------------------------------------------------------------- */
 
-static bool contact(struct fence *fence, uint64_t token, const int64_t *write,
-                    int64_t *read)
+static bool fence_contact(struct fence *fence, uint64_t token,
+                          const int64_t *write, int64_t *read)
 {
     if (fence->redis)
-        return contact_redis(fence, token, write, read);
+        return fence_contact_redis(fence, token, write, read);
     if (fence->sql)
-        return contact_sql(fence, token, write, read);
-    return contact_file(fence, token, write, read);
+        return fence_contact_sql(fence, token, write, read);
+    return fence_contact_file(fence, token, write, read);
 }
 
 bool fence_read(struct fence *fence, uint64_t token, int64_t *value)
 {
-    return contact(fence, token, NULL, value);
+    return fence_contact(fence, token, NULL, value);
 }
 
 bool fence_write(struct fence *fence, uint64_t token, int64_t value)
 {
-    return contact(fence, token, &value, NULL);
+    return fence_contact(fence, token, &value, NULL);
 }
 
 void fence_make(struct lab *lab, const struct lab_place *store, int64_t value)
 {
-    struct fence *fence = reach(lab, store, O_CREAT);
+    struct fence *fence = fence_reach(lab, store, O_CREAT);
 
     if (fence->redis) {
         rd_number(fence->redis, "DEL %s", fence->bar);
@@ -211,17 +212,17 @@ void fence_make(struct lab *lab, const struct lab_place *store, int64_t value)
         sql_do(fence->sql, "INSERT INTO %s VALUES (0, 0, %" PRId64 ")",
                fence->table, value);
     } else {
-        put(fence->fd, 0, value);
+        fence_put(fence->fd, 0, value);
     }
-    leave(fence);
+    fence_leave(fence);
 }
 
 int64_t fence_value(struct lab *lab, const struct lab_place *store)
 {
-    struct fence *fence = reach(lab, store, 0);
+    struct fence *fence = fence_reach(lab, store, 0);
     int64_t value = 0;
 
     fence_read(fence, 0, &value);
-    leave(fence);
+    fence_leave(fence);
     return value;
 }

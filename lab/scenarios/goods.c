@@ -72,8 +72,8 @@ void goods_reset(struct sql *sql, const char *table)
     sql_do(sql, "UPDATE %s SET count = %d, version = 0", table, GOODS_COUNT);
 }
 
-static struct goods select_row(struct sql *sql, const char *table, int id,
-                               const char *how)
+static struct goods goods_select_row(struct sql *sql, const char *table, int id,
+                                     const char *how)
 {
     int64_t row[2];
 
@@ -85,12 +85,12 @@ static struct goods select_row(struct sql *sql, const char *table, int id,
 
 struct goods goods_read(struct sql *sql, const char *table, int id)
 {
-    return select_row(sql, table, id, "");
+    return goods_select_row(sql, table, id, "");
 }
 
 struct goods goods_lock(struct sql *sql, const char *table, int id)
 {
-    return select_row(sql, table, id, " FOR UPDATE");
+    return goods_select_row(sql, table, id, " FOR UPDATE");
 }
 
 bool goods_try(struct sql *sql, const char *table, int id)

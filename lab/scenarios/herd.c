@@ -87,7 +87,7 @@ struct waiter {
     hf_lock *held, *released;
 };
 
-static void granted(void *arg, hf_lock *lock, int result)
+static void herd_granted(void *arg, hf_lock *lock, int result)
 {
     struct waiter *waiter = arg;
 
@@ -98,21 +98,21 @@ static void granted(void *arg, hf_lock *lock, int result)
     atomic_store(&waiter->plan->board->holder, (int)waiter->number);
 }
 
-static void join_line(struct waiter *waiter, hf_lock *lock)
+static void herd_join_line(struct waiter *waiter, hf_lock *lock)
 {
     hf_error err = HF_ERROR_INIT;
 
-    lab_check(hf_lock_acquire_async(lock, NULL, granted, waiter, &err), "wait",
-              &err);
+    lab_check(hf_lock_acquire_async(lock, NULL, herd_granted, waiter, &err),
+              "wait", &err);
 }
 
-static void answer_bell(struct waiter *waiter)
+static void herd_answer_bell(struct waiter *waiter)
 {
     struct board *board = waiter->plan->board;
     hf_error err = HF_ERROR_INIT;
 
     if (atomic_load(&board->rejoin)) {
-        join_line(waiter, waiter->released);
+        herd_join_line(waiter, waiter->released);
     } else {
         waiter->released = waiter->held;
         lab_check(hf_lock_release(waiter->held, &err), "release", &err);
@@ -120,7 +120,7 @@ static void answer_bell(struct waiter *waiter)
     atomic_fetch_add(&board->answered, 1);
 }
 
-static void ring(const struct plan *plan, unsigned number)
+static void herd_ring(const struct plan *plan, unsigned number)
 {
     uint64_t one = 1;
 
@@ -129,7 +129,7 @@ static void ring(const struct plan *plan, unsigned number)
 }
 
 /* Sleeps until the client has something to do, or the bell rings. */
-static void wait_on(struct waiter *waiter)
+static void herd_wait_on(struct waiter *waiter)
 {
     const struct plan *plan = waiter->plan;
     struct pollfd polled[2] = {{hf_client_fd(waiter->client), POLLIN, 0},
@@ -142,14 +142,14 @@ static void wait_on(struct waiter *waiter)
             lab_die(CLI_OSERR, "poll: %s", strerror(errno));
         if (polled[1].revents && read(polled[1].fd, &rung, sizeof rung) > 0 &&
             !atomic_load(&plan->board->over))
-            answer_bell(waiter);
+            herd_answer_bell(waiter);
         rc = hf_client_dispatch(waiter->client);
         if (rc < 0)
             lab_check(rc, "dispatch", NULL);
     }
 }
 
-static unsigned share_of(const struct plan *plan, unsigned number)
+static unsigned herd_share_of(const struct plan *plan, unsigned number)
 {
     unsigned all = plan->waiters + 1; /* and the holder */
 
@@ -157,11 +157,11 @@ static unsigned share_of(const struct plan *plan, unsigned number)
            (number - 1) * all / plan->processes;
 }
 
-static enum work wait_in_line(struct worker *worker)
+static enum work herd_wait_in_line(struct worker *worker)
 {
     struct waiter *waiter = worker->mine;
     const struct plan *plan = worker->arg;
-    unsigned n = share_of(plan, waiter->number);
+    unsigned n = herd_share_of(plan, waiter->number);
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
     hf_lock **locks = lab_alloc(n * sizeof(hf_lock *));
 
@@ -169,10 +169,10 @@ static enum work wait_in_line(struct worker *worker)
     options.flags = HF_OWNER_HANDLE;
     for (unsigned i = 0; i < n; i++) {
         locks[i] = lab_lock(waiter->client, plan->name, &options);
-        join_line(waiter, locks[i]);
+        herd_join_line(waiter, locks[i]);
     }
     atomic_fetch_add(&plan->board->queued, 1);
-    wait_on(waiter);
+    herd_wait_on(waiter);
     waiter->over = true;
     hf_close(waiter->client);
     for (unsigned i = 0; i < n; i++)
@@ -182,14 +182,14 @@ static enum work wait_in_line(struct worker *worker)
 }
 
 /* More processes than these at a release are a herd. */
-static unsigned few(const struct plan *plan)
+static unsigned herd_few(const struct plan *plan)
 {
     return plan->processes / 10 > FEW ? plan->processes / 10 : FEW;
 }
 
 /* ---- the director -------------------------------------------------------- */
 
-static void note_all(const struct plan *plan, struct proc_stat *stats)
+static void herd_note_all(const struct plan *plan, struct proc_stat *stats)
 {
     for (unsigned i = 1; i <= plan->processes; i++)
         proc_stat_note(&stats[i]);
@@ -197,9 +197,9 @@ static void note_all(const struct plan *plan, struct proc_stat *stats)
 
 /* Processes that were woken since, but for the one that was told to release,
  * unless it has the lock again. */
-static unsigned count_woken(const struct plan *plan,
-                            const struct proc_stat *stats, unsigned ordered,
-                            bool *busy)
+static unsigned herd_count_woken(const struct plan *plan,
+                                 const struct proc_stat *stats,
+                                 unsigned ordered, bool *busy)
 {
     unsigned woken = 0;
 
@@ -215,8 +215,9 @@ static unsigned count_woken(const struct plan *plan,
 
 /* Until no process runs and hardly one wakes any more, and the server has
  * nothing to do either. */
-static unsigned await_quiet(const struct plan *plan,
-                            const struct proc_stat *stats, unsigned ordered)
+static unsigned herd_await_quiet(const struct plan *plan,
+                                 const struct proc_stat *stats,
+                                 unsigned ordered)
 {
     pid_t server = plan->backend->pid; /* 0: not ours */
     unsigned woken = 0, before, quiet = 0;
@@ -226,7 +227,7 @@ static unsigned await_quiet(const struct plan *plan,
 
         lab_sleep_ms(POLL_MS);
         before = woken;
-        woken = count_woken(plan, stats, ordered, &busy);
+        woken = herd_count_woken(plan, stats, ordered, &busy);
         busy = busy || (server && proc_stat_runs(server)) ||
                woken > before + plan->processes / 20;
         quiet = busy ? 0 : quiet + 1;
@@ -234,7 +235,8 @@ static unsigned await_quiet(const struct plan *plan,
     return woken;
 }
 
-static double cpu_us(const struct plan *plan, const struct proc_stat *stats)
+static double herd_cpu_us(const struct plan *plan,
+                          const struct proc_stat *stats)
 {
     double server =
         plan->backend->engine == LAB_SHM ? 0 : lab_place_cpu_ms(plan->backend);
@@ -245,7 +247,7 @@ static double cpu_us(const struct plan *plan, const struct proc_stat *stats)
     return all;
 }
 
-static unsigned await_holder(const struct plan *plan)
+static unsigned herd_await_holder(const struct plan *plan)
 {
     int64_t until = lab_now() + STUCK_MS * 1000000LL;
     int holder;
@@ -259,14 +261,14 @@ static unsigned await_holder(const struct plan *plan)
 }
 
 /* Rings, and goes on when the bell was answered. */
-static void order(const struct plan *plan, unsigned number, bool rejoin)
+static void herd_order(const struct plan *plan, unsigned number, bool rejoin)
 {
     struct board *board = plan->board;
     int64_t until = lab_now() + STUCK_MS * 1000000LL;
     int answered = atomic_load(&board->answered);
 
     atomic_store(&board->rejoin, rejoin);
-    ring(plan, number);
+    herd_ring(plan, number);
     while (atomic_load(&board->answered) == answered) {
         if (lab_now() > until)
             lab_die(CLI_FAILED, "a waiter does not answer");
@@ -274,31 +276,31 @@ static void order(const struct plan *plan, unsigned number, bool rejoin)
     }
 }
 
-static void await_line(const struct plan *plan, struct proc_stat *stats)
+static void herd_await_line(const struct plan *plan, struct proc_stat *stats)
 {
     do
-        note_all(plan, stats);
-    while (await_quiet(plan, stats, 0) > plan->processes / 20 + 1);
+        herd_note_all(plan, stats);
+    while (herd_await_quiet(plan, stats, 0) > plan->processes / 20 + 1);
 }
 
 /* The holder releases, and when all is quiet it waits again. */
-static void have_released(const struct plan *plan, struct proc_stat *stats)
+static void herd_have_released(const struct plan *plan, struct proc_stat *stats)
 {
     struct board *board = plan->board;
-    unsigned ordered = await_holder(plan);
-    double cpu = cpu_us(plan, stats);
+    unsigned ordered = herd_await_holder(plan);
+    double cpu = herd_cpu_us(plan, stats);
 
-    note_all(plan, stats);
+    herd_note_all(plan, stats);
     atomic_store(&board->holder, 0);
-    order(plan, ordered, false);
-    await_holder(plan);
-    board->woken = fmin(board->woken, await_quiet(plan, stats, ordered));
-    board->cpu_us = fmin(board->cpu_us, cpu_us(plan, stats) - cpu);
-    order(plan, ordered, true);
-    await_line(plan, stats);
+    herd_order(plan, ordered, false);
+    herd_await_holder(plan);
+    board->woken = fmin(board->woken, herd_await_quiet(plan, stats, ordered));
+    board->cpu_us = fmin(board->cpu_us, herd_cpu_us(plan, stats) - cpu);
+    herd_order(plan, ordered, true);
+    herd_await_line(plan, stats);
 }
 
-static enum work direct(struct worker *worker)
+static enum work herd_direct(struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     struct board *board = plan->board;
@@ -308,21 +310,22 @@ static enum work direct(struct worker *worker)
         proc_stat_open(&stats[i], atomic_load(&board->pids[i]));
     while (atomic_load(&board->queued) < (int)plan->processes)
         lab_sleep_ms(1);
-    await_line(plan, stats);
+    herd_await_line(plan, stats);
     board->woken = board->cpu_us = INFINITY;
     for (unsigned i = 0;
-         i < RELEASES || (i < MANY_RELEASES && board->woken > few(plan)); i++)
-        have_released(plan, stats);
+         i < RELEASES || (i < MANY_RELEASES && board->woken > herd_few(plan));
+         i++)
+        herd_have_released(plan, stats);
     atomic_store(&board->over, true);
     for (unsigned i = 1; i <= plan->processes; i++)
-        ring(plan, i);
+        herd_ring(plan, i);
     free(stats); /* the descriptors go with the process */
     return WORK_DONE;
 }
 
 /* ---- the workers --------------------------------------------------------- */
 
-static void *begin(struct worker *worker)
+static void *herd_begin(struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     struct waiter *waiter;
@@ -337,12 +340,13 @@ static void *begin(struct worker *worker)
     return waiter;
 }
 
-static enum work work(struct worker *worker)
+static enum work herd_work(struct worker *worker)
 {
-    return worker->number == 0 ? direct(worker) : wait_in_line(worker);
+    return worker->number == 0 ? herd_direct(worker)
+                               : herd_wait_in_line(worker);
 }
 
-static int *make_bells(unsigned n)
+static int *herd_make_bells(unsigned n)
 {
     int *bells = lab_alloc(n * sizeof *bells);
 
@@ -354,16 +358,16 @@ static int *make_bells(unsigned n)
     return bells;
 }
 
-static void run_workers(struct plan *plan)
+static void herd_run_workers(struct plan *plan)
 {
     struct workers_plan workers = {.workers = plan->processes + 1,
                                    .attempts = plan->processes + 1,
-                                   .begin = begin,
-                                   .work = work,
+                                   .begin = herd_begin,
+                                   .work = herd_work,
                                    .arg = plan};
     struct workers_result *result = lab_alloc(sizeof *result);
 
-    plan->bells = make_bells(plan->processes + 1);
+    plan->bells = herd_make_bells(plan->processes + 1);
     workers_run(plan->lab, &workers, result, NULL);
     for (unsigned i = 0; i <= plan->processes; i++)
         close(plan->bells[i]);
@@ -373,7 +377,7 @@ static void run_workers(struct plan *plan)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static void measure(struct plan *plan, const char *strategy)
+static void herd_measure(struct plan *plan, const char *strategy)
 {
     /* There all of them watch the one key. */
     bool all_wake = (plan->backend->engine == LAB_ZOOKEEPER ||
@@ -389,7 +393,7 @@ static void measure(struct plan *plan, const char *strategy)
     snprintf(word, sizeof word, "herd-%s-%s", strategy, order);
     lab_name(plan->lab, word, plan->name);
     plan->board = lab_share(sizeof *plan->board);
-    run_workers(plan);
+    herd_run_workers(plan);
     woken = plan->board->woken;
     lab_row_text(row, "strategy", "%s", strategy);
     lab_row_text(row, "variant", "%s", order);
@@ -400,29 +404,30 @@ static void measure(struct plan *plan, const char *strategy)
     lab_row_number(row, "cpu_us", plan->board->cpu_us);
     lab_unshare(plan->board, sizeof *plan->board);
     if (plan->processes > plan->waiters)
-        lab_row_done(plan->lab, row, woken <= few(plan) ? LAB_OK : LAB_FAILS,
-                     "a release wakes %.0f of %u waiters", woken,
-                     plan->waiters);
+        lab_row_done(
+            plan->lab, row, woken <= herd_few(plan) ? LAB_OK : LAB_FAILS,
+            "a release wakes %.0f of %u waiters", woken, plan->waiters);
     else
-        lab_row_done(plan->lab, row, woken <= few(plan) ? LAB_OK : LAB_FAILS,
+        lab_row_done(plan->lab, row,
+                     woken <= herd_few(plan) ? LAB_OK : LAB_FAILS,
                      "a release wakes %.0f of %u processes with %u waiters",
                      woken, plan->processes, plan->waiters);
 }
 
-static void measure_both(struct plan *plan)
+static void herd_measure_both(struct plan *plan)
 {
     unsigned waiters = (unsigned)lab_settings(plan->lab)->waiters;
     unsigned clients = plan->backend->given ? GIVEN_CLIENTS : CLIENTS;
 
     plan->waiters = waiters < clients ? waiters : clients;
     plan->processes = plan->waiters + 1;
-    measure(plan, "clients");
+    herd_measure(plan, "clients");
     plan->waiters = waiters;
     plan->processes = PROCESSES;
-    measure(plan, "async");
+    herd_measure(plan, "async");
 }
 
-static void run(struct lab *lab)
+static void herd_run(struct lab *lab)
 {
     struct plan plan = {.lab = lab};
 
@@ -436,10 +441,10 @@ static void run(struct lab *lab)
             continue; /* a release wakes nobody: waiters look by themselves */
         plan.fairness = HF_FAIR;
         if (caps & HF_CAP_FAIR)
-            measure_both(&plan);
+            herd_measure_both(&plan);
         plan.fairness = HF_UNFAIR;
         if (caps & HF_CAP_UNFAIR)
-            measure_both(&plan);
+            herd_measure_both(&plan);
     }
 }
 
@@ -465,5 +470,5 @@ const struct lab_scenario lab_herd = {
         "waits in 20 processes, each of which is one waiter at the server.\n",
     .columns = columns,
     .options = LAB_WAITERS,
-    .run = run,
+    .run = herd_run,
 };

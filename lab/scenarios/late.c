@@ -9,8 +9,8 @@
 
 enum { POLL_MS = 5 };
 
-static void sell(const struct late *sale, struct fence *fence, uint64_t token,
-                 int64_t stock)
+static void late_sell(const struct late *sale, struct fence *fence,
+                      uint64_t token, int64_t stock)
 {
     int64_t left = stock - sale->amount;
     bool wrote = fence_write(fence, token, left);
@@ -19,7 +19,7 @@ static void sell(const struct late *sale, struct fence *fence, uint64_t token,
     actor_mark(false, wrote ? "writes %d" : "%d is refused", (int)left);
 }
 
-static int64_t read_stock(struct fence *fence, uint64_t token)
+static int64_t late_read_stock(struct fence *fence, uint64_t token)
 {
     int64_t stock = 0;
 
@@ -30,20 +30,20 @@ static int64_t read_stock(struct fence *fence, uint64_t token)
     return stock;
 }
 
-static void play_by_hand(const struct late *sale)
+static void late_play_by_hand(const struct late *sale)
 {
     redisContext *redis = rd_open(sale->place);
     struct fence *fence = fence_open(sale->lab, sale->store);
 
     hand_take(redis, sale->name, sale->who,
               sale->ttl_ms ? sale->ttl_ms : ACTOR_LOCK_LONG_MS);
-    sell(sale, fence, 0, read_stock(fence, 0));
+    late_sell(sale, fence, 0, late_read_stock(fence, 0));
     actor_step("done");
     actor_lets_go();
     rd_unlock(redis, sale->name, sale->who);
 }
 
-static void learn(const struct hold *hold)
+static void late_learn(const struct hold *hold)
 {
     while (hf_lock_check(hold->lock) == HF_OK)
         lab_sleep_ms(POLL_MS);
@@ -64,7 +64,7 @@ void late_play(void *arg)
     int rc;
 
     if (sale->by_hand) {
-        play_by_hand(sale);
+        late_play_by_hand(sale);
         return;
     }
     hold = hold_open(sale->place, sale->name, sale->ttl_ms);
@@ -76,18 +76,18 @@ void late_play(void *arg)
     grant = hold_take(&hold, sale->lease_ms, "");
     actor_report(LATE_TOKEN, (int64_t)grant.token);
     token = sale->token ? grant.token : 0;
-    stock = read_stock(fence, token);
+    stock = late_read_stock(fence, token);
     rc = hf_lock_check(hold.lock);
     actor_report(LATE_CHECKED, rc);
     if (sale->deadline && rc != HF_OK) {
         hold_ended(grant.deadline);
         actor_mark(false, "knows: %s", hf_error_name(rc));
     } else {
-        sell(sale, fence, token, stock);
+        late_sell(sale, fence, token, stock);
     }
     actor_step("done");
     if (sale->learns)
-        learn(&hold);
+        late_learn(&hold);
     hold_release(&hold);
     hold_close(&hold);
 }

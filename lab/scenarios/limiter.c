@@ -48,7 +48,8 @@ struct gate {
     int together; /* cars that have to be inside at once before one leaves */
 };
 
-static void await(const _Atomic int *count, int at_least, const char *what)
+static void limiter_await(const _Atomic int *count, int at_least,
+                          const char *what)
 {
     int64_t until = lab_now() + STUCK_MS * 1000000LL;
 
@@ -61,7 +62,7 @@ static void await(const _Atomic int *count, int at_least, const char *what)
 }
 
 /* Inside: from the gate in to the gate out. */
-static void park(const struct gate *gate)
+static void limiter_park(const struct gate *gate)
 {
     struct park *place = gate->park;
     int now = atomic_fetch_add(&place->inside, 1) + 1;
@@ -71,8 +72,8 @@ static void park(const struct gate *gate)
            !atomic_compare_exchange_weak(&place->most, &most, now)) {
     }
     if (!atomic_load(&place->full)) {
-        await(&place->most, gate->together, "cars are inside");
-        await(&place->arrived, CARS, "cars are at the gate");
+        limiter_await(&place->most, gate->together, "cars are inside");
+        limiter_await(&place->arrived, CARS, "cars are at the gate");
         if (gate->together < CARS)
             lab_sleep_ms(KEPT_OUT_MS);
         atomic_store(&place->full, 1);
@@ -81,14 +82,14 @@ static void park(const struct gate *gate)
     atomic_fetch_sub(&place->inside, 1);
 }
 
-static void arrive(const struct gate *gate)
+static void limiter_arrive(const struct gate *gate)
 {
     actor_step("arrives");
     actor_waits("");
     atomic_fetch_add(&gate->park->arrived, 1);
 }
 
-static void drive_in(void)
+static void limiter_drive_in(void)
 {
     actor_lets_go(); /* waits no more */
     actor_shares("inside");
@@ -96,36 +97,36 @@ static void drive_in(void)
 
 /* ---- cars ---------------------------------------------------------------- */
 
-static void car_without(void *arg)
+static void limiter_car_without(void *arg)
 {
     const struct gate *gate = arg;
 
-    arrive(gate);
-    drive_in();
-    park(gate);
+    limiter_arrive(gate);
+    limiter_drive_in();
+    limiter_park(gate);
     actor_lets_go();
 }
 
 /* A counter by hand: reading it and adding to it are two steps. */
-static void car_with_counter(void *arg)
+static void limiter_car_with_counter(void *arg)
 {
     const struct gate *gate = arg;
     redisContext *redis = rd_open(gate->place);
 
-    arrive(gate);
+    limiter_arrive(gate);
     while (rd_number(redis, "GET %s", gate->name) >= PLACES)
         lab_sleep_ms(PARK_MS);
     atomic_fetch_add(&gate->park->read, 1);
-    await(&gate->park->read, CARS, "cars have read the counter");
+    limiter_await(&gate->park->read, CARS, "cars have read the counter");
     rd_number(redis, "INCR %s", gate->name);
-    drive_in();
-    park(gate);
+    limiter_drive_in();
+    limiter_park(gate);
     rd_number(redis, "DECR %s", gate->name);
     actor_lets_go();
     redisFree(redis);
 }
 
-static void car_with_semaphore(void *arg)
+static void limiter_car_with_semaphore(void *arg)
 {
     const struct gate *gate = arg;
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
@@ -136,10 +137,10 @@ static void car_with_semaphore(void *arg)
     options.kind = HF_SEMAPHORE;
     options.permits = PLACES;
     permit = lab_lock(client, gate->name, &options);
-    arrive(gate);
+    limiter_arrive(gate);
     lab_check(hf_lock_acquire(permit, NULL, &err), "acquire a permit", &err);
-    drive_in();
-    park(gate);
+    limiter_drive_in();
+    limiter_park(gate);
     actor_lets_go();
     lab_check(hf_lock_release(permit, &err), "release a permit", &err);
     hf_lock_free(permit);
@@ -148,8 +149,8 @@ static void car_with_semaphore(void *arg)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static void let_in(struct lab *lab, struct lab_row *row, struct gate *gate,
-                   void (*car)(void *arg))
+static void limiter_let_in(struct lab *lab, struct lab_row *row,
+                           struct gate *gate, void (*car)(void *arg))
 {
     struct stage *stage = stage_new(lab);
     struct actor *cars[CARS];
@@ -181,17 +182,17 @@ static void let_in(struct lab *lab, struct lab_row *row, struct gate *gate,
                      "%d cars, at most %d inside", CARS, most);
 }
 
-static void without(struct lab *lab)
+static void limiter_without(struct lab *lab)
 {
     struct lab_row *row = lab_row(lab, LAB_FAILS);
     struct gate gate = {.together = CARS};
 
     lab_progress(lab, "no limit");
     lab_row_text(row, "strategy", "none");
-    let_in(lab, row, &gate, car_without);
+    limiter_let_in(lab, row, &gate, limiter_car_without);
 }
 
-static void by_counter(struct lab *lab)
+static void limiter_by_counter(struct lab *lab)
 {
     struct gate gate = {.together = CARS};
     struct lab_row *row;
@@ -204,10 +205,11 @@ static void by_counter(struct lab *lab)
     lab_name(lab, "limiter-counter", gate.name);
     lab_row_text(row, "strategy", "redis-counter");
     lab_row_text(row, "store", "%s", gate.place->name);
-    let_in(lab, row, &gate, car_with_counter);
+    limiter_let_in(lab, row, &gate, limiter_car_with_counter);
 }
 
-static void by_semaphore(struct lab *lab, const struct lab_place *backend)
+static void limiter_by_semaphore(struct lab *lab,
+                                 const struct lab_place *backend)
 {
     struct gate gate = {.place = backend, .together = PLACES};
     struct lab_row *row;
@@ -219,17 +221,17 @@ static void by_semaphore(struct lab *lab, const struct lab_place *backend)
     lab_name(lab, "limiter", gate.name);
     lab_row_text(row, "strategy", "semaphore");
     lab_row_text(row, "backend", "%s", backend->name);
-    let_in(lab, row, &gate, car_with_semaphore);
+    limiter_let_in(lab, row, &gate, limiter_car_with_semaphore);
 }
 
-static void run(struct lab *lab)
+static void limiter_run(struct lab *lab)
 {
     const struct lab_place *backend;
 
-    without(lab);
-    by_counter(lab);
+    limiter_without(lab);
+    limiter_by_counter(lab);
     for (size_t i = 0; (backend = lab_backend(lab, i)); i++)
-        by_semaphore(lab, backend);
+        limiter_by_semaphore(lab, backend);
 }
 
 static const struct lab_column columns[] = {
@@ -253,5 +255,5 @@ const struct lab_scenario lab_limiter = {
         "of\n"
         "three permits lets in three at a time.\n",
     .columns = columns,
-    .run = run,
+    .run = limiter_run,
 };

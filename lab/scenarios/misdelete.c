@@ -34,21 +34,21 @@ enum { RESULT };
 /* ---- by hand ------------------------------------------------------------- */
 
 /* A takes the lock, works, and is about to release it. */
-static void work(redisContext *redis, const struct play *play)
+static void misdelete_work(redisContext *redis, const struct play *play)
 {
     hand_take(redis, play->contest.name, "A", play->ttl_ms);
     lab_sleep_ms(play->ttl_ms / 2);
     actor_lets_go();
 }
 
-static void two_steps_a(void *arg)
+static void misdelete_two_steps_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->contest.place);
 
     /* If the machine stands still, the key is gone before it is compared. */
     do
-        work(redis, play);
+        misdelete_work(redis, play);
     while (!hand_owns(redis, play->contest.name, "A"));
     actor_mark(false, "compared: mine");
     actor_step("pauses");
@@ -57,12 +57,12 @@ static void two_steps_a(void *arg)
     actor_step("released");
 }
 
-static void script_a(void *arg)
+static void misdelete_script_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->contest.place);
 
-    work(redis, play);
+    misdelete_work(redis, play);
     actor_step("pauses");
     actor_mark(false, "script");
     actor_report(RESULT, rd_unlock(redis, play->contest.name, "A"));
@@ -71,7 +71,7 @@ static void script_a(void *arg)
 
 /* ---- holdfast ------------------------------------------------------------ */
 
-static void lock_a(void *arg)
+static void misdelete_lock_a(void *arg)
 {
     const struct play *play = arg;
     struct hold hold = hold_open(play->contest.place, play->contest.name, 0);
@@ -91,11 +91,12 @@ static void lock_a(void *arg)
 static const struct cast {
     void (*a)(void *);               /* of a struct play */
     void (*b)(void *), (*c)(void *); /* of its contest */
-} two_steps = {two_steps_a, hand_b, hand_c},
-  script = {script_a, hand_b, hand_c}, lock = {lock_a, hold_b, hold_c};
+} two_steps = {misdelete_two_steps_a, hand_b, hand_c},
+  script = {misdelete_script_a, hand_b, hand_c},
+  lock = {misdelete_lock_a, hold_b, hold_c};
 
-static void tell_release(struct lab_row *row, const struct cast *cast,
-                         int64_t result)
+static void misdelete_tell_release(struct lab_row *row, const struct cast *cast,
+                                   int64_t result)
 {
     if (cast == &lock)
         lab_row_text(row, "release", "%s",
@@ -104,8 +105,8 @@ static void tell_release(struct lab_row *row, const struct cast *cast,
         lab_row_text(row, "release", "deleted %d", (int)result);
 }
 
-static void lead(struct lab *lab, struct play *play, const struct cast *cast,
-                 enum lab_outcome expected)
+static void misdelete_lead(struct lab *lab, struct play *play,
+                           const struct cast *cast, enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(lab, expected);
     struct stage *stage = stage_new(lab);
@@ -127,7 +128,7 @@ static void lead(struct lab *lab, struct play *play, const struct cast *cast,
     actor_end(c);
     actor_end(b);
     kept = actor_value(b, B_KEPT);
-    tell_release(row, cast, actor_value(a, RESULT));
+    misdelete_tell_release(row, cast, actor_value(a, RESULT));
     actor_end(a);
     stage_close(stage, row);
     lab_row_text(row, "strategy", "%s", play->strategy);
@@ -141,8 +142,9 @@ static void lead(struct lab *lab, struct play *play, const struct cast *cast,
                      came_in ? "came in while B was inside" : "stayed out");
 }
 
-static void lead_by_hand(struct lab *lab, const char *strategy,
-                         const struct cast *cast, enum lab_outcome expected)
+static void misdelete_lead_by_hand(struct lab *lab, const char *strategy,
+                                   const struct cast *cast,
+                                   enum lab_outcome expected)
 {
     struct play play = {.strategy = strategy,
                         .ttl_ms = lab_settings(lab)->ttl_ms};
@@ -151,20 +153,20 @@ static void lead_by_hand(struct lab *lab, const char *strategy,
         return;
     play.contest.place = actor_lock_redis(lab, strategy);
     if (play.contest.place)
-        lead(lab, &play, cast, expected);
+        misdelete_lead(lab, &play, cast, expected);
 }
 
-static void run(struct lab *lab)
+static void misdelete_run(struct lab *lab)
 {
     struct play play = {.strategy = "lock",
                         .ttl_ms = lab_settings(lab)->ttl_ms};
 
-    lead_by_hand(lab, "two-steps", &two_steps, LAB_FAILS);
-    lead_by_hand(lab, "script", &script, LAB_OK);
+    misdelete_lead_by_hand(lab, "two-steps", &two_steps, LAB_FAILS);
+    misdelete_lead_by_hand(lab, "script", &script, LAB_OK);
     if (!lab_wants(lab, play.strategy))
         return;
     for (size_t i = 0; (play.contest.place = lab_backend(lab, i)); i++)
-        lead(lab, &play, &lock, LAB_OK);
+        misdelete_lead(lab, &play, &lock, LAB_OK);
 }
 
 static const char *const strategies[] = {"two-steps", "script", "lock", NULL};
@@ -192,5 +194,5 @@ const struct lab_scenario lab_misdelete = {
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .strategies = strategies,
-    .run = run,
+    .run = misdelete_run,
 };

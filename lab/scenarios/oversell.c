@@ -26,8 +26,8 @@
 /* For redis-setnx: the first sale, and two more of what that has left. */
 enum { LEAST_STOCK = 2, LEAST_BUYERS = 3 };
 
-static void judge(struct lab *lab, struct lab_row *row, int64_t sold,
-                  int64_t left)
+static void oversell_judge(struct lab *lab, struct lab_row *row, int64_t sold,
+                           int64_t left)
 {
     const struct lab_settings *settings = lab_settings(lab);
     int64_t stock = (int64_t)settings->stock;
@@ -50,7 +50,7 @@ static void judge(struct lab *lab, struct lab_row *row, int64_t sold,
         lab_row_done(lab, row, LAB_OK, "sold exactly %lld", (long long)sold);
 }
 
-static struct lab_row *sell_all(const struct race *race)
+static struct lab_row *oversell_sell_all(const struct race *race)
 {
     const struct lab_settings *settings = lab_settings(race->lab);
     struct sale_size size = {.workers = (unsigned)settings->workers,
@@ -60,7 +60,7 @@ static struct lab_row *sell_all(const struct race *race)
     struct workers_result *result = lab_alloc(sizeof *result);
     int64_t left = sale_run(race, &size, result, row);
 
-    judge(race->lab, row, (int64_t)result->done, left);
+    oversell_judge(race->lab, row, (int64_t)result->done, left);
     free(result);
     return row;
 }
@@ -74,8 +74,8 @@ struct seen {
     const struct lab_row *redis_on_redis;           /* the unfair one */
 };
 
-static void remember(struct seen *seen, const struct race *race,
-                     const struct lab_row *row)
+static void oversell_remember(struct seen *seen, const struct race *race,
+                              const struct lab_row *row)
 {
     const char *name = race->strategy->name;
     bool is_fair = race->backend && race->fairness == HF_FAIR;
@@ -103,12 +103,12 @@ static void remember(struct seen *seen, const struct race *race,
         seen->etcd = row;
 }
 
-static void race_lock(const struct race *race, void *arg)
+static void oversell_race_lock(const struct race *race, void *arg)
 {
-    remember(arg, race, sell_all(race));
+    oversell_remember(arg, race, oversell_sell_all(race));
 }
 
-static void race_on(struct race *race, struct seen *seen)
+static void oversell_race_on(struct race *race, struct seen *seen)
 {
     const struct strategy *strategy = race->strategy;
     const char *const *variant = strategy->variants;
@@ -116,22 +116,23 @@ static void race_on(struct race *race, struct seen *seen)
     lab_name(race->lab, "oversell", race->lock_name);
     race->expected = strategy->expected;
     if (sale_is_lock(strategy)) {
-        sale_each_lock(race, "oversell", race_lock, seen);
+        sale_each_lock(race, "oversell", oversell_race_lock, seen);
         return;
     }
     if (!variant) {
-        remember(seen, race, sell_all(race));
+        oversell_remember(seen, race, oversell_sell_all(race));
         return;
     }
     for (int i = 0; variant[i]; i++) {
         race->variant = variant[i];
         race->expected = strategy->expected_of[i];
-        remember(seen, race, sell_all(race));
+        oversell_remember(seen, race, oversell_sell_all(race));
     }
 }
 
-static void race_strategy(struct lab *lab, const struct strategy *strategy,
-                          struct seen *seen)
+static void oversell_race_strategy(struct lab *lab,
+                                   const struct strategy *strategy,
+                                   struct seen *seen)
 {
     static const enum lab_engine engines[] = {LAB_FILE, LAB_REDIS, LAB_MARIADB};
     bool found = false;
@@ -145,7 +146,7 @@ static void race_strategy(struct lab *lab, const struct strategy *strategy,
         if (!race.store)
             continue;
         found = true;
-        race_on(&race, seen);
+        oversell_race_on(&race, seen);
     }
     if (!found)
         sale_lacks_store(lab, strategy);
@@ -153,29 +154,33 @@ static void race_strategy(struct lab *lab, const struct strategy *strategy,
 
 /* ---- claims -------------------------------------------------------------- */
 
-static double per_s(const struct lab_row *row)
+static double oversell_per_s(const struct lab_row *row)
 {
     return lab_row_get(row, "per_s");
 }
 
 /* Microseconds of all processors that one sale took. */
-static double cpu_us(const struct lab_row *row)
+static double oversell_cpu_us(const struct lab_row *row)
 {
     return (lab_row_get(row, "cpu_ms") + lab_row_get(row, "server_cpu_ms")) *
            1000 / lab_row_get(row, "sold");
 }
 
-static void claim(struct lab *lab, const struct seen *seen)
+static void oversell_claim(struct lab *lab, const struct seen *seen)
 {
     if (seen->update && seen->for_update && seen->version)
-        lab_claim(lab,
-                  per_s(seen->update) > per_s(seen->for_update) &&
-                      per_s(seen->for_update) > per_s(seen->version),
-                  "one statement > for update > optimistic",
-                  "%.0f, %.0f and %.0f sales per second", per_s(seen->update),
-                  per_s(seen->for_update), per_s(seen->version));
+        lab_claim(
+            lab,
+            oversell_per_s(seen->update) > oversell_per_s(seen->for_update) &&
+                oversell_per_s(seen->for_update) >
+                    oversell_per_s(seen->version),
+            "one statement > for update > optimistic",
+            "%.0f, %.0f and %.0f sales per second",
+            oversell_per_s(seen->update), oversell_per_s(seen->for_update),
+            oversell_per_s(seen->version));
     if (seen->redis && seen->zookeeper) {
-        double redis = per_s(seen->redis), zookeeper = per_s(seen->zookeeper);
+        double redis = oversell_per_s(seen->redis),
+               zookeeper = oversell_per_s(seen->zookeeper);
 
         lab_claim(lab, redis > zookeeper, "Redis is faster than ZooKeeper",
                   "%.0f and %.0f sales per second, both by a fair lock", redis,
@@ -185,18 +190,20 @@ static void claim(struct lab *lab, const struct seen *seen)
                   zookeeper, redis);
     }
     if (seen->redis && seen->etcd)
-        lab_claim(lab, per_s(seen->redis) > per_s(seen->etcd),
+        lab_claim(lab, oversell_per_s(seen->redis) > oversell_per_s(seen->etcd),
                   "Redis is faster than etcd",
                   "%.0f and %.0f sales per second, both by a fair lock",
-                  per_s(seen->redis), per_s(seen->etcd));
+                  oversell_per_s(seen->redis), oversell_per_s(seen->etcd));
     if (seen->spin && seen->redis_on_redis)
-        lab_claim(lab, cpu_us(seen->redis_on_redis) < cpu_us(seen->spin),
-                  "waiting for an event is cheaper than polling",
-                  "%.0f and %.0f us of CPU per sale",
-                  cpu_us(seen->redis_on_redis), cpu_us(seen->spin));
+        lab_claim(
+            lab,
+            oversell_cpu_us(seen->redis_on_redis) < oversell_cpu_us(seen->spin),
+            "waiting for an event is cheaper than polling",
+            "%.0f and %.0f us of CPU per sale",
+            oversell_cpu_us(seen->redis_on_redis), oversell_cpu_us(seen->spin));
 }
 
-static void run(struct lab *lab)
+static void oversell_run(struct lab *lab)
 {
     const struct lab_settings *settings = lab_settings(lab);
     struct seen seen = {0};
@@ -209,8 +216,8 @@ static void run(struct lab *lab)
                 (unsigned long long)settings->buyers, LEAST_BUYERS);
     for (size_t i = 0; i < SALE_STRATEGIES; i++)
         if (lab_wants(lab, sale_strategies[i].name))
-            race_strategy(lab, &sale_strategies[i], &seen);
-    claim(lab, &seen);
+            oversell_race_strategy(lab, &sale_strategies[i], &seen);
+    oversell_claim(lab, &seen);
 }
 
 static const struct lab_column columns[] = {
@@ -285,5 +292,5 @@ const struct lab_scenario lab_oversell = {
     .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,
     .strategies = sale_names,
     .notes = notes,
-    .run = run,
+    .run = oversell_run,
 };

@@ -57,7 +57,7 @@ struct play {
 /* ---- master and replica -------------------------------------------------- */
 
 /* Until the replica has applied what the master has done so far. */
-static void catch_up(struct sql *to_master, struct sql *to_replica)
+static void replica_read_catch_up(struct sql *to_master, struct sql *to_replica)
 {
     char position[256], reached[256];
 
@@ -95,11 +95,11 @@ static void replicate(struct lab *lab, struct play *play)
 }
 
 /* Both have the table as it was at first, and the replica lags from now on. */
-static void begin_lag(const struct play *play)
+static void replica_read_begin_lag(const struct play *play)
 {
     sql_do(play->to_replica, "START SLAVE SQL_THREAD");
     goods_reset(play->to_master, play->table);
-    catch_up(play->to_master, play->to_replica);
+    replica_read_catch_up(play->to_master, play->to_replica);
     sql_do(play->to_replica, "STOP SLAVE SQL_THREAD");
 }
 
@@ -110,8 +110,8 @@ static struct sql *reader(const struct play *play)
 }
 
 /* What is left, and how many were sold without being taken from it. */
-static long long tell_left(const struct play *play, struct lab_row *row,
-                           int sold)
+static long long replica_read_tell_left(const struct play *play,
+                                        struct lab_row *row, int sold)
 {
     int64_t left = goods_read(play->to_master, play->table, ROW).count;
     int64_t oversold = sold - (GOODS_COUNT - left);
@@ -142,7 +142,8 @@ static void reads_and_writes(void *arg)
 }
 
 /* B begins when A has ended, as any lock would have it. */
-static void lead_plain(struct lab *lab, struct play *play, struct lab_row *row)
+static void replica_read_lead_plain(struct lab *lab, struct play *play,
+                                    struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
     struct actor *b;
@@ -153,7 +154,7 @@ static void lead_plain(struct lab *lab, struct play *play, struct lab_row *row)
     actor_end(b);
     count = actor_value(b, READ);
     stage_close(stage, row);
-    oversold = tell_left(play, row, 2);
+    oversold = replica_read_tell_left(play, row, 2);
     if (oversold)
         lab_row_done(lab, row, LAB_FAILS,
                      "oversold by %lld: A was done, B still read %lld",
@@ -164,7 +165,7 @@ static void lead_plain(struct lab *lab, struct play *play, struct lab_row *row)
 
 /* ---- for update ---------------------------------------------------------- */
 
-static void sells_for_update(void *arg)
+static void replica_read_sells_for_update(void *arg)
 {
     const struct play *play = arg;
     struct sql *from = reader(play);
@@ -188,11 +189,13 @@ static void sells_for_update(void *arg)
     sql_close(from);
 }
 
-static void lead_for_update(struct lab *lab, struct play *play,
-                            struct lab_row *row)
+static void replica_read_lead_for_update(struct lab *lab, struct play *play,
+                                         struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *a = stage_enter(stage, "A", sells_for_update, play), *b;
+    struct actor *a = stage_enter(stage, "A", replica_read_sells_for_update,
+                                  play),
+                 *b;
     long long oversold, count;
     bool locked;
 
@@ -200,7 +203,7 @@ static void lead_for_update(struct lab *lab, struct play *play,
     actor_go(a);
     actor_until(a, "has locked");
     locked = !goods_try(play->to_master, play->table, ROW);
-    b = stage_enter(stage, "B", sells_for_update, play);
+    b = stage_enter(stage, "B", replica_read_sells_for_update, play);
     actor_until(b, "has tried");
     if (!actor_value(b, GOODS_BLOCKED))
         lab_die(CLI_FAILED, "a defect: B does not have to wait for A's row");
@@ -211,7 +214,7 @@ static void lead_for_update(struct lab *lab, struct play *play,
     actor_end(b);
     count = actor_value(b, READ);
     stage_close(stage, row);
-    oversold = tell_left(play, row, 2);
+    oversold = replica_read_tell_left(play, row, 2);
     if (oversold)
         lab_row_done(lab, row, LAB_FAILS,
                      "oversold by %lld: %s at the master, B read %lld",
@@ -232,10 +235,10 @@ static void wait_for_replica(void *arg)
 {
     const struct pair *pair = arg;
 
-    catch_up(pair->master, pair->replica);
+    replica_read_catch_up(pair->master, pair->replica);
 }
 
-static void sells_by_version(void *arg)
+static void replica_read_sells_by_version(void *arg)
 {
     const struct play *play = arg;
     struct sql *from = reader(play), *to = goods_session(play->master, NULL);
@@ -248,7 +251,7 @@ static void sells_by_version(void *arg)
     sql_close(to);
 }
 
-static void sells_one(void *arg)
+static void replica_read_sells_one(void *arg)
 {
     const struct play *play = arg;
     struct sql *to = goods_session(play->master, NULL);
@@ -258,8 +261,9 @@ static void sells_one(void *arg)
     sql_close(to);
 }
 
-static void judge_version(struct lab *lab, struct lab_row *row, bool sold,
-                          long long retries, long long version)
+static void replica_read_judge_version(struct lab *lab, struct lab_row *row,
+                                       bool sold, long long retries,
+                                       long long version)
 {
     long long oversold = (long long)lab_row_get(row, "oversold");
 
@@ -276,16 +280,17 @@ static void judge_version(struct lab *lab, struct lab_row *row, bool sold,
                      retries, version);
 }
 
-static void lead_version(struct lab *lab, struct play *play,
-                         struct lab_row *row)
+static void replica_read_lead_version(struct lab *lab, struct play *play,
+                                      struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *a = stage_enter(stage, "A", sells_by_version, play);
+    struct actor *a =
+        stage_enter(stage, "A", replica_read_sells_by_version, play);
     long long oversold, retries, version;
     bool sold;
 
     actor_until(a, "has read");
-    actor_end(stage_enter(stage, "B", sells_one, play));
+    actor_end(stage_enter(stage, "B", replica_read_sells_one, play));
     if (play->scene->follows)
         sql_do(play->to_replica, "START SLAVE SQL_THREAD");
     actor_end(a);
@@ -293,8 +298,8 @@ static void lead_version(struct lab *lab, struct play *play,
     retries = actor_value(a, GOODS_RETRIED);
     version = actor_value(a, GOODS_VERSION);
     stage_close(stage, row);
-    oversold = tell_left(play, row, 1 + sold);
-    judge_version(lab, row, sold, retries, version);
+    oversold = replica_read_tell_left(play, row, 1 + sold);
+    replica_read_judge_version(lab, row, sold, retries, version);
     if (!play->scene->at_replica || play->scene->follows)
         return;
     lab_claim(lab, !sold,
@@ -308,16 +313,19 @@ static void lead_version(struct lab *lab, struct play *play,
 /* ---- rows ---------------------------------------------------------------- */
 
 static const struct scene scenes[] = {
-    {"plain", "replica", LAB_FAILS, lead_plain, true, false},
-    {"plain", "master", LAB_OK, lead_plain, false, false},
-    {"for-update", "replica", LAB_FAILS, lead_for_update, true, false},
-    {"for-update", "master", LAB_OK, lead_for_update, false, false},
-    {"version", "replica", LAB_FAILS, lead_version, true, false},
-    {"version", "replica caught up", LAB_OK, lead_version, true, true},
-    {"version", "master", LAB_OK, lead_version, false, false},
+    {"plain", "replica", LAB_FAILS, replica_read_lead_plain, true, false},
+    {"plain", "master", LAB_OK, replica_read_lead_plain, false, false},
+    {"for-update", "replica", LAB_FAILS, replica_read_lead_for_update, true,
+     false},
+    {"for-update", "master", LAB_OK, replica_read_lead_for_update, false,
+     false},
+    {"version", "replica", LAB_FAILS, replica_read_lead_version, true, false},
+    {"version", "replica caught up", LAB_OK, replica_read_lead_version, true,
+     true},
+    {"version", "master", LAB_OK, replica_read_lead_version, false, false},
 };
 
-static void run(struct lab *lab)
+static void replica_read_run(struct lab *lab)
 {
     struct play play = {.scene = NULL};
 
@@ -331,7 +339,7 @@ static void run(struct lab *lab)
             continue;
         row = goods_row(lab, play.master, scene->strategy, scene->variant,
                         scene->expected);
-        begin_lag(&play);
+        replica_read_begin_lag(&play);
         scene->lead(lab, &play, row);
     }
     sql_close(play.to_master);
@@ -370,5 +378,5 @@ const struct lab_scenario lab_replica_read = {
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_SERVERS | LAB_NEEDS_MARIADB,
     .strategies = strategies,
-    .run = run,
+    .run = replica_read_run,
 };

@@ -40,68 +40,68 @@ struct clerk {
     char uuid[32];
 };
 
-static const struct race *race_of(const struct worker *worker)
+static const struct race *sale_race_of(const struct worker *worker)
 {
     return worker->arg;
 }
 
-static struct clerk *clerk_of(const struct worker *worker)
+static struct clerk *sale_clerk_of(const struct worker *worker)
 {
     return worker->mine;
 }
 
 /* Between the two steps, where another worker may come in. */
-static void await_another(struct worker *worker)
+static void sale_await_another(struct worker *worker)
 {
-    const struct race *race = race_of(worker);
+    const struct race *race = sale_race_of(worker);
 
     if (race->pauses)
         worker_await(worker,
                      race->expected == LAB_FAILS ? MEET_MS : KEPT_OUT_MS);
 }
 
-static void meet_another(struct worker *worker)
+static void sale_meet_another(struct worker *worker)
 {
-    if (race_of(worker)->pauses)
+    if (sale_race_of(worker)->pauses)
         worker_arrive(worker);
-    await_another(worker);
+    sale_await_another(worker);
 }
 
 /* The same where nothing keeps the other one out. */
-static void meet_freely(struct worker *worker)
+static void sale_meet_freely(struct worker *worker)
 {
-    if (race_of(worker)->pauses)
+    if (sale_race_of(worker)->pauses)
         worker_meet(worker, MEET_MS);
 }
 
-static struct sql *sql_of(const struct worker *worker)
+static struct sql *sale_sql_of(const struct worker *worker)
 {
-    return stock_sql(clerk_of(worker)->stock);
+    return stock_sql(sale_clerk_of(worker)->stock);
 }
 
-static redisContext *redis_of(const struct worker *worker)
+static redisContext *sale_redis_of(const struct worker *worker)
 {
-    return stock_redis(clerk_of(worker)->stock);
+    return stock_redis(sale_clerk_of(worker)->stock);
 }
 
-static const char *key_of(const struct worker *worker)
+static const char *sale_key_of(const struct worker *worker)
 {
-    return stock_key(clerk_of(worker)->stock);
+    return stock_key(sale_clerk_of(worker)->stock);
 }
 
 /* ---- read, pause, write: what has to be guarded ---------------------------
  */
 
-static enum work sell(struct worker *worker)
+static enum work sale_sell(struct worker *worker)
 {
-    struct clerk *clerk = clerk_of(worker);
+    struct clerk *clerk = sale_clerk_of(worker);
     struct timespec think = {0, THINK_NS};
     int64_t begin = lab_now(), seen = stock_read(clerk->stock);
 
     if (seen <= 0)
         return WORK_NOTHING;
-    meet_another(worker);
-    if (race_of(worker)->store->engine == LAB_FILE)
+    sale_meet_another(worker);
+    if (sale_race_of(worker)->store->engine == LAB_FILE)
         nanosleep(&think, NULL); /* the database, the payment, the network */
     stock_write(clerk->stock, seen - 1);
     worker_span(worker, begin);
@@ -110,7 +110,7 @@ static enum work sell(struct worker *worker)
 
 /* ---- locks of one process ------------------------------------------------ */
 
-static void *make_mutex(const void *arg)
+static void *sale_make_mutex(const void *arg)
 {
     pthread_mutex_t *mutex = lab_alloc(sizeof *mutex);
 
@@ -119,23 +119,23 @@ static void *make_mutex(const void *arg)
     return mutex;
 }
 
-static enum work local_mutex(struct worker *worker)
+static enum work sale_local_mutex(struct worker *worker)
 {
     enum work work;
 
     pthread_mutex_lock(worker->process);
-    work = sell(worker);
+    work = sale_sell(worker);
     pthread_mutex_unlock(worker->process);
     return work;
 }
 
-static enum work local_mutex_each(struct worker *worker)
+static enum work sale_local_mutex_each(struct worker *worker)
 {
     enum work work;
 
-    pthread_mutex_lock(&clerk_of(worker)->own);
-    work = sell(worker);
-    pthread_mutex_unlock(&clerk_of(worker)->own);
+    pthread_mutex_lock(&sale_clerk_of(worker)->own);
+    work = sale_sell(worker);
+    pthread_mutex_unlock(&sale_clerk_of(worker)->own);
     return work;
 }
 
@@ -145,20 +145,20 @@ static const char *const isolation_levels[] = {
 static const enum lab_outcome isolation_outcomes[] = {LAB_OK, LAB_FAILS,
                                                       LAB_FAILS, LAB_OK};
 
-static void open_tx(struct worker *worker)
+static void sale_open_tx(struct worker *worker)
 {
-    sql_do(sql_of(worker), "SET SESSION TRANSACTION ISOLATION LEVEL %s",
-           race_of(worker)->variant);
+    sql_do(sale_sql_of(worker), "SET SESSION TRANSACTION ISOLATION LEVEL %s",
+           sale_race_of(worker)->variant);
 }
 
 /* The mutex is released, and then the transaction commits: in between the next
  * one reads what was there before. */
-static enum work local_mutex_tx(struct worker *worker)
+static enum work sale_local_mutex_tx(struct worker *worker)
 {
-    struct stock *stock = clerk_of(worker)->stock;
+    struct stock *stock = sale_clerk_of(worker)->stock;
     int64_t seen, begin;
 
-    sql_do(sql_of(worker), "START TRANSACTION");
+    sql_do(sale_sql_of(worker), "START TRANSACTION");
     pthread_mutex_lock(worker->process);
     begin = lab_now();
     seen = stock_read(stock);
@@ -167,34 +167,34 @@ static enum work local_mutex_tx(struct worker *worker)
         stock_write(stock, seen - 1);
     pthread_mutex_unlock(worker->process);
     if (seen > 0)
-        await_another(worker);
-    sql_do(sql_of(worker), "COMMIT");
+        sale_await_another(worker);
+    sql_do(sale_sql_of(worker), "COMMIT");
     worker_span(worker, begin);
     return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
 
 /* ---- the database -------------------------------------------------------- */
 
-static enum work sql_update(struct worker *worker)
+static enum work sale_sql_update(struct worker *worker)
 {
-    sql_do(sql_of(worker),
+    sql_do(sale_sql_of(worker),
            "UPDATE %s SET count = count - 1 WHERE id = 1 AND count >= 1",
-           key_of(worker));
-    return sql_changed(sql_of(worker)) ? WORK_DONE : WORK_NOTHING;
+           sale_key_of(worker));
+    return sql_changed(sale_sql_of(worker)) ? WORK_DONE : WORK_NOTHING;
 }
 
-static enum work sql_for_update(struct worker *worker)
+static enum work sale_sql_for_update(struct worker *worker)
 {
-    struct sql *sql = sql_of(worker);
+    struct sql *sql = sale_sql_of(worker);
     int64_t seen, begin;
 
     sql_do(sql, "START TRANSACTION");
     seen = sql_number(sql, "SELECT count FROM %s WHERE id = 1 FOR UPDATE",
-                      key_of(worker));
+                      sale_key_of(worker));
     begin = lab_now();
     if (seen > 0) {
-        meet_another(worker);
-        stock_write(clerk_of(worker)->stock, seen - 1);
+        sale_meet_another(worker);
+        stock_write(sale_clerk_of(worker)->stock, seen - 1);
         worker_span(worker, begin);
     }
     sql_do(sql, "COMMIT");
@@ -202,11 +202,11 @@ static enum work sql_for_update(struct worker *worker)
 }
 
 /* Has the row changed since it was read? Then again. */
-static enum work optimistic(struct worker *worker, const char *seen_as,
-                            const char *next)
+static enum work sale_optimistic(struct worker *worker, const char *seen_as,
+                                 const char *next)
 {
-    struct sql *sql = sql_of(worker);
-    const char *table = key_of(worker);
+    struct sql *sql = sale_sql_of(worker);
+    const char *table = sale_key_of(worker);
     int64_t seen[2];
 
     for (;;) {
@@ -214,7 +214,7 @@ static enum work optimistic(struct worker *worker, const char *seen_as,
                 table);
         if (seen[0] <= 0)
             return WORK_NOTHING;
-        meet_freely(worker);
+        sale_meet_freely(worker);
         sql_do(sql, "UPDATE %s SET count = %lld, %s WHERE id = 1 AND %s = %lld",
                table, (long long)seen[0] - 1, next, seen_as,
                (long long)seen[1]);
@@ -225,24 +225,24 @@ static enum work optimistic(struct worker *worker, const char *seen_as,
     }
 }
 
-static enum work sql_version(struct worker *worker)
+static enum work sale_sql_version(struct worker *worker)
 {
-    return optimistic(worker, "version", "version = version + 1");
+    return sale_optimistic(worker, "version", "version = version + 1");
 }
 
-static enum work sql_timestamp(struct worker *worker)
+static enum work sale_sql_timestamp(struct worker *worker)
 {
-    return optimistic(worker,
-                      "CAST(UNIX_TIMESTAMP(updated) * 1000000 AS SIGNED)",
-                      "updated = NOW(6)");
+    return sale_optimistic(worker,
+                           "CAST(UNIX_TIMESTAMP(updated) * 1000000 AS SIGNED)",
+                           "updated = NOW(6)");
 }
 
 /* ---- Redis --------------------------------------------------------------- */
 
-static enum work redis_watch(struct worker *worker)
+static enum work sale_redis_watch(struct worker *worker)
 {
-    redisContext *redis = redis_of(worker);
-    const char *key = key_of(worker);
+    redisContext *redis = sale_redis_of(worker);
+    const char *key = sale_key_of(worker);
     redisReply *reply;
     long long seen;
     bool done;
@@ -254,7 +254,7 @@ static enum work redis_watch(struct worker *worker)
             rd_number(redis, "UNWATCH");
             return WORK_NOTHING;
         }
-        meet_freely(worker);
+        sale_meet_freely(worker);
         rd_number(redis, "MULTI");
         rd_number(redis, "SET %s %lld", key, seen - 1);
         reply = rd_send(redis, "EXEC");
@@ -282,15 +282,15 @@ struct relay {
     _Atomic unsigned refused;        /* after that: asked, and did not get it */
 };
 
-static void setnx_lock(struct worker *worker)
+static void sale_setnx_lock(struct worker *worker)
 {
     struct relay *relay = worker->shared;
 
     for (;;) {
         unsigned released = atomic_load(&relay->released);
 
-        if (rd_lock(redis_of(worker), race_of(worker)->lock_name,
-                    clerk_of(worker)->uuid, SETNX_TTL_MS))
+        if (rd_lock(sale_redis_of(worker), sale_race_of(worker)->lock_name,
+                    sale_clerk_of(worker)->uuid, SETNX_TTL_MS))
             return;
         atomic_fetch_add(&relay->refused, released);
         worker->retries++;
@@ -298,30 +298,31 @@ static void setnx_lock(struct worker *worker)
     }
 }
 
-static void setnx_unlock(struct worker *worker)
+static void sale_setnx_unlock(struct worker *worker)
 {
-    const struct race *race = race_of(worker);
+    const struct race *race = sale_race_of(worker);
 
     if (race->variant == setnx_releases[1])
-        rd_unlock(redis_of(worker), race->lock_name, clerk_of(worker)->uuid);
+        rd_unlock(sale_redis_of(worker), race->lock_name,
+                  sale_clerk_of(worker)->uuid);
     else /* by now the lock may belong to another worker */
-        rd_number(redis_of(worker), "DEL %s", race->lock_name);
+        rd_number(sale_redis_of(worker), "DEL %s", race->lock_name);
 }
 
-static void outlive_lease(struct worker *worker)
+static void sale_outlive_lease(struct worker *worker)
 {
     struct relay *relay = worker->shared;
 
-    rd_number(redis_of(worker), "PEXPIRE %s %d", race_of(worker)->lock_name,
-              SHORT_TTL_MS);
+    rd_number(sale_redis_of(worker), "PEXPIRE %s %d",
+              sale_race_of(worker)->lock_name, SHORT_TTL_MS);
     worker_pause(worker, &relay->reads, 2, MEET_MS);
 }
 
 /* The second one has read, and waits for a third. */
-static void await_third(struct worker *worker)
+static void sale_await_third(struct worker *worker)
 {
     struct relay *relay = worker->shared;
-    bool fails = race_of(worker)->expected == LAB_FAILS;
+    bool fails = sale_race_of(worker)->expected == LAB_FAILS;
 
     worker_pause(worker, &relay->released, 1, MEET_MS);
     if (!fails)
@@ -329,53 +330,53 @@ static void await_third(struct worker *worker)
     worker_pause(worker, &relay->reads, 3, fails ? MEET_MS : KEPT_OUT_MS);
 }
 
-static enum work redis_setnx(struct worker *worker)
+static enum work sale_redis_setnx(struct worker *worker)
 {
-    struct stock *stock = clerk_of(worker)->stock;
+    struct stock *stock = sale_clerk_of(worker)->stock;
     struct relay *relay = worker->shared;
     int64_t begin, seen;
     unsigned before;
 
-    setnx_lock(worker);
+    sale_setnx_lock(worker);
     begin = lab_now();
     before = atomic_fetch_add(&relay->holders, 1);
     seen = stock_read(stock);
     atomic_fetch_add(&relay->reads, 1);
     if (before == 1)
-        await_third(worker);
+        sale_await_third(worker);
     if (seen > 0)
         stock_write(stock, seen - 1);
     if (before == 0)
-        outlive_lease(worker);
-    setnx_unlock(worker);
+        sale_outlive_lease(worker);
+    sale_setnx_unlock(worker);
     if (before == 0)
         atomic_store(&relay->released, 1);
     worker_span(worker, begin);
     return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
 
-static enum work redis_spin(struct worker *worker)
+static enum work sale_redis_spin(struct worker *worker)
 {
-    redisContext *redis = redis_of(worker);
-    const char *key = race_of(worker)->lock_name;
-    const char *uuid = clerk_of(worker)->uuid;
+    redisContext *redis = sale_redis_of(worker);
+    const char *key = sale_race_of(worker)->lock_name;
+    const char *uuid = sale_clerk_of(worker)->uuid;
     enum work work;
 
     while (!rd_lock(redis, key, uuid, SPIN_TTL_MS)) {
         worker->retries++;
         lab_sleep_ms(SPIN_MS);
     }
-    work = sell(worker);
+    work = sale_sell(worker);
     rd_unlock(redis, key, uuid);
     return work;
 }
 
 /* ---- holdfast ------------------------------------------------------------ */
 
-static void open_lock(struct worker *worker)
+static void sale_open_lock(struct worker *worker)
 {
-    const struct race *race = race_of(worker);
-    struct clerk *clerk = clerk_of(worker);
+    const struct race *race = sale_race_of(worker);
+    struct clerk *clerk = sale_clerk_of(worker);
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
 
     options.fairness = race->fairness;
@@ -383,14 +384,14 @@ static void open_lock(struct worker *worker)
     clerk->lock = lab_lock(clerk->client, race->lock_name, &options);
 }
 
-static enum work lock(struct worker *worker)
+static enum work sale_lock(struct worker *worker)
 {
-    struct clerk *clerk = clerk_of(worker);
+    struct clerk *clerk = sale_clerk_of(worker);
     hf_error err = HF_ERROR_INIT;
     enum work work;
 
     lab_check(hf_lock_acquire(clerk->lock, NULL, &err), "acquire", &err);
-    work = sell(worker);
+    work = sale_sell(worker);
     lab_check(hf_lock_release(clerk->lock, &err), "release", &err);
     return work;
 }
@@ -398,25 +399,29 @@ static enum work lock(struct worker *worker)
 /* ---- strategies ---------------------------------------------------------- */
 
 const struct strategy sale_strategies[] = {
-    {"none", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, sell, NULL, NULL},
-    {"local-mutex", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, local_mutex,
-     NULL, NULL},
+    {"none", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, sale_sell, NULL,
+     NULL},
+    {"local-mutex", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL,
+     sale_local_mutex, NULL, NULL},
     {"local-mutex-each", ON_FILE | ON_MARIADB, LAB_FAILS, true, NULL,
-     local_mutex_each, NULL, NULL},
-    {"local-mutex-tx", ON_MARIADB, LAB_FAILS, true, open_tx, local_mutex_tx,
-     isolation_levels, isolation_outcomes},
-    {"sql-update", ON_MARIADB, LAB_OK, false, NULL, sql_update, NULL, NULL},
-    {"sql-for-update", ON_MARIADB, LAB_OK, false, NULL, sql_for_update, NULL,
+     sale_local_mutex_each, NULL, NULL},
+    {"local-mutex-tx", ON_MARIADB, LAB_FAILS, true, sale_open_tx,
+     sale_local_mutex_tx, isolation_levels, isolation_outcomes},
+    {"sql-update", ON_MARIADB, LAB_OK, false, NULL, sale_sql_update, NULL,
      NULL},
-    {"sql-version", ON_MARIADB, LAB_OK, false, NULL, sql_version, NULL, NULL},
-    {"sql-timestamp", ON_MARIADB, LAB_OK, false, NULL, sql_timestamp, NULL,
-     NULL},
-    {"redis-watch", ON_REDIS, LAB_OK, false, NULL, redis_watch, NULL, NULL},
-    {"redis-setnx", ON_REDIS, LAB_FAILS, false, NULL, redis_setnx,
-     setnx_releases, setnx_outcomes},
-    {"redis-spin", ON_REDIS, LAB_OK, false, NULL, redis_spin, NULL, NULL},
-    {"lock", ON_FILE | ON_REDIS | ON_MARIADB, LAB_OK, false, open_lock, lock,
+    {"sql-for-update", ON_MARIADB, LAB_OK, false, NULL, sale_sql_for_update,
      NULL, NULL},
+    {"sql-version", ON_MARIADB, LAB_OK, false, NULL, sale_sql_version, NULL,
+     NULL},
+    {"sql-timestamp", ON_MARIADB, LAB_OK, false, NULL, sale_sql_timestamp, NULL,
+     NULL},
+    {"redis-watch", ON_REDIS, LAB_OK, false, NULL, sale_redis_watch, NULL,
+     NULL},
+    {"redis-setnx", ON_REDIS, LAB_FAILS, false, NULL, sale_redis_setnx,
+     setnx_releases, setnx_outcomes},
+    {"redis-spin", ON_REDIS, LAB_OK, false, NULL, sale_redis_spin, NULL, NULL},
+    {"lock", ON_FILE | ON_REDIS | ON_MARIADB, LAB_OK, false, sale_open_lock,
+     sale_lock, NULL, NULL},
 };
 _Static_assert(sizeof sale_strategies / sizeof *sale_strategies ==
                    SALE_STRATEGIES,
@@ -430,9 +435,9 @@ const char *const sale_names[] = {
 
 /* ---- a row --------------------------------------------------------------- */
 
-static void *begin(struct worker *worker)
+static void *sale_begin(struct worker *worker)
 {
-    const struct race *race = race_of(worker);
+    const struct race *race = sale_race_of(worker);
     struct clerk *clerk = lab_alloc(sizeof *clerk);
 
     worker->mine = clerk;
@@ -445,9 +450,9 @@ static void *begin(struct worker *worker)
     return clerk;
 }
 
-static void end(struct worker *worker)
+static void sale_end(struct worker *worker)
 {
-    struct clerk *clerk = clerk_of(worker);
+    struct clerk *clerk = sale_clerk_of(worker);
 
     hf_lock_free(clerk->lock);
     hf_close(clerk->client);
@@ -455,8 +460,9 @@ static void end(struct worker *worker)
     free(clerk);
 }
 
-static void describe(const struct race *race,
-                     const struct workers_result *result, struct lab_row *row)
+static void sale_describe(const struct race *race,
+                          const struct workers_result *result,
+                          struct lab_row *row)
 {
     lab_row_text(row, "strategy", "%s", race->strategy->name);
     if (race->backend)
@@ -478,10 +484,10 @@ int64_t sale_run(const struct race *race, const struct sale_size *size,
                                 .attempts = size->attempts,
                                 .run_ms = size->run_ms,
                                 .spans = race->pauses,
-                                .begin_process = make_mutex,
-                                .begin = begin,
+                                .begin_process = sale_make_mutex,
+                                .begin = sale_begin,
                                 .work = race->strategy->work,
-                                .end = end,
+                                .end = sale_end,
                                 .arg = race,
                                 .places = {race->store, race->backend}};
 
@@ -491,7 +497,7 @@ int64_t sale_run(const struct race *race, const struct sale_size *size,
                  race->backend ? race->backend->name : "");
     stock_make(lab, race->store, (int64_t)size->stock);
     workers_run(lab, &plan, result, row);
-    describe(race, result, row);
+    sale_describe(race, result, row);
     return stock_left(lab, race->store);
 }
 
@@ -509,7 +515,7 @@ void sale_lacks_store(struct lab *lab, const struct strategy *strategy)
 
 bool sale_is_lock(const struct strategy *strategy)
 {
-    return strategy->work == lock;
+    return strategy->work == sale_lock;
 }
 
 void sale_each_lock(struct race *race, const char *word,

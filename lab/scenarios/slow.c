@@ -53,32 +53,32 @@ enum {
 
 enum { WORK_MS = 10, TRIES = 4 };
 
-static int64_t now(void)
+static int64_t slow_now(void)
 {
     return cli_now_ns(CLOCK_BOOTTIME);
 }
 
 /* ---- SET NX PX, and a plain DEL ------------------------------------------ */
 
-static void work_by_hand(const struct play *play)
+static void slow_work_by_hand(const struct play *play)
 {
-    int64_t until = now() + 3 * play->ttl_ms * 1000000;
+    int64_t until = slow_now() + 3 * play->ttl_ms * 1000000;
 
-    while (now() < until)
+    while (slow_now() < until)
         lab_sleep_ms(WORK_MS);
     actor_step("worked");
 }
 
-static void fixed_a(void *arg)
+static void slow_fixed_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->contest.place);
 
     hand_take(redis, play->contest.name, "A", play->ttl_ms);
-    actor_report(A_TOOK, now());
+    actor_report(A_TOOK, slow_now());
     actor_step("holds");
-    work_by_hand(play);
-    actor_report(A_ENDED, now());
+    slow_work_by_hand(play);
+    actor_report(A_ENDED, slow_now());
     actor_lets_go();
     rd_number(redis, "DEL %s", play->contest.name);
     actor_step("released");
@@ -87,8 +87,8 @@ static void fixed_a(void *arg)
 /* ---- the documents' watchdog --------------------------------------------- */
 
 /* Their scripts, with milliseconds in the place of seconds. */
-static bool once_try_lock(redisContext *redis, const char *key,
-                          const char *uuid, int64_t expire_ms)
+static bool slow_once_try_lock(redisContext *redis, const char *key,
+                               const char *uuid, int64_t expire_ms)
 {
     static const char script[] =
         "if redis.call('exists', KEYS[1]) == 0 or "
@@ -101,8 +101,8 @@ static bool once_try_lock(redisContext *redis, const char *key,
                      (long long)expire_ms);
 }
 
-static bool once_renew(redisContext *redis, const char *key, const char *uuid,
-                       int64_t expire_ms)
+static bool slow_once_renew(redisContext *redis, const char *key,
+                            const char *uuid, int64_t expire_ms)
 {
     static const char script[] =
         "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then "
@@ -113,7 +113,8 @@ static bool once_renew(redisContext *redis, const char *key, const char *uuid,
 }
 
 /* false: "You don't have this lock!" */
-static bool once_unlock(redisContext *redis, const char *key, const char *uuid)
+static bool slow_once_unlock(redisContext *redis, const char *key,
+                             const char *uuid)
 {
     static const char script[] =
         "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return nil "
@@ -124,7 +125,7 @@ static bool once_unlock(redisContext *redis, const char *key, const char *uuid)
 }
 
 /* As the documents have it: again if the renewal has failed, and only then. */
-static void *once_watch(void *arg)
+static void *slow_once_watch(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->contest.place);
@@ -133,70 +134,70 @@ static void *once_watch(void *arg)
 
     do {
         lab_sleep_ms(play->ttl_ms / 3);
-        renewed = once_renew(redis, play->contest.name, "A", play->ttl_ms);
+        renewed = slow_once_renew(redis, play->contest.name, "A", play->ttl_ms);
         renewals += renewed;
         actor_report(A_RENEWALS, renewals);
     } while (!renewed);
     return NULL;
 }
 
-static void once_take(redisContext *redis, const char *key, const char *uuid,
-                      int64_t expire_ms)
+static void slow_once_take(redisContext *redis, const char *key,
+                           const char *uuid, int64_t expire_ms)
 {
     actor_waits("");
-    while (!once_try_lock(redis, key, uuid, expire_ms))
+    while (!slow_once_try_lock(redis, key, uuid, expire_ms))
         lab_sleep_ms(50);
     actor_lets_go();
     actor_holds("");
 }
 
-static void once_a(void *arg)
+static void slow_once_a(void *arg)
 {
     const struct play *play = arg;
     redisContext *redis = rd_open(play->contest.place);
     pthread_t thread;
     int error;
 
-    once_take(redis, play->contest.name, "A", play->ttl_ms);
-    actor_report(A_TOOK, now());
-    error = pthread_create(&thread, NULL, once_watch, arg);
+    slow_once_take(redis, play->contest.name, "A", play->ttl_ms);
+    actor_report(A_TOOK, slow_now());
+    error = pthread_create(&thread, NULL, slow_once_watch, arg);
     if (error)
         lab_die(CLI_OSERR, "cannot make a thread: %s", strerror(error));
     actor_step("holds");
-    work_by_hand(play);
-    actor_report(A_ENDED, now());
+    slow_work_by_hand(play);
+    actor_report(A_ENDED, slow_now());
     actor_lets_go();
-    if (!once_unlock(redis, play->contest.name, "A"))
+    if (!slow_once_unlock(redis, play->contest.name, "A"))
         actor_mark(true, "You don't have this lock!");
     actor_step("released");
 }
 
-static void once_b(void *arg)
+static void slow_once_b(void *arg)
 {
     const struct contest *contest = arg;
     redisContext *redis = rd_open(contest->place);
 
-    once_take(redis, contest->name, "B", ACTOR_LOCK_LONG_MS);
-    actor_report(B_IN_AT, now());
+    slow_once_take(redis, contest->name, "B", ACTOR_LOCK_LONG_MS);
+    actor_report(B_IN_AT, slow_now());
     actor_step("in");
-    actor_report(B_KEPT, once_unlock(redis, contest->name, "B"));
+    actor_report(B_KEPT, slow_once_unlock(redis, contest->name, "B"));
 }
 
-static void once_c(void *arg)
+static void slow_once_c(void *arg)
 {
     const struct contest *contest = arg;
     redisContext *redis = rd_open(contest->place);
 
-    actor_report(C_IN,
-                 once_try_lock(redis, contest->name, "C", ACTOR_LOCK_LONG_MS));
+    actor_report(C_IN, slow_once_try_lock(redis, contest->name, "C",
+                                          ACTOR_LOCK_LONG_MS));
     actor_step("tried");
-    once_unlock(redis, contest->name, "C");
+    slow_once_unlock(redis, contest->name, "C");
 }
 
 /* ---- holdfast ------------------------------------------------------------ */
 
 /* Does it have the lock? If not it was over at the deadline, as last known. */
-static bool has(const struct hold *hold, int64_t *deadline)
+static bool slow_has(const struct hold *hold, int64_t *deadline)
 {
     int rc;
 
@@ -212,19 +213,20 @@ static bool has(const struct hold *hold, int64_t *deadline)
 }
 
 /* Works for three TTLs, or until it is told that the hold is over. */
-static bool work(const struct hold *hold, int64_t ttl_ms, int64_t *deadline)
+static bool slow_work(const struct hold *hold, int64_t ttl_ms,
+                      int64_t *deadline)
 {
-    int64_t until = now() + 3 * ttl_ms * 1000000;
+    int64_t until = slow_now() + 3 * ttl_ms * 1000000;
 
-    while (now() < until) {
+    while (slow_now() < until) {
         lab_sleep_ms(WORK_MS);
-        if (!has(hold, deadline))
+        if (!slow_has(hold, deadline))
             return false;
     }
     return true;
 }
 
-static void lock_a(void *arg)
+static void slow_lock_a(void *arg)
 {
     const struct play *play = arg;
     struct hold hold =
@@ -233,15 +235,15 @@ static void lock_a(void *arg)
     int64_t ttl_ms = grant_ttl_ms(&grant, play->ttl_ms);
     bool mine;
 
-    actor_report(A_TOOK, now());
+    actor_report(A_TOOK, slow_now());
     actor_report(A_TTL_MS, ttl_ms);
     actor_step("holds");
-    mine = work(&hold, ttl_ms, &grant.deadline);
+    mine = slow_work(&hold, ttl_ms, &grant.deadline);
     actor_step("worked");
     /* It may have been lost since. */
-    mine = mine && has(&hold, &grant.deadline);
+    mine = mine && slow_has(&hold, &grant.deadline);
     if (mine)
-        actor_report(A_ENDED, now());
+        actor_report(A_ENDED, slow_now());
     /* HF_OK: the server had A's hold until now, so nobody else's. */
     if (hold_release(&hold) != HF_OK && mine)
         actor_report(A_LOST, 1);
@@ -251,9 +253,9 @@ static void lock_a(void *arg)
 
 /* ---- a row --------------------------------------------------------------- */
 
-static const struct cast fixed = {fixed_a, hand_b, hand_c},
-                         once = {once_a, once_b, once_c},
-                         lock = {lock_a, hold_b, hold_c};
+static const struct cast fixed = {slow_fixed_a, hand_b, hand_c},
+                         once = {slow_once_a, slow_once_b, slow_once_c},
+                         lock = {slow_lock_a, hold_b, hold_c};
 
 struct found {
     bool overlap; /* B came in while A believed that it had the lock */
@@ -267,7 +269,7 @@ struct found {
     double known_ms;  /* before B's grant A's belief ended */
 };
 
-static bool is_renewed(const struct play *play)
+static bool slow_is_renewed(const struct play *play)
 {
     return play->cast == &lock && play->lease_ms == 0;
 }
@@ -275,15 +277,16 @@ static bool is_renewed(const struct play *play)
 /* A renewal is late if A, the server or the machine stands still, which nobody
  * sees for sure. So a loss is tried again with a longer TTL; a watchdog that
  * does not renew loses the lock each time. Two holders are never excused. */
-static bool is_spoiled(const struct play *play, const struct found *found)
+static bool slow_is_spoiled(const struct play *play, const struct found *found)
 {
     if (play->cast == &once)
         return found->renewals == 0;
-    return is_renewed(play) && !found->overlap && (found->lost || found->came);
+    return slow_is_renewed(play) && !found->overlap &&
+           (found->lost || found->came);
 }
 
-static void read_actors(const struct play *play, struct found *found,
-                        const struct actor *a, const struct actor *b)
+static void slow_read_actors(const struct play *play, struct found *found,
+                             const struct actor *a, const struct actor *b)
 {
     int64_t in = actor_value(b, B_IN_AT), ended = actor_value(a, A_ENDED);
 
@@ -298,11 +301,11 @@ static void read_actors(const struct play *play, struct found *found,
     found->second_ms = (double)(in - actor_value(a, A_TOOK)) / 1e6;
     found->known_ms = (double)(in - ended) / 1e6;
     found->kept = actor_value(b, B_KEPT);
-    found->spoiled = is_spoiled(play, found);
+    found->spoiled = slow_is_spoiled(play, found);
 }
 
-static struct stage *play_once(struct lab *lab, struct play *play,
-                               struct found *found)
+static struct stage *slow_play_once(struct lab *lab, struct play *play,
+                                    struct found *found)
 {
     struct stage *stage = stage_new(lab);
     struct actor *a, *b, *c;
@@ -316,7 +319,7 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     /* Where the lock is not renewed B comes in, sooner or later, before A is
      * let go on; else it must not. */
     found->came = actor_comes(
-        b, "in", is_renewed(play) ? play->ttl_ms / 4 : ACTOR_LOCK_LONG_MS);
+        b, "in", slow_is_renewed(play) ? play->ttl_ms / 4 : ACTOR_LOCK_LONG_MS);
     actor_go(a);
     actor_until(a, "released");
     if (!found->came)
@@ -328,12 +331,12 @@ static struct stage *play_once(struct lab *lab, struct play *play,
     actor_end(c);
     actor_end(b);
     actor_end(a);
-    read_actors(play, found, a, b);
+    slow_read_actors(play, found, a, b);
     return stage;
 }
 
-static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
-                  const struct found *found)
+static void slow_judge(struct lab *lab, struct lab_row *row,
+                       const struct play *play, const struct found *found)
 {
     lab_row_number(row, "second_ms", found->second_ms);
     lab_row_number(row, "holders", 1 + (found->overlap || found->c_in));
@@ -347,7 +350,7 @@ static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
                      (int)found->renewals);
     else if (found->overlap)
         lab_row_done(lab, row, LAB_FAILS, "B came in while A worked");
-    else if (is_renewed(play) && (found->lost || found->came))
+    else if (slow_is_renewed(play) && (found->lost || found->came))
         lab_row_done(lab, row, LAB_FAILS, "A lost the lock while it worked");
     else if (found->lost)
         lab_row_done(lab, row, LAB_OK,
@@ -361,31 +364,32 @@ static void judge(struct lab *lab, struct lab_row *row, const struct play *play,
                      "A's lease was to end, but it did not in three TTLs");
 }
 
-static void lead(struct lab *lab, struct play play, enum lab_outcome expected)
+static void slow_lead(struct lab *lab, struct play play,
+                      enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(lab, expected);
     struct stage *stage;
     struct found found;
 
     lab_progress(lab, "%s on %s", play.strategy, play.contest.place->name);
-    stage = play_once(lab, &play, &found);
+    stage = slow_play_once(lab, &play, &found);
     for (int tries = 1; found.spoiled && tries < TRIES; tries++) {
         stage_close(stage, NULL);
         play.ttl_ms *= 2;
-        stage = play_once(lab, &play, &found);
+        stage = slow_play_once(lab, &play, &found);
     }
     stage_close(stage, row);
     lab_row_text(row, "strategy", "%s", play.strategy);
     lab_row_text(row, "backend", "%s", play.contest.place->name);
     lab_row_text(row, "variant", "%s", play.variant);
     lab_row_number(row, "ttl_ms", (double)found.ttl_ms);
-    judge(lab, row, &play, &found);
+    slow_judge(lab, row, &play, &found);
 }
 
 /* ---- which rows ---------------------------------------------------------- */
 
-static void lead_by_hand(struct lab *lab, const char *strategy,
-                         const struct cast *cast)
+static void slow_lead_by_hand(struct lab *lab, const char *strategy,
+                              const struct cast *cast)
 {
     struct play play = {.strategy = strategy,
                         .variant = "by hand",
@@ -394,10 +398,11 @@ static void lead_by_hand(struct lab *lab, const char *strategy,
 
     play.contest.place = actor_lock_redis(lab, strategy);
     if (play.contest.place)
-        lead(lab, play, LAB_FAILS);
+        slow_lead(lab, play, LAB_FAILS);
 }
 
-static void lead_lock(struct lab *lab, const char *strategy, int64_t lease_ms)
+static void slow_lead_lock(struct lab *lab, const char *strategy,
+                           int64_t lease_ms)
 {
     struct play play = {.strategy = strategy,
                         .variant = "holdfast",
@@ -406,19 +411,19 @@ static void lead_lock(struct lab *lab, const char *strategy, int64_t lease_ms)
                         .lease_ms = lease_ms};
 
     for (size_t i = 0; (play.contest.place = lab_backend(lab, i)); i++)
-        lead(lab, play, LAB_OK);
+        slow_lead(lab, play, LAB_OK);
 }
 
-static void run(struct lab *lab)
+static void slow_run(struct lab *lab)
 {
     if (lab_wants(lab, "fixed-lease")) {
-        lead_by_hand(lab, "fixed-lease", &fixed);
-        lead_lock(lab, "fixed-lease", lab_settings(lab)->ttl_ms);
+        slow_lead_by_hand(lab, "fixed-lease", &fixed);
+        slow_lead_lock(lab, "fixed-lease", lab_settings(lab)->ttl_ms);
     }
     if (lab_wants(lab, "watchdog-once"))
-        lead_by_hand(lab, "watchdog-once", &once);
+        slow_lead_by_hand(lab, "watchdog-once", &once);
     if (lab_wants(lab, "watchdog"))
-        lead_lock(lab, "watchdog", 0);
+        slow_lead_lock(lab, "watchdog", 0);
 }
 
 static const char *const strategies[] = {"fixed-lease", "watchdog-once",
@@ -448,5 +453,5 @@ const struct lab_scenario lab_slow = {
     .options = LAB_STRATEGY | LAB_TTL,
     .needs = LAB_HAS_MARIADB,
     .strategies = strategies,
-    .run = run,
+    .run = slow_run,
 };

@@ -56,24 +56,24 @@ enum { BEFORE = GOODS_VALUES, AFTER, RESULT };
 
 /* ---- for all ------------------------------------------------------------- */
 
-static struct sql *session(const struct play *play)
+static struct sql *sql_session(const struct play *play)
 {
     return goods_session(play->place, play->scene->isolation);
 }
 
 /* B, where it only has to change the row. */
-static void sells_one(void *arg)
+static void sql_sells_one(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
 
     goods_sell(sql, play->table, ROW);
     actor_mark(false, "sells one");
     sql_close(sql);
 }
 
-static struct goods tell_left(const struct play *play, struct lab_row *row,
-                              int sold)
+static struct goods sql_tell_left(const struct play *play, struct lab_row *row,
+                                  int sold)
 {
     struct goods goods = goods_read(play->sql, play->table, ROW);
 
@@ -83,10 +83,10 @@ static struct goods tell_left(const struct play *play, struct lab_row *row,
 }
 
 /* A, where it does as it should. */
-static void sells_for_update(void *arg)
+static void sql_sells_for_update(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
     int64_t count;
 
     sql_do(sql, "START TRANSACTION");
@@ -101,7 +101,7 @@ static void sells_for_update(void *arg)
 }
 
 /* Waits for the row if it has to; pauses at "has tried" before. */
-static void sell_row(struct sql *sql, const struct play *play, int id)
+static void sql_sell_row(struct sql *sql, const struct play *play, int id)
 {
     sql_do(sql, "START TRANSACTION");
     goods_await(sql, play->table, id, actor_shares, "");
@@ -111,7 +111,7 @@ static void sell_row(struct sql *sql, const struct play *play, int id)
 
 /* A pauses with its locks, and B has tried. If B is blocked, it waits until A
  * has come to its end; else B comes to its end while A still pauses. */
-static bool end_both(struct lab *lab, struct actor *a, struct actor *b)
+static bool sql_end_both(struct lab *lab, struct actor *a, struct actor *b)
 {
     bool blocked = actor_value(b, GOODS_BLOCKED);
 
@@ -128,10 +128,10 @@ static bool end_both(struct lab *lab, struct actor *a, struct actor *b)
 
 /* ---- which rows are locked ----------------------------------------------- */
 
-static void locks_where(void *arg)
+static void sql_locks_where(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
 
     sql_do(sql, "START TRANSACTION");
     sql_do(sql, "SELECT * FROM %s WHERE %s FOR UPDATE", play->table,
@@ -142,30 +142,31 @@ static void locks_where(void *arg)
     sql_close(sql);
 }
 
-static void wants_other_row(void *arg)
+static void sql_wants_other_row(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
     int locked = 0;
 
     for (int id = 1; id <= GOODS; id++) /* each is a transaction of its own */
         locked += !goods_try(sql, play->table, id);
     actor_report(RESULT, locked);
-    sell_row(sql, play, play->scene->other);
+    sql_sell_row(sql, play, play->scene->other);
     sql_close(sql);
 }
 
-static void lead_where(struct lab *lab, struct play *play, struct lab_row *row)
+static void sql_lead_where(struct lab *lab, struct play *play,
+                           struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *a = stage_enter(stage, "A", locks_where, play), *b;
+    struct actor *a = stage_enter(stage, "A", sql_locks_where, play), *b;
     bool blocked;
     int locked, selected;
 
     actor_until(a, "pauses");
-    b = stage_enter(stage, "B", wants_other_row, play);
+    b = stage_enter(stage, "B", sql_wants_other_row, play);
     actor_until(b, "has tried");
-    blocked = end_both(lab, a, b);
+    blocked = sql_end_both(lab, a, b);
     locked = (int)actor_value(b, RESULT);
     stage_close(stage, row);
     selected = (int)sql_number(play->sql, "SELECT COUNT(*) FROM %s WHERE %s",
@@ -180,10 +181,10 @@ static void lead_where(struct lab *lab, struct play *play, struct lab_row *row)
 
 /* ---- two rows ------------------------------------------------------------ */
 
-static void sells_two_rows(void *arg)
+static void sql_sells_two_rows(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
     unsigned error;
 
     sql_do(sql, "START TRANSACTION");
@@ -206,7 +207,8 @@ static void sells_two_rows(void *arg)
     sql_close(sql);
 }
 
-static void judge_two(struct lab *lab, struct lab_row *row, const int errors[2])
+static void sql_judge_two(struct lab *lab, struct lab_row *row,
+                          const int errors[2])
 {
     int failed = (errors[0] != 0) + (errors[1] != 0);
     int error = errors[0] ? errors[0] : errors[1];
@@ -219,7 +221,8 @@ static void judge_two(struct lab *lab, struct lab_row *row, const int errors[2])
         lab_row_done(lab, row, LAB_OK, "both went through, one after another");
 }
 
-static void lead_two(struct lab *lab, struct play *play, struct lab_row *row)
+static void sql_lead_two(struct lab *lab, struct play *play,
+                         struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
     struct actor *actors[2];
@@ -227,7 +230,7 @@ static void lead_two(struct lab *lab, struct play *play, struct lab_row *row)
 
     for (int i = 0; i < 2; i++) {
         play->first = i && !play->scene->careful ? OTHER : ROW;
-        actors[i] = stage_enter(stage, i ? "B" : "A", sells_two_rows, play);
+        actors[i] = stage_enter(stage, i ? "B" : "A", sql_sells_two_rows, play);
         actor_until(actors[i], "has tried");
     }
     /* Each has its first row now, or B waits for A's. */
@@ -239,16 +242,16 @@ static void lead_two(struct lab *lab, struct play *play, struct lab_row *row)
         errors[i] = (int)actor_value(actors[i], RESULT);
     }
     stage_close(stage, row);
-    tell_left(play, row, !errors[0] + !errors[1]);
-    judge_two(lab, row, errors);
+    sql_tell_left(play, row, !errors[0] + !errors[1]);
+    sql_judge_two(lab, row, errors);
 }
 
 /* ---- for update beside a plain select ------------------------------------ */
 
-static void sells_beside(void *arg)
+static void sql_sells_beside(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
     int64_t count;
 
     sql_do(sql, "START TRANSACTION");
@@ -266,17 +269,18 @@ static void sells_beside(void *arg)
     sql_close(sql);
 }
 
-static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
+static void sql_lead_beside(struct lab *lab, struct play *play,
+                            struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *a = stage_enter(stage, "A", sells_for_update, play), *b;
+    struct actor *a = stage_enter(stage, "A", sql_sells_for_update, play), *b;
     int64_t lost, count;
 
     actor_until(a, "pauses");
-    b = stage_enter(stage, "B", sells_beside, play);
+    b = stage_enter(stage, "B", sql_sells_beside, play);
     actor_until(b, "has tried");
     if (actor_value(b, GOODS_BLOCKED)) {
-        end_both(lab, a, b);
+        sql_end_both(lab, a, b);
     } else { /* B writes last: what it has read before */
         stage_rest(lab, REST_MS);
         actor_end(a);
@@ -284,7 +288,7 @@ static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
     }
     count = actor_value(b, BEFORE);
     stage_close(stage, row);
-    lost = tell_left(play, row, 2).count - (GOODS_COUNT - 2);
+    lost = sql_tell_left(play, row, 2).count - (GOODS_COUNT - 2);
     if (lost)
         lab_row_done(lab, row, LAB_FAILS,
                      "%lld sale lost: B did not wait, and read %lld",
@@ -296,8 +300,8 @@ static void lead_beside(struct lab *lab, struct play *play, struct lab_row *row)
 
 /* ---- ABA ----------------------------------------------------------------- */
 
-static bool swap_by_count(struct sql *sql, const struct play *play,
-                          const struct goods *had)
+static bool sql_swap_by_count(struct sql *sql, const struct play *play,
+                              const struct goods *had)
 {
     sql_do(sql,
            "UPDATE %s SET count = %lld, version = version + 1 "
@@ -306,10 +310,10 @@ static bool swap_by_count(struct sql *sql, const struct play *play,
     return sql_changed(sql) == 1;
 }
 
-static void compares(void *arg)
+static void sql_compares(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
     struct goods had = goods_read(sql, play->table, ROW);
     bool passed;
 
@@ -318,16 +322,16 @@ static void compares(void *arg)
     if (play->scene->careful)
         passed = goods_swap(sql, play->table, ROW, &had);
     else
-        passed = swap_by_count(sql, play, &had);
+        passed = sql_swap_by_count(sql, play, &had);
     actor_report(RESULT, passed);
     actor_mark(passed, passed ? "the check passes" : "refused");
     sql_close(sql);
 }
 
-static void sells_and_takes_back(void *arg)
+static void sql_sells_and_takes_back(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
 
     goods_write(sql, play->table, ROW, GOODS_COUNT - 1);
     actor_mark(false, "sells one: %d", GOODS_COUNT - 1);
@@ -336,20 +340,21 @@ static void sells_and_takes_back(void *arg)
     sql_close(sql);
 }
 
-static void lead_aba(struct lab *lab, struct play *play, struct lab_row *row)
+static void sql_lead_aba(struct lab *lab, struct play *play,
+                         struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *a = stage_enter(stage, "A", compares, play);
+    struct actor *a = stage_enter(stage, "A", sql_compares, play);
     int64_t changes;
     bool passed;
 
     actor_until(a, "has read");
-    actor_end(stage_enter(stage, "B", sells_and_takes_back, play));
+    actor_end(stage_enter(stage, "B", sql_sells_and_takes_back, play));
     changes = goods_read(play->sql, play->table, ROW).version;
     actor_end(a);
     passed = actor_value(a, RESULT);
     stage_close(stage, row);
-    tell_left(play, row, passed);
+    sql_tell_left(play, row, passed);
     lab_row_done(lab, row, passed && changes ? LAB_FAILS : LAB_OK,
                  "%s the row had been changed %lld times",
                  passed ? "the check passed, though" : "refused, as",
@@ -358,39 +363,40 @@ static void lead_aba(struct lab *lab, struct play *play, struct lab_row *row)
 
 /* ---- a retry inside a transaction ---------------------------------------- */
 
-static void begin_again(void *arg)
+static void sql_begin_again(void *arg)
 {
     sql_do(arg, "ROLLBACK");
     sql_do(arg, "START TRANSACTION");
 }
 
-static void retries(void *arg)
+static void sql_retries(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
 
     sql_do(sql, "START TRANSACTION");
     goods_sell_by_version(sql, sql, play->table, ROW,
-                          play->scene->careful ? begin_again : NULL, sql);
+                          play->scene->careful ? sql_begin_again : NULL, sql);
     sql_do(sql, "COMMIT");
     sql_close(sql);
 }
 
-static void lead_retry(struct lab *lab, struct play *play, struct lab_row *row)
+static void sql_lead_retry(struct lab *lab, struct play *play,
+                           struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
-    struct actor *a = stage_enter(stage, "A", retries, play);
+    struct actor *a = stage_enter(stage, "A", sql_retries, play);
     long long version, retried;
     bool sold;
 
     actor_until(a, "has read");
-    actor_end(stage_enter(stage, "B", sells_one, play));
+    actor_end(stage_enter(stage, "B", sql_sells_one, play));
     actor_end(a);
     sold = actor_value(a, GOODS_SOLD);
     version = actor_value(a, GOODS_VERSION);
     retried = actor_value(a, GOODS_RETRIED);
     stage_close(stage, row);
-    tell_left(play, row, 1 + sold);
+    sql_tell_left(play, row, 1 + sold);
     lab_row_number(row, "retries", (double)retried);
     if (sold)
         lab_row_done(lab, row, LAB_OK, "sold by retry %lld, with version %lld",
@@ -404,10 +410,10 @@ static void lead_retry(struct lab *lab, struct play *play, struct lab_row *row)
 /* ---- the state before and after ------------------------------------------ */
 
 /* One statement, and then a look at what has come of it. */
-static void updates_and_looks(void *arg)
+static void sql_updates_and_looks(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
     int64_t after;
 
     if (play->scene->careful)
@@ -424,31 +430,32 @@ static void updates_and_looks(void *arg)
     sql_close(sql);
 }
 
-static void sells_too(void *arg)
+static void sql_sells_too(void *arg)
 {
     const struct play *play = arg;
-    struct sql *sql = session(play);
+    struct sql *sql = sql_session(play);
 
-    sell_row(sql, play, ROW);
+    sql_sell_row(sql, play, ROW);
     actor_mark(false, "sells one");
     sql_close(sql);
 }
 
 /* A sells before B does, so it makes one less of what there was at first. */
-static void lead_state(struct lab *lab, struct play *play, struct lab_row *row)
+static void sql_lead_state(struct lab *lab, struct play *play,
+                           struct lab_row *row)
 {
     struct stage *stage = stage_new(lab);
     struct actor *a = stage_enter(stage, "A", play->scene->a, play), *b;
     int before, after;
 
     actor_until(a, "pauses");
-    b = stage_enter(stage, "B", sells_too, play);
+    b = stage_enter(stage, "B", sql_sells_too, play);
     actor_until(b, "has tried");
-    end_both(lab, a, b);
+    sql_end_both(lab, a, b);
     before = (int)actor_value(a, BEFORE);
     after = (int)actor_value(a, AFTER);
     stage_close(stage, row);
-    tell_left(play, row, 2);
+    sql_tell_left(play, row, 2);
     if (before == GOODS_COUNT && after == GOODS_COUNT - 1)
         lab_row_done(lab, row, LAB_OK, "A knows its sale: from %d to %d",
                      before, after);
@@ -461,38 +468,39 @@ static void lead_state(struct lab *lab, struct play *play, struct lab_row *row)
 /* ---- rows ---------------------------------------------------------------- */
 
 static const struct scene scenes[] = {
-    {"for-update", "no index", LAB_FAILS, lead_where, .where = "name = 'p-25'",
-     .other = OTHER},
-    {"for-update", "no index, READ COMMITTED", LAB_OK, lead_where,
+    {"for-update", "no index", LAB_FAILS, sql_lead_where,
+     .where = "name = 'p-25'", .other = OTHER},
+    {"for-update", "no index, READ COMMITTED", LAB_OK, sql_lead_where,
      .where = "name = 'p-25'", .isolation = "READ COMMITTED", .other = OTHER},
-    {"for-update", "index", LAB_OK, lead_where, .where = "code = 'p-25'",
+    {"for-update", "index", LAB_OK, sql_lead_where, .where = "code = 'p-25'",
      .other = OTHER},
-    {"for-update", "index, its beginning", LAB_OK, lead_where,
+    {"for-update", "index, its beginning", LAB_OK, sql_lead_where,
      .where = "code LIKE 'p-25%'", .other = OTHER},
-    {"for-update", "index, its end", LAB_FAILS, lead_where,
+    {"for-update", "index, its end", LAB_FAILS, sql_lead_where,
      .where = "code LIKE '%-25'", .other = OTHER},
-    {"for-update", "index, not equal", LAB_FAILS, lead_where,
+    {"for-update", "index, not equal", LAB_FAILS, sql_lead_where,
      .where = "code <> 'p-25'", .other = ROW},
-    {"two-rows", "opposite order", LAB_FAILS, lead_two, .careful = false},
-    {"two-rows", "same order", LAB_OK, lead_two, .careful = true},
-    {"beside-for-update", "plain select", LAB_FAILS, lead_beside,
+    {"two-rows", "opposite order", LAB_FAILS, sql_lead_two, .careful = false},
+    {"two-rows", "same order", LAB_OK, sql_lead_two, .careful = true},
+    {"beside-for-update", "plain select", LAB_FAILS, sql_lead_beside,
      .careful = false},
-    {"beside-for-update", "for update", LAB_OK, lead_beside, .careful = true},
-    {"aba", "by value", LAB_FAILS, lead_aba, .careful = false},
-    {"aba", "by version", LAB_OK, lead_aba, .careful = true},
-    {"retry", "same transaction", LAB_FAILS, lead_retry, .careful = false},
-    {"retry", "new transaction", LAB_OK, lead_retry, .careful = true},
-    {"retry", "READ COMMITTED", LAB_OK, lead_retry,
+    {"beside-for-update", "for update", LAB_OK, sql_lead_beside,
+     .careful = true},
+    {"aba", "by value", LAB_FAILS, sql_lead_aba, .careful = false},
+    {"aba", "by version", LAB_OK, sql_lead_aba, .careful = true},
+    {"retry", "same transaction", LAB_FAILS, sql_lead_retry, .careful = false},
+    {"retry", "new transaction", LAB_OK, sql_lead_retry, .careful = true},
+    {"retry", "READ COMMITTED", LAB_OK, sql_lead_retry,
      .isolation = "READ COMMITTED"},
-    {"before-and-after", "one statement", LAB_FAILS, lead_state,
-     .a = updates_and_looks},
-    {"before-and-after", "transaction", LAB_OK, lead_state,
-     .a = updates_and_looks, .careful = true},
-    {"before-and-after", "for update", LAB_OK, lead_state,
-     .a = sells_for_update},
+    {"before-and-after", "one statement", LAB_FAILS, sql_lead_state,
+     .a = sql_updates_and_looks},
+    {"before-and-after", "transaction", LAB_OK, sql_lead_state,
+     .a = sql_updates_and_looks, .careful = true},
+    {"before-and-after", "for update", LAB_OK, sql_lead_state,
+     .a = sql_sells_for_update},
 };
 
-static void run(struct lab *lab)
+static void sql_run(struct lab *lab)
 {
     struct play play = {.place = lab_store(lab, LAB_MARIADB)};
 
@@ -547,5 +555,5 @@ const struct lab_scenario lab_sql = {
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_MARIADB,
     .strategies = strategies,
-    .run = run,
+    .run = sql_run,
 };

@@ -36,12 +36,12 @@ struct play {
 /* ---- a row --------------------------------------------------------------- */
 
 /* In shared memory, without a lease: nobody is to come in. */
-static bool is_kept(const struct play *play)
+static bool stall_is_kept(const struct play *play)
 {
     return play->place->engine == LAB_SHM && play->lease_ms == 0;
 }
 
-static void finish(struct actor *b)
+static void stall_finish(struct actor *b)
 {
     actor_go(b);
     actor_until(b, "done");
@@ -49,7 +49,7 @@ static void finish(struct actor *b)
 
 /* Does B come in while A is stopped? Where it must not, B has asked before, so
  * that it is not out because it is late. */
-static bool is_in(struct actor *b, bool tries)
+static bool stall_is_in(struct actor *b, bool tries)
 {
     bool busy;
 
@@ -61,8 +61,9 @@ static bool is_in(struct actor *b, bool tries)
     return actor_comes(b, "read", busy ? WAITS_MS : ACTOR_LOCK_LONG_MS);
 }
 
-static void act(const struct play *play, struct late *by_a, struct late *by_b,
-                struct lab_row *row, struct late_result *result)
+static void stall_act(const struct play *play, struct late *by_a,
+                      struct late *by_b, struct lab_row *row,
+                      struct late_result *result)
 {
     struct stage *stage = stage_new(play->lab);
     struct actor *a, *b;
@@ -71,20 +72,20 @@ static void act(const struct play *play, struct late *by_a, struct late *by_b,
     a = stage_enter(stage, "A", late_play, by_a);
     actor_until(a, "read");
     actor_stop(a);
-    by_b->tries = is_kept(play);
+    by_b->tries = stall_is_kept(play);
     if (by_b->tries)
         stage_rest(play->lab, 2 * play->ttl_ms);
     b = stage_enter(stage, "B", late_play, by_b);
-    result->came_in = is_in(b, by_b->tries);
+    result->came_in = stall_is_in(b, by_b->tries);
     if (result->came_in)
-        finish(b);
+        stall_finish(b);
     actor_continue(a);
-    finish(a);
+    stall_finish(a);
     stage_rest(play->lab, play->ttl_ms / 8);
     actor_end(a);
     if (!result->came_in) {
         actor_until(b, "read");
-        finish(b);
+        stall_finish(b);
     }
     actor_end(b);
     late_read(result, a, b);
@@ -92,8 +93,8 @@ static void act(const struct play *play, struct late *by_a, struct late *by_b,
     result->left = fence_value(play->lab, play->store);
 }
 
-static void judge(struct lab *lab, struct lab_row *row,
-                  const struct late_result *result)
+static void stall_judge(struct lab *lab, struct lab_row *row,
+                        const struct late_result *result)
 {
     int both = LATE_STOCK - LATE_BY_A - LATE_BY_B;
 
@@ -114,7 +115,7 @@ static void judge(struct lab *lab, struct lab_row *row,
                      hf_error_name(result->a_checked));
 }
 
-static void lead(struct play play, enum lab_outcome expected)
+static void stall_lead(struct play play, enum lab_outcome expected)
 {
     struct lab_row *row = lab_row(play.lab, expected);
     struct late_result result = {0};
@@ -137,28 +138,28 @@ static void lead(struct play play, enum lab_outcome expected)
     by_b.ttl_ms = by_b.lease_ms = 0;
     actor_lock_name(play.lab, "stall", name);
     lab_progress(play.lab, "%s on %s", play.strategy, play.place->name);
-    act(&play, &by_a, &by_b, row, &result);
+    stall_act(&play, &by_a, &by_b, row, &result);
     lab_row_text(row, "strategy", "%s", play.strategy);
     lab_row_text(row, "backend", "%s", play.place->name);
     lab_row_text(row, "variant", "%s", play.variant);
     lab_row_text(row, "store", "%s", play.store ? play.store->name : "file");
-    judge(play.lab, row, &result);
+    stall_judge(play.lab, row, &result);
 }
 
 /* ---- which rows ---------------------------------------------------------- */
 
-static void lead_by_hand(struct play play)
+static void stall_lead_by_hand(struct play play)
 {
     play.strategy = "no-token";
     play.variant = "by hand";
     play.place = actor_lock_redis(play.lab, play.strategy);
     play.by_hand = true;
     if (play.place)
-        lead(play, LAB_FAILS);
+        stall_lead(play, LAB_FAILS);
 }
 
 /* The other stores refuse as well. */
-static void lead_stores(struct play play)
+static void stall_lead_stores(struct play play)
 {
     static const enum lab_engine engines[] = {LAB_REDIS, LAB_MARIADB};
 
@@ -166,11 +167,11 @@ static void lead_stores(struct play play)
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
         play.store = lab_store(play.lab, engines[i]);
         if (play.store)
-            lead(play, LAB_OK);
+            stall_lead(play, LAB_OK);
     }
 }
 
-static void lead_lock(struct play play)
+static void stall_lead_lock(struct play play)
 {
     static const char *const ways[] = {"no-token", "token", "deadline"};
     bool is_shm = play.place->engine == LAB_SHM;
@@ -178,7 +179,7 @@ static void lead_lock(struct play play)
     play.variant = "watchdog";
     play.strategy = "no-token";
     if (is_shm && lab_wants(play.lab, play.strategy))
-        lead(play, LAB_OK);
+        stall_lead(play, LAB_OK);
     if (is_shm) {
         play.variant = "fixed lease";
         play.lease_ms = play.ttl_ms;
@@ -186,20 +187,20 @@ static void lead_lock(struct play play)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         play.strategy = ways[i];
         if (lab_wants(play.lab, play.strategy))
-            lead(play, i == 0 ? LAB_FAILS : LAB_OK);
+            stall_lead(play, i == 0 ? LAB_FAILS : LAB_OK);
     }
     if (play.place->engine == LAB_REDIS && lab_wants(play.lab, "token"))
-        lead_stores(play);
+        stall_lead_stores(play);
 }
 
-static void run(struct lab *lab)
+static void stall_run(struct lab *lab)
 {
     struct play play = {.lab = lab, .ttl_ms = lab_settings(lab)->ttl_ms};
 
     if (lab_wants(lab, "no-token"))
-        lead_by_hand(play);
+        stall_lead_by_hand(play);
     for (size_t i = 0; (play.place = lab_backend(lab, i)); i++)
-        lead_lock(play);
+        stall_lead_lock(play);
 }
 
 static const char *const strategies[] = {"no-token", "token", "deadline", NULL};
@@ -227,5 +228,5 @@ const struct lab_scenario lab_stall = {
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .strategies = strategies,
-    .run = run,
+    .run = stall_run,
 };

@@ -63,7 +63,7 @@ struct desk {
 
 /* ---- cache and database -------------------------------------------------- */
 
-static void *begin_process(const void *arg)
+static void *stampede_begin_process(const void *arg)
 {
     const struct plan *plan = arg;
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
@@ -81,7 +81,7 @@ static void *begin_process(const void *arg)
     return desk;
 }
 
-static void end_process(void *process)
+static void stampede_end_process(void *process)
 {
     struct desk *desk = process;
 
@@ -92,20 +92,20 @@ static void end_process(void *process)
     free(desk);
 }
 
-static void *begin(struct worker *worker)
+static void *stampede_begin(struct worker *worker)
 {
     const struct plan *plan = worker->arg;
 
     return plan->cache ? rd_open(plan->cache) : NULL;
 }
 
-static void end(struct worker *worker)
+static void stampede_end(struct worker *worker)
 {
     if (worker->mine)
         redisFree(worker->mine);
 }
 
-static bool is_cached(const struct worker *worker)
+static bool stampede_is_cached(const struct worker *worker)
 {
     const struct plan *plan = worker->arg;
 
@@ -114,7 +114,7 @@ static bool is_cached(const struct worker *worker)
     return rd_number(worker->mine, "GET %s", plan->key) > 0;
 }
 
-static void put_into_cache(const struct worker *worker)
+static void stampede_put_into_cache(const struct worker *worker)
 {
     const struct plan *plan = worker->arg;
 
@@ -124,7 +124,7 @@ static void put_into_cache(const struct worker *worker)
         atomic_store(&plan->hot->cached, true);
 }
 
-static void query(const struct worker *worker)
+static void stampede_query(const struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     struct desk *desk = worker->process;
@@ -150,7 +150,7 @@ static void query(const struct worker *worker)
 
 /* ---- a reader ------------------------------------------------------------ */
 
-static void lock(const struct worker *worker, enum hf_mode mode)
+static void stampede_lock(const struct worker *worker, enum hf_mode mode)
 {
     struct desk *desk = worker->process;
     hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
@@ -160,7 +160,7 @@ static void lock(const struct worker *worker, enum hf_mode mode)
     lab_check(hf_lock_acquire(desk->lock, &options, &err), "acquire", &err);
 }
 
-static void unlock(const struct worker *worker)
+static void stampede_unlock(const struct worker *worker)
 {
     struct desk *desk = worker->process;
     hf_error err = HF_ERROR_INIT;
@@ -169,7 +169,7 @@ static void unlock(const struct worker *worker)
 }
 
 /* It is missing: goes on when all readers have seen that. */
-static void await_all(const struct worker *worker)
+static void stampede_await_all(const struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     int64_t until = lab_now() + STUCK_MS * 1000000LL;
@@ -183,34 +183,34 @@ static void await_all(const struct worker *worker)
     }
 }
 
-static enum work look_up(struct worker *worker)
+static enum work stampede_look_up(struct worker *worker)
 {
     const struct plan *plan = worker->arg;
     bool hit;
 
     if (plan->kind == HF_RWLOCK)
-        lock(worker, HF_READ);
-    hit = is_cached(worker);
+        stampede_lock(worker, HF_READ);
+    hit = stampede_is_cached(worker);
     if (plan->kind == HF_RWLOCK)
-        unlock(worker);
+        stampede_unlock(worker);
     if (hit)
         return WORK_DONE;
-    await_all(worker);
+    stampede_await_all(worker);
     if (plan->kind)
-        lock(worker, HF_WRITE);
-    if (!plan->kind || !is_cached(worker)) {
-        query(worker);
-        put_into_cache(worker);
+        stampede_lock(worker, HF_WRITE);
+    if (!plan->kind || !stampede_is_cached(worker)) {
+        stampede_query(worker);
+        stampede_put_into_cache(worker);
     }
     if (plan->kind)
-        unlock(worker);
+        stampede_unlock(worker);
     return WORK_DONE;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
 /* As if the entry had expired; no query yet. */
-static void prepare(const struct plan *plan)
+static void stampede_prepare(const struct plan *plan)
 {
     if (plan->cache) {
         redisContext *redis = rd_open(plan->cache);
@@ -229,7 +229,7 @@ static void prepare(const struct plan *plan)
     }
 }
 
-static int64_t count_queries(const struct plan *plan)
+static int64_t stampede_count_queries(const struct plan *plan)
 {
     struct sql *sql;
     int64_t queries;
@@ -242,10 +242,10 @@ static int64_t count_queries(const struct plan *plan)
     return queries;
 }
 
-static void judge(const struct plan *plan, struct lab_row *row,
-                  const struct workers_result *result)
+static void stampede_judge(const struct plan *plan, struct lab_row *row,
+                           const struct workers_result *result)
 {
-    int64_t queries = count_queries(plan);
+    int64_t queries = stampede_count_queries(plan);
 
     lab_row_number(row, "readers", plan->readers);
     lab_row_number(row, "queries", (double)queries);
@@ -268,11 +268,11 @@ static void stampede(struct plan *plan)
         .threads = true,
         .processes = plan->readers < PROCESSES ? plan->readers : PROCESSES,
         .attempts = plan->readers,
-        .begin_process = begin_process,
-        .end_process = end_process,
-        .begin = begin,
-        .work = look_up,
-        .end = end,
+        .begin_process = stampede_begin_process,
+        .end_process = stampede_end_process,
+        .begin = stampede_begin,
+        .work = stampede_look_up,
+        .end = stampede_end,
         .arg = plan,
         .places = {plan->backend}};
     bool survives = plan->kind || plan->readers == 1;
@@ -283,7 +283,7 @@ static void stampede(struct plan *plan)
                  plan->backend ? " on " : "",
                  plan->backend ? plan->backend->name : "");
     plan->hot = lab_share(sizeof *plan->hot);
-    prepare(plan);
+    stampede_prepare(plan);
     workers_run(plan->lab, &workers, result, NULL);
     lab_row_text(row, "strategy", "%s", plan->strategy);
     if (plan->backend)
@@ -294,12 +294,12 @@ static void stampede(struct plan *plan)
                  plan->database ? plan->database->name : "memory");
     lab_row_number(row, "ms", result->seconds * 1000);
     lab_row_number(row, "cpu_ms", result->cpu_ms);
-    judge(plan, row, result);
+    stampede_judge(plan, row, result);
     lab_unshare(plan->hot, sizeof *plan->hot);
     free(result);
 }
 
-static void run(struct lab *lab)
+static void stampede_run(struct lab *lab)
 {
     struct plan plan = {.lab = lab,
                         .strategy = "none",
@@ -351,5 +351,5 @@ const struct lab_scenario lab_stampede = {
         "lock, under which they also look into the cache first.\n",
     .columns = columns,
     .options = LAB_READERS,
-    .run = run,
+    .run = stampede_run,
 };

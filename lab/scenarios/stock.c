@@ -28,8 +28,8 @@ struct stock {
     struct sql *sql;
 };
 
-static void name_it(struct stock *stock, struct lab *lab,
-                    const struct lab_place *place)
+static void stock_name_it(struct stock *stock, struct lab *lab,
+                          const struct lab_place *place)
 {
     char name[96];
 
@@ -58,7 +58,7 @@ struct stock *stock_open(struct lab *lab, const struct lab_place *place)
 
     if (!stock)
         lab_die(CLI_OSERR, "out of memory");
-    name_it(stock, lab, place);
+    stock_name_it(stock, lab, place);
     stock->file = -1;
     if (stock->engine == LAB_REDIS)
         stock->redis = rd_open(place);
@@ -85,7 +85,7 @@ void stock_close(struct stock *stock)
 
 /* ---- read and write ------------------------------------------------------ */
 
-static int64_t read_file(const struct stock *stock)
+static int64_t stock_read_file(const struct stock *stock)
 {
     char text[FILE_LEN + 1] = "";
 
@@ -95,7 +95,7 @@ static int64_t read_file(const struct stock *stock)
     return strtoll(text, NULL, 10);
 }
 
-static void write_file(const struct stock *stock, int64_t count)
+static void stock_write_file(const struct stock *stock, int64_t count)
 {
     char text[FILE_LEN + 8];
 
@@ -112,7 +112,7 @@ int64_t stock_read(struct stock *stock)
     if (stock->sql)
         return sql_number(stock->sql, "SELECT count FROM %s WHERE id = 1",
                           stock->key);
-    return read_file(stock);
+    return stock_read_file(stock);
 }
 
 void stock_write(struct stock *stock, int64_t count)
@@ -123,12 +123,12 @@ void stock_write(struct stock *stock, int64_t count)
         sql_do(stock->sql, "UPDATE %s SET count = %lld WHERE id = 1",
                stock->key, (long long)count);
     else
-        write_file(stock, count);
+        stock_write_file(stock, count);
 }
 
 /* ---- in the runner ------------------------------------------------------- */
 
-static void make_table(const struct stock *stock, int64_t count)
+static void stock_make_table(const struct stock *stock, int64_t count)
 {
     sql_do(stock->sql,
            "CREATE TABLE IF NOT EXISTS %s (id INT PRIMARY KEY, "
@@ -150,7 +150,7 @@ void stock_make(struct lab *lab, const struct lab_place *place, int64_t count)
         lab_place_tidy(lab, place);
     stock = stock_open(lab, place);
     if (stock->sql)
-        make_table(stock, count);
+        stock_make_table(stock, count);
     else
         stock_write(stock, count);
     stock_close(stock);

@@ -46,7 +46,7 @@ struct seller {
     hf_lock *locks[];
 };
 
-static void *begin(struct worker *worker)
+static void *tickets_begin(struct worker *worker)
 {
     const struct office *office = worker->arg;
     struct seller *seller =
@@ -64,7 +64,7 @@ static void *begin(struct worker *worker)
     return seller;
 }
 
-static void end(struct worker *worker)
+static void tickets_end(struct worker *worker)
 {
     const struct office *office = worker->arg;
     struct seller *seller = worker->mine;
@@ -76,7 +76,7 @@ static void end(struct worker *worker)
 }
 
 /* xorshift64: a sequence of its own for each seller, the same in each run. */
-static unsigned choose(struct seller *seller, unsigned n)
+static unsigned tickets_choose(struct seller *seller, unsigned n)
 {
     seller->random ^= seller->random << 13;
     seller->random ^= seller->random >> 7;
@@ -84,7 +84,7 @@ static unsigned choose(struct seller *seller, unsigned n)
     return (unsigned)(seller->random % n);
 }
 
-static enum work sell(struct train *train)
+static enum work tickets_sell(struct train *train)
 {
     struct timespec database = {0, DATABASE_NS};
     int64_t left = atomic_load(&train->left);
@@ -97,17 +97,17 @@ static enum work sell(struct train *train)
     return WORK_DONE;
 }
 
-static enum work work(struct worker *worker)
+static enum work tickets_work(struct worker *worker)
 {
     const struct office *office = worker->arg;
     struct seller *seller = worker->mine;
-    unsigned train = choose(seller, office->trains_len);
+    unsigned train = tickets_choose(seller, office->trains_len);
     hf_lock *lock = seller->locks[train % office->locks_len];
     hf_error err = HF_ERROR_INIT;
     enum work sold;
 
     lab_check(hf_lock_acquire(lock, NULL, &err), "acquire", &err);
-    sold = sell(&office->trains[train]);
+    sold = tickets_sell(&office->trains[train]);
     lab_check(hf_lock_release(lock, &err), "release", &err);
     return sold;
 }
@@ -115,7 +115,7 @@ static enum work work(struct worker *worker)
 /* ---- rows ---------------------------------------------------------------- */
 
 /* Trains of which more were sold than are missing. */
-static unsigned wrong_trains(const struct office *office)
+static unsigned tickets_wrong_trains(const struct office *office)
 {
     unsigned wrong = 0;
 
@@ -127,10 +127,11 @@ static unsigned wrong_trains(const struct office *office)
     return wrong;
 }
 
-static void judge(const struct office *office, struct lab_row *row,
-                  const struct workers_result *result, double alone_per_s)
+static void tickets_judge(const struct office *office, struct lab_row *row,
+                          const struct workers_result *result,
+                          double alone_per_s)
 {
-    unsigned wrong = wrong_trains(office);
+    unsigned wrong = tickets_wrong_trains(office);
     long long sold = (long long)result->done;
 
     lab_row_number(row, "wrong", wrong);
@@ -148,14 +149,15 @@ static void judge(const struct office *office, struct lab_row *row,
 }
 
 /* Returns the sales per second. */
-static double sell_for_a_while(struct office *office, double alone_per_s)
+static double tickets_sell_for_a_while(struct office *office,
+                                       double alone_per_s)
 {
     const struct lab_settings *settings = lab_settings(office->lab);
     struct workers_plan plan = {.workers = (unsigned)settings->workers,
                                 .run_ms = settings->seconds_ms,
-                                .begin = begin,
-                                .work = work,
-                                .end = end,
+                                .begin = tickets_begin,
+                                .work = tickets_work,
+                                .end = tickets_end,
                                 .arg = office,
                                 .places = {office->backend}};
     struct workers_result *result = lab_alloc(sizeof *result);
@@ -175,14 +177,14 @@ static double sell_for_a_while(struct office *office, double alone_per_s)
     lab_row_number(row, "trains", office->trains_len);
     lab_row_number(row, "sold", (double)result->done);
     workers_report(result, row);
-    judge(office, row, result, alone_per_s);
+    tickets_judge(office, row, result, alone_per_s);
     lab_unshare(office->trains, size);
     per_s = result->per_s;
     free(result);
     return per_s;
 }
 
-static void run(struct lab *lab)
+static void tickets_run(struct lab *lab)
 {
     struct office office = {.lab = lab,
                             .trains_len = (unsigned)lab_settings(lab)->trains};
@@ -192,11 +194,11 @@ static void run(struct lab *lab)
         double one, each;
 
         office.locks_len = 1;
-        one = sell_for_a_while(&office, 0);
+        one = tickets_sell_for_a_while(&office, 0);
         if (office.trains_len == 1)
             continue;
         office.locks_len = office.trains_len;
-        each = sell_for_a_while(&office, one);
+        each = tickets_sell_for_a_while(&office, one);
         snprintf(claim, sizeof claim,
                  "on %s one lock per train sells more than one lock for all",
                  office.backend->name);
@@ -233,5 +235,5 @@ const struct lab_scenario lab_tickets = {
         "own. In both cases no train may be oversold.\n",
     .columns = columns,
     .options = LAB_TRAINS | LAB_SECONDS,
-    .run = run,
+    .run = tickets_run,
 };

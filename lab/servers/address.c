@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int hex(char c)
+static int address_hex(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -18,7 +18,8 @@ static int hex(char c)
 }
 
 /* Copies [from, end) with %XX decoded. false: no room, or a bad %XX. */
-static bool decode(const char *from, const char *end, char *out, size_t size)
+static bool address_decode(const char *from, const char *end, char *out,
+                           size_t size)
 {
     size_t n = 0;
 
@@ -26,9 +27,10 @@ static bool decode(const char *from, const char *end, char *out, size_t size)
         int c = (unsigned char)*from++;
 
         if (c == '%') {
-            if (end - from < 2 || hex(from[0]) < 0 || hex(from[1]) < 0)
+            if (end - from < 2 || address_hex(from[0]) < 0 ||
+                address_hex(from[1]) < 0)
                 return false;
-            c = hex(from[0]) * 16 + hex(from[1]);
+            c = address_hex(from[0]) * 16 + address_hex(from[1]);
             from += 2;
         }
         if (!c || n + 1 == size)
@@ -39,43 +41,43 @@ static bool decode(const char *from, const char *end, char *out, size_t size)
     return true;
 }
 
-static const char *find(const char *from, const char *end, char c)
+static const char *address_find(const char *from, const char *end, char c)
 {
     const char *at = from < end ? memchr(from, c, (size_t)(end - from)) : NULL;
 
     return at ? at : end;
 }
 
-static const char *parse_user(const char *from, const char *end,
-                              struct lab_address *out)
+static const char *address_parse_user(const char *from, const char *end,
+                                      struct lab_address *out)
 {
-    const char *colon = find(from, end, ':');
+    const char *colon = address_find(from, end, ':');
 
-    if (!decode(from, colon, out->user, sizeof(out->user)))
+    if (!address_decode(from, colon, out->user, sizeof(out->user)))
         return "the user is too long, or has a % that is not followed by two "
                "hexadecimal digits";
     if (colon < end &&
-        !decode(colon + 1, end, out->password, sizeof(out->password)))
+        !address_decode(colon + 1, end, out->password, sizeof(out->password)))
         return "the password is too long, or has a % that is not followed by "
                "two hexadecimal digits (a % itself is %25)";
     return NULL;
 }
 
-static const char *parse_host(const char *from, const char *end,
-                              struct lab_address *out)
+static const char *address_parse_host(const char *from, const char *end,
+                                      struct lab_address *out)
 {
     bool bracket = *from == '[';
-    const char *close = bracket ? find(from, end, ']') : from;
-    const char *colon = find(close, end, ':');
+    const char *close = bracket ? address_find(from, end, ']') : from;
+    const char *colon = address_find(close, end, ':');
     char text[8] = "";
     uint64_t port = 0;
 
     if (bracket && close == end)
         return "the address in brackets does not end with a bracket";
-    if (!decode(from + bracket, bracket ? close : colon, out->host,
-                sizeof(out->host)))
+    if (!address_decode(from + bracket, bracket ? close : colon, out->host,
+                        sizeof(out->host)))
         return "the host name is too long";
-    if (colon < end && (!decode(colon + 1, end, text, sizeof(text)) ||
+    if (colon < end && (!address_decode(colon + 1, end, text, sizeof(text)) ||
                         cli_number(text, 1, 65535, &port)))
         return "the port must be a number from 1 to 65535";
     out->port = (int)port;
@@ -89,24 +91,25 @@ const char *lab_address_parse(const char *url, struct lab_address *out)
     const char *wrong = NULL;
 
     memset(out, 0, sizeof(*out));
-    if (!at || at > end || !decode(url, at, out->scheme, sizeof(out->scheme)))
+    if (!at || at > end ||
+        !address_decode(url, at, out->scheme, sizeof(out->scheme)))
         return "it is no URL: there is no SCHEME://";
     for (char *c = out->scheme; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     at += 3;
-    slash = find(at, end, '/');
+    slash = address_find(at, end, '/');
     middle = slash;
     while (middle > at && middle[-1] != '@')
         middle--;
     if (middle > at) {
-        wrong = parse_user(at, middle - 1, out);
+        wrong = address_parse_user(at, middle - 1, out);
         at = middle;
     }
     if (!wrong)
-        wrong = parse_host(at, slash, out);
+        wrong = address_parse_host(at, slash, out);
     if (!wrong && slash < end &&
-        !decode(slash + !strstr(out->scheme, "+unix"), end, out->path,
-                sizeof(out->path)))
+        !address_decode(slash + !strstr(out->scheme, "+unix"), end, out->path,
+                        sizeof(out->path)))
         wrong = "the path is too long, or has a % that is not followed by two "
                 "hexadecimal digits";
     if (!wrong && *end && strlen(end) > sizeof(out->options))
@@ -124,7 +127,7 @@ bool lab_address_option(const struct lab_address *address, const char *key,
     for (const char *at = address->options; *at; at += *at == '&') {
         n = strcspn(at, "&");
         if (n > len && !strncmp(at, key, len) && at[len] == '=')
-            return decode(at + len + 1, at + n, out, size);
+            return address_decode(at + len + 1, at + n, out, size);
         at += n;
     }
     return false;

@@ -34,7 +34,7 @@ static const char *const names[LAB_ENGINES] = {
 /* ---- lists --------------------------------------------------------------- */
 
 /* Does an element begin here? A URL may have commas, between its hosts. */
-static bool begins_element(const char *text)
+static bool places_begins_element(const char *text)
 {
     size_t len = 0;
 
@@ -54,18 +54,18 @@ static bool begins_element(const char *text)
 }
 
 /* The length of the first element of a list. */
-static size_t element_len(const char *list)
+static size_t places_element_len(const char *list)
 {
     size_t len = strcspn(list, ",");
 
     if (!memmem(list, len, "://", 3))
         return len;
-    while (list[len] && !begins_element(list + len + 1))
+    while (list[len] && !places_begins_element(list + len + 1))
         len += 1 + strcspn(list + len + 1, ",");
     return len;
 }
 
-static int engine_of(const char *element, size_t len)
+static int places_engine_of(const char *element, size_t len)
 {
     size_t scheme = 0;
 
@@ -78,8 +78,8 @@ static int engine_of(const char *element, size_t len)
     return -1;
 }
 
-static int take_wish(struct lab *lab, struct lab_wish *wish, const char *text,
-                     size_t len, int engine)
+static int places_take_wish(struct lab *lab, struct lab_wish *wish,
+                            const char *text, size_t len, int engine)
 {
     struct lab_place *place = &wish->place;
     bool has_url = memchr(text, ':', len) != NULL;
@@ -105,9 +105,9 @@ static int take_wish(struct lab *lab, struct lab_wish *wish, const char *text,
     return CLI_OK;
 }
 
-static int take_backend(struct lab *lab, const char *text, size_t len)
+static int places_take_backend(struct lab *lab, const char *text, size_t len)
 {
-    int engine = engine_of(text, len);
+    int engine = places_engine_of(text, len);
 
     if (engine == LAB_FILE)
         return cli_misuse(&lab_verb,
@@ -120,13 +120,13 @@ static int take_backend(struct lab *lab, const char *text, size_t len)
                           (int)len, text);
     if (lab->backends_len == PLACES_MAX)
         return cli_misuse(&lab_verb, "more than %d backends", PLACES_MAX);
-    return take_wish(lab, &lab->backends[lab->backends_len++], text, len,
-                     engine);
+    return places_take_wish(lab, &lab->backends[lab->backends_len++], text, len,
+                            engine);
 }
 
-static int take_store(struct lab *lab, const char *text, size_t len)
+static int places_take_store(struct lab *lab, const char *text, size_t len)
 {
-    int engine = engine_of(text, len);
+    int engine = places_engine_of(text, len);
 
     if (engine == LAB_SHM || engine == LAB_REDLOCK || engine == LAB_ZOOKEEPER ||
         engine == LAB_ETCD)
@@ -143,16 +143,16 @@ static int take_store(struct lab *lab, const char *text, size_t len)
                           names[engine]);
     if (engine == LAB_FILE && len != strlen(names[engine]))
         return cli_misuse(&lab_verb, "file takes no address: the lab makes it");
-    return take_wish(lab, &lab->stores[engine], text, len, engine);
+    return places_take_wish(lab, &lab->stores[engine], text, len, engine);
 }
 
-static int take_list(struct lab *lab, const char *list,
-                     int (*take)(struct lab *, const char *, size_t))
+static int places_take_list(struct lab *lab, const char *list,
+                            int (*take)(struct lab *, const char *, size_t))
 {
     int status = CLI_OK;
 
     while (status == CLI_OK) {
-        size_t len = element_len(list);
+        size_t len = places_element_len(list);
 
         status = take(lab, list, len);
         if (!list[len])
@@ -164,16 +164,16 @@ static int take_list(struct lab *lab, const char *list,
 
 int places_take_backends(struct lab *lab, const char *list)
 {
-    return take_list(lab, list, take_backend);
+    return places_take_list(lab, list, places_take_backend);
 }
 
 int places_take_stores(struct lab *lab, const char *list)
 {
-    return take_list(lab, list, take_store);
+    return places_take_list(lab, list, places_take_store);
 }
 
 /* By hand, on the same server as the locks: the Redis of --backends. */
-static void share_redis(struct lab *lab)
+static void places_share_redis(struct lab *lab)
 {
     for (size_t i = 0; i < lab->backends_len; i++) {
         const struct lab_place *place = &lab->backends[i].place;
@@ -201,7 +201,7 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given)
         status = places_take_stores(lab, lab->servers ? "file,redis,mariadb"
                                                       : "file");
     if (status == CLI_OK && !stores_given && !lab->servers)
-        share_redis(lab);
+        places_share_redis(lab);
     return status;
 }
 
@@ -225,7 +225,7 @@ bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
 
 /* ---- places -------------------------------------------------------------- */
 
-static struct lab_place start_redlock(struct lab *lab)
+static struct lab_place places_start_redlock(struct lab *lab)
 {
     static struct lab_server *servers[LAB_REDLOCK_SERVERS];
     struct lab_place place;
@@ -235,7 +235,8 @@ static struct lab_place start_redlock(struct lab *lab)
 }
 
 /* One temporary server of a kind serves as a backend and as a store. */
-static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
+static const struct lab_place *places_ready(struct lab *lab,
+                                            struct lab_wish *wish)
 {
     static struct lab_server *started[LAB_ENGINES];
     enum lab_engine engine = wish->place.engine;
@@ -246,7 +247,7 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
                  lab_directory(lab));
         wish->ready = true;
     } else if (!wish->ready && engine == LAB_REDLOCK) {
-        wish->place = start_redlock(lab);
+        wish->place = places_start_redlock(lab);
         wish->ready = true;
     } else if (!wish->ready) {
         if (!started[engine]) {
@@ -263,7 +264,7 @@ static const struct lab_place *ready(struct lab *lab, struct lab_wish *wish)
 }
 
 /* Has a temporary server of that kind to be started? */
-static bool is_needed(const struct lab *lab, enum lab_engine engine)
+static bool places_is_needed(const struct lab *lab, enum lab_engine engine)
 {
     const struct lab_wish *store = &lab->stores[engine];
 
@@ -282,12 +283,12 @@ void places_check(struct lab *lab)
 
     for (size_t i = 0; i < lab->backends_len; i++)
         if (lab->backends[i].place.given)
-            hf_close(lab_open(ready(lab, &lab->backends[i]), 0));
+            hf_close(lab_open(places_ready(lab, &lab->backends[i]), 0));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (lab->stores[kinds[i]].place.given)
-            ready(lab, &lab->stores[kinds[i]]);
+            places_ready(lab, &lab->stores[kinds[i]]);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (is_needed(lab, kinds[i]))
+        if (places_is_needed(lab, kinds[i]))
             needed[n++] = kinds[i];
     if (lab->all && lab->servers)
         lab_servers_check(needed, n);
@@ -310,7 +311,7 @@ bool places_are_bare(const struct lab *lab)
            !lab->stores[LAB_MARIADB].place.name;
 }
 
-static bool has_rows(const struct lab *lab, const struct lab_wish *wish)
+static bool places_has_rows(const struct lab *lab, const struct lab_wish *wish)
 {
     enum lab_engine engine = wish->place.engine;
     unsigned needs = lab->scenario->needs;
@@ -323,8 +324,8 @@ static bool has_rows(const struct lab *lab, const struct lab_wish *wish)
 const struct lab_place *lab_backend(struct lab *lab, size_t i)
 {
     for (size_t at = 0; at < lab->backends_len; at++)
-        if (has_rows(lab, &lab->backends[at]) && i-- == 0)
-            return ready(lab, &lab->backends[at]);
+        if (places_has_rows(lab, &lab->backends[at]) && i-- == 0)
+            return places_ready(lab, &lab->backends[at]);
     return NULL;
 }
 
@@ -332,5 +333,5 @@ const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine)
 {
     struct lab_wish *wish = &lab->stores[engine];
 
-    return wish->place.name ? ready(lab, wish) : NULL;
+    return wish->place.name ? places_ready(lab, wish) : NULL;
 }

@@ -16,15 +16,15 @@
 
 /* ---- connecting ---------------------------------------------------------- */
 
-static bool refused(const char *text)
+static bool redis_refused(const char *text)
 {
     return !strncmp(text, "NOAUTH", 6) || !strncmp(text, "NOPERM", 6) ||
            !strncmp(text, "WRONGPASS", 9) || strstr(text, "AUTH");
 }
 
 /* 0, or an exit status and why. */
-static int ask_once(redisContext *redis, char why[RD_WHY], int argc,
-                    const char **argv)
+static int redis_ask_once(redisContext *redis, char why[RD_WHY], int argc,
+                          const char **argv)
 {
     redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
     int status = 0;
@@ -34,7 +34,7 @@ static int ask_once(redisContext *redis, char why[RD_WHY], int argc,
         return CLI_UNAVAILABLE;
     }
     if (reply->type == REDIS_REPLY_ERROR) {
-        status = refused(reply->str) ? CLI_NOPERM : CLI_UNAVAILABLE;
+        status = redis_refused(reply->str) ? CLI_NOPERM : CLI_UNAVAILABLE;
         snprintf(why, RD_WHY, "Redis refused %s: %s", argv[0], reply->str);
     }
     freeReplyObject(reply);
@@ -42,8 +42,8 @@ static int ask_once(redisContext *redis, char why[RD_WHY], int argc,
 }
 
 /* As the library finds it: in the file, the URL, the environment. */
-static bool find_password(const struct lab_address *to, char *out, size_t size,
-                          char why[RD_WHY])
+static bool redis_find_password(const struct lab_address *to, char *out,
+                                size_t size, char why[RD_WHY])
 {
     const char *env = getenv("HOLDFAST_PASSWORD");
     char path[sizeof(to->options)];
@@ -65,8 +65,8 @@ static bool find_password(const struct lab_address *to, char *out, size_t size,
     return true;
 }
 
-static int introduce(redisContext *redis, const struct lab_address *to,
-                     char why[RD_WHY])
+static int redis_introduce(redisContext *redis, const struct lab_address *to,
+                           char why[RD_WHY])
 {
     char password[1024], db[16] = "";
     const char *auth[] = {"AUTH", to->user, password};
@@ -75,21 +75,21 @@ static int introduce(redisContext *redis, const struct lab_address *to,
     const char *ping[] = {"PING"};
     int status = 0;
 
-    if (!find_password(to, password, sizeof(password), why))
+    if (!redis_find_password(to, password, sizeof(password), why))
         return CLI_NOPERM;
     if (!lab_address_option(to, "db", db, sizeof(db)) && *to->path != '/')
         snprintf(db, sizeof(db), "%.15s", to->path);
     if (*to->user)
-        status = ask_once(redis, why, 3, auth);
+        status = redis_ask_once(redis, why, 3, auth);
     else if (*password)
-        status = ask_once(redis, why, 2, plain);
+        status = redis_ask_once(redis, why, 2, plain);
     if (!status && *db)
-        status = ask_once(redis, why, 2, select);
+        status = redis_ask_once(redis, why, 2, select);
     explicit_bzero(password, sizeof(password));
-    return status ? status : ask_once(redis, why, 1, ping);
+    return status ? status : redis_ask_once(redis, why, 1, ping);
 }
 
-static redisContext *reach(const struct lab_address *to, char why[RD_WHY])
+static redisContext *redis_reach(const struct lab_address *to, char why[RD_WHY])
 {
     struct timeval patience = {.tv_sec = CONNECT_S};
     const char *host = *to->host ? to->host : "127.0.0.1";
@@ -129,8 +129,8 @@ redisContext *rd_connect(const struct lab_place *place, int *status,
     if (wrong)
         snprintf(why, RD_WHY, "%s", wrong);
     else
-        redis = reach(&to, why);
-    if (redis && (*status = introduce(redis, &to, why))) {
+        redis = redis_reach(&to, why);
+    if (redis && (*status = redis_introduce(redis, &to, why))) {
         redisFree(redis);
         redis = NULL;
     }
@@ -151,7 +151,7 @@ redisContext *rd_open(const struct lab_place *place)
 
 /* ---- asking -------------------------------------------------------------- */
 
-static redisReply *vask(redisContext *redis, const char *fmt, va_list ap)
+static redisReply *redis_vask(redisContext *redis, const char *fmt, va_list ap)
 {
     int word = (int)strcspn(fmt, " ");
     redisReply *reply = redisvCommand(redis, fmt, ap);
@@ -160,7 +160,7 @@ static redisReply *vask(redisContext *redis, const char *fmt, va_list ap)
         lab_die(CLI_UNAVAILABLE, "Redis does not answer %.*s: %s", word, fmt,
                 redis->errstr);
     else if (reply->type == REDIS_REPLY_ERROR)
-        lab_die(refused(reply->str) ? CLI_NOPERM : CLI_FAILED,
+        lab_die(redis_refused(reply->str) ? CLI_NOPERM : CLI_FAILED,
                 "Redis refused %.*s: %s", word, fmt, reply->str);
     return reply;
 }
@@ -171,12 +171,12 @@ redisReply *rd_send(redisContext *redis, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    reply = vask(redis, fmt, ap);
+    reply = redis_vask(redis, fmt, ap);
     va_end(ap);
     return reply;
 }
 
-static long long number_of(const redisReply *reply)
+static long long redis_number_of(const redisReply *reply)
 {
     switch (reply->type) {
     case REDIS_REPLY_INTEGER:
@@ -199,9 +199,9 @@ long long rd_number(redisContext *redis, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    reply = vask(redis, fmt, ap);
+    reply = redis_vask(redis, fmt, ap);
     va_end(ap);
-    number = number_of(reply);
+    number = redis_number_of(reply);
     freeReplyObject(reply);
     return number;
 }

@@ -27,7 +27,8 @@ enum { ARGS = 64, ANSWER = 2048 };
 
 /* ---- in the server's process, before it is the server -------------------- */
 
-static _Noreturn void give_up(struct lab_server *server, const char *what)
+static _Noreturn void recipe_give_up(struct lab_server *server,
+                                     const char *what)
 {
     snprintf(server->failure, sizeof(server->failure), "%s: %s", what,
              strerror(errno));
@@ -39,20 +40,20 @@ struct argv {
     size_t len;
 };
 
-static void add(struct argv *argv, const char *arg)
+static void recipe_add(struct argv *argv, const char *arg)
 {
     if (argv->len < ARGS)
         argv->arg[argv->len++] = arg;
 }
 
-static void add_list(struct argv *argv, const char *const *list)
+static void recipe_add_list(struct argv *argv, const char *const *list)
 {
     for (; list && *list; list++)
-        add(argv, *list);
+        recipe_add(argv, *list);
 }
 
 /* Its memory is not freed: the process is about to execute the server. */
-static void add_print(struct argv *argv, const char *fmt, ...)
+static void recipe_add_print(struct argv *argv, const char *fmt, ...)
 {
     char *text;
     va_list ap;
@@ -63,16 +64,16 @@ static void add_print(struct argv *argv, const char *fmt, ...)
     va_end(ap);
     if (n < 0)
         _exit(127);
-    add(argv, text);
+    recipe_add(argv, text);
 }
 
-static void execute(const struct launch *launch, const struct argv *argv)
+static void recipe_execute(const struct launch *launch, const struct argv *argv)
 {
     execv(argv->arg[0], (char *const *)argv->arg);
-    give_up(launch->server, argv->arg[0]);
+    recipe_give_up(launch->server, argv->arg[0]);
 }
 
-static FILE *create(struct lab_server *server, const char *name)
+static FILE *recipe_create(struct lab_server *server, const char *name)
 {
     char path[SERVER_RECIPE_PATH];
     FILE *f;
@@ -80,14 +81,14 @@ static FILE *create(struct lab_server *server, const char *name)
     snprintf(path, sizeof(path), "%s/%s", server->directory, name);
     f = fopen(path, "we");
     if (!f)
-        give_up(server, path);
+        recipe_give_up(server, path);
     return f;
 }
 
-static void finish(struct lab_server *server, FILE *f)
+static void recipe_finish(struct lab_server *server, FILE *f)
 {
     if (fclose(f))
-        give_up(server, server->directory);
+        recipe_give_up(server, server->directory);
 }
 
 void server_recipe_run(void *arg)
@@ -98,8 +99,8 @@ void server_recipe_run(void *arg)
 
     /* mkdtemp() writes the name before it makes the directory. */
     if (!mkdtemp(server->directory))
-        give_up(server, server->directory);
-    log = create(server, "log");
+        recipe_give_up(server, server->directory);
+    log = recipe_create(server, "log");
     dup2(fileno(log), 1);
     dup2(fileno(log), 2);
     launch->recipe->execute(launch);
@@ -107,30 +108,30 @@ void server_recipe_run(void *arg)
 
 /* ---- Redis --------------------------------------------------------------- */
 
-static void execute_redis(const struct launch *launch)
+static void recipe_execute_redis(const struct launch *launch)
 {
     static const char *const plain[] = {
         "--bind",      "127.0.0.1", "--save",    "", "--appendonly", "no",
         "--daemonize", "no",        "--logfile", "", NULL,
     };
     struct argv argv = {.arg = {launch->program[0]}, .len = 1};
-    FILE *f = create(launch->server, "config");
+    FILE *f = recipe_create(launch->server, "config");
 
     /* Not an argument: other users of this machine see those. */
     fprintf(f, "requirepass %s\nmasterauth %s\n", launch->secret,
             launch->secret);
-    finish(launch->server, f);
-    add_print(&argv, "%s/config", launch->server->directory);
-    add_list(&argv, plain);
-    add(&argv, "--dir");
-    add(&argv, launch->server->directory);
-    add(&argv, "--port");
-    add_print(&argv, "%d", launch->server->port);
-    add_list(&argv, launch->args);
-    execute(launch, &argv);
+    recipe_finish(launch->server, f);
+    recipe_add_print(&argv, "%s/config", launch->server->directory);
+    recipe_add_list(&argv, plain);
+    recipe_add(&argv, "--dir");
+    recipe_add(&argv, launch->server->directory);
+    recipe_add(&argv, "--port");
+    recipe_add_print(&argv, "%d", launch->server->port);
+    recipe_add_list(&argv, launch->args);
+    recipe_execute(launch, &argv);
 }
 
-static bool redis_answers(const struct lab_server *server)
+static bool recipe_redis_answers(const struct lab_server *server)
 {
     char why[RD_WHY];
     int status;
@@ -143,10 +144,10 @@ static bool redis_answers(const struct lab_server *server)
 
 /* ---- ZooKeeper ----------------------------------------------------------- */
 
-static void write_config(const struct launch *launch)
+static void recipe_write_config(const struct launch *launch)
 {
     struct lab_server *server = launch->server;
-    FILE *f = create(server, "config");
+    FILE *f = recipe_create(server, "config");
 
     /* Short ticks, so that sessions may be as short as other leases: they have
      * two ticks at the least. ZooKeeper's own default is 3000; 2000 is that of
@@ -161,10 +162,10 @@ static void write_config(const struct launch *launch)
     for (const char *const *arg = launch->args; arg && *arg; arg++)
         if (**arg != '-')
             fprintf(f, "%s\n", *arg);
-    finish(server, f);
+    recipe_finish(server, f);
 }
 
-static void execute_zookeeper(const struct launch *launch)
+static void recipe_execute_zookeeper(const struct launch *launch)
 {
     static const char *const plain[] = {
         "-XX:TieredStopAtLevel=1", /* it runs for seconds */
@@ -182,21 +183,21 @@ static void execute_zookeeper(const struct launch *launch)
     };
     struct argv argv = {.arg = {launch->program[0]}, .len = 1};
 
-    write_config(launch);
-    add_list(&argv, plain);
+    recipe_write_config(launch);
+    recipe_add_list(&argv, plain);
     for (const char *const *arg = launch->args; arg && *arg; arg++)
         if (**arg == '-')
-            add(&argv, *arg);
-    add(&argv, "-cp");
-    add(&argv, CLASSPATH);
-    add(&argv, "org.apache.zookeeper.server.quorum.QuorumPeerMain");
-    add_print(&argv, "%s/config", launch->server->directory);
-    execute(launch, &argv);
+            recipe_add(&argv, *arg);
+    recipe_add(&argv, "-cp");
+    recipe_add(&argv, CLASSPATH);
+    recipe_add(&argv, "org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    recipe_add_print(&argv, "%s/config", launch->server->directory);
+    recipe_execute(launch, &argv);
 }
 
 /* What a server says to that, before it closes the connection. */
-static void ask(const struct lab_server *server, const char *words,
-                char text[ANSWER])
+static void recipe_ask(const struct lab_server *server, const char *words,
+                       char text[ANSWER])
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)server->port),
@@ -217,17 +218,17 @@ static void ask(const struct lab_server *server, const char *words,
 }
 
 /* It says which mode it is in once it serves. */
-static bool zookeeper_answers(const struct lab_server *server)
+static bool recipe_zookeeper_answers(const struct lab_server *server)
 {
     char text[ANSWER];
 
-    ask(server, "srvr", text);
+    recipe_ask(server, "srvr", text);
     return strstr(text, "Mode: ") != NULL;
 }
 
 /* ---- etcd ---------------------------------------------------------------- */
 
-static void execute_etcd(const struct launch *launch)
+static void recipe_execute_etcd(const struct launch *launch)
 {
     static const char *const plain[] = {
         /* So that leases may be as short as other ones: etcd raises them to
@@ -243,26 +244,29 @@ static void execute_etcd(const struct launch *launch)
     int port = launch->server->port;
 
     if (chdir(directory) || chdir(".."))
-        give_up(launch->server, directory);
+        recipe_give_up(launch->server, directory);
     setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* else it refuses there */
-    add_print(&argv, "--name=m%d", port);
-    add_print(&argv, "--data-dir=%s/data", directory);
-    add_print(&argv, "--listen-client-urls=http://127.0.0.1:%d", port);
-    add_print(&argv, "--advertise-client-urls=http://127.0.0.1:%d", port);
-    add_print(&argv, "--listen-peer-urls=" SERVER_RECIPE_PEER, port);
-    add_print(&argv, "--initial-advertise-peer-urls=" SERVER_RECIPE_PEER, port);
-    add_print(&argv, "--initial-cluster=m%d=" SERVER_RECIPE_PEER, port, port);
-    add_list(&argv, plain);
-    add_list(&argv, launch->args);
-    execute(launch, &argv);
+    recipe_add_print(&argv, "--name=m%d", port);
+    recipe_add_print(&argv, "--data-dir=%s/data", directory);
+    recipe_add_print(&argv, "--listen-client-urls=http://127.0.0.1:%d", port);
+    recipe_add_print(&argv, "--advertise-client-urls=http://127.0.0.1:%d",
+                     port);
+    recipe_add_print(&argv, "--listen-peer-urls=" SERVER_RECIPE_PEER, port);
+    recipe_add_print(&argv, "--initial-advertise-peer-urls=" SERVER_RECIPE_PEER,
+                     port);
+    recipe_add_print(&argv, "--initial-cluster=m%d=" SERVER_RECIPE_PEER, port,
+                     port);
+    recipe_add_list(&argv, plain);
+    recipe_add_list(&argv, launch->args);
+    recipe_execute(launch, &argv);
 }
 
 /* It has a leader. */
-static bool etcd_answers(const struct lab_server *server)
+static bool recipe_etcd_answers(const struct lab_server *server)
 {
     char text[ANSWER];
 
-    ask(server, "GET /health HTTP/1.0\r\n\r\n", text);
+    recipe_ask(server, "GET /health HTTP/1.0\r\n\r\n", text);
     return strstr(text, "\"health\":\"true\"") != NULL;
 }
 
@@ -272,7 +276,8 @@ bool lab_etcd_leads(const struct lab_server *member)
     char text[ANSWER];
     const char *a, *b;
 
-    ask(member,
+    recipe_ask(
+        member,
         "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
         text);
     a = strstr(text, own);
@@ -285,7 +290,7 @@ bool lab_etcd_leads(const struct lab_server *member)
 /* ---- MariaDB ------------------------------------------------------------- */
 
 /* The files of a new server, and the server, are made with the same ones. */
-static void add_mariadb(struct argv *argv, const struct launch *launch)
+static void recipe_add_mariadb(struct argv *argv, const struct launch *launch)
 {
     static const char *const plain[] = {
         "--innodb-log-file-size=16M",   "--innodb-buffer-pool-size=32M",
@@ -294,14 +299,14 @@ static void add_mariadb(struct argv *argv, const struct launch *launch)
         "--skip-name-resolve",          NULL,
     };
 
-    add_print(argv, "--datadir=%s/data", launch->server->directory);
-    add_print(argv, "--tmpdir=%s", launch->server->directory);
+    recipe_add_print(argv, "--datadir=%s/data", launch->server->directory);
+    recipe_add_print(argv, "--tmpdir=%s", launch->server->directory);
     if (geteuid() == 0) /* it does not run as root unless it is told to */
-        add(argv, "--user=root");
-    add_list(argv, plain);
+        recipe_add(argv, "--user=root");
+    recipe_add_list(argv, plain);
 }
 
-static void install_mariadb(const struct launch *launch)
+static void recipe_install_mariadb(const struct launch *launch)
 {
     static const char *const plain[] = {
         "--no-defaults",
@@ -313,11 +318,11 @@ static void install_mariadb(const struct launch *launch)
     int status = 0;
     pid_t pid;
 
-    add_list(&argv, plain);
-    add_mariadb(&argv, launch);
+    recipe_add_list(&argv, plain);
+    recipe_add_mariadb(&argv, launch);
     pid = fork();
     if (pid == 0)
-        execute(launch, &argv);
+        recipe_execute(launch, &argv);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (pid < 0 || status)
@@ -326,9 +331,9 @@ static void install_mariadb(const struct launch *launch)
 
 /* One statement a line. Nothing of it is for replicas. Other users of this
  * machine reach the port: hence the password. */
-static void write_init(const struct launch *launch)
+static void recipe_write_init(const struct launch *launch)
 {
-    FILE *f = create(launch->server, "init.sql");
+    FILE *f = recipe_create(launch->server, "init.sql");
 
     fprintf(f,
             "SET sql_log_bin = 0;\n"
@@ -339,10 +344,10 @@ static void write_init(const struct launch *launch)
             "GRANT REPLICATION SLAVE ON *.* TO replica@127.0.0.1;\n"
             "CREATE DATABASE lab;\n",
             launch->secret, launch->secret);
-    finish(launch->server, f);
+    recipe_finish(launch->server, f);
 }
 
-static void execute_mariadb(const struct launch *launch)
+static void recipe_execute_mariadb(const struct launch *launch)
 {
     static const char *const plain[] = {
         "--socket=socket", /* in the data's directory: its path is short */
@@ -354,19 +359,20 @@ static void execute_mariadb(const struct launch *launch)
     };
     struct argv argv = {.arg = {launch->program[0], "--no-defaults"}, .len = 2};
 
-    install_mariadb(launch);
-    write_init(launch);
-    add_mariadb(&argv, launch);
-    add_list(&argv, plain);
-    add_print(&argv, "--init-file=%s/init.sql", launch->server->directory);
-    add_print(&argv, "--pid-file=%s/pid", launch->server->directory);
-    add_print(&argv, "--port=%d", launch->server->port);
-    add_print(&argv, "--server-id=%d", launch->server->port);
-    add_list(&argv, launch->args);
-    execute(launch, &argv);
+    recipe_install_mariadb(launch);
+    recipe_write_init(launch);
+    recipe_add_mariadb(&argv, launch);
+    recipe_add_list(&argv, plain);
+    recipe_add_print(&argv, "--init-file=%s/init.sql",
+                     launch->server->directory);
+    recipe_add_print(&argv, "--pid-file=%s/pid", launch->server->directory);
+    recipe_add_print(&argv, "--port=%d", launch->server->port);
+    recipe_add_print(&argv, "--server-id=%d", launch->server->port);
+    recipe_add_list(&argv, launch->args);
+    recipe_execute(launch, &argv);
 }
 
-static bool mariadb_answers(const struct lab_server *server)
+static bool recipe_mariadb_answers(const struct lab_server *server)
 {
     char why[SQL_WHY];
     int status;
@@ -380,7 +386,7 @@ static bool mariadb_answers(const struct lab_server *server)
 
 /* A file that has a slash is looked for where it says, a program in PATH and
  * where servers are, which not everybody has in PATH. */
-static bool find(const char *file, char out[SERVER_RECIPE_PATH])
+static bool recipe_find(const char *file, char out[SERVER_RECIPE_PATH])
 {
     const char *env = getenv("PATH");
     char path[4096], *rest = NULL;
@@ -402,8 +408,8 @@ static bool find(const char *file, char out[SERVER_RECIPE_PATH])
 const struct server_recipe server_recipes[LAB_ENGINES] = {
     [LAB_REDIS] = {"redis",
                    {{"redis-server", "redis-server", "redis-server"}},
-                   execute_redis,
-                   redis_answers},
+                   recipe_execute_redis,
+                   recipe_redis_answers},
     [LAB_REDLOCK] = {"redlock",
                      {{"redis-server", "redis-server", "redis-server"}},
                      NULL,
@@ -411,18 +417,18 @@ const struct server_recipe server_recipes[LAB_ENGINES] = {
     [LAB_ZOOKEEPER] = {"zookeeper",
                        {{"java", "java", "openjdk-17-jre-headless"},
                         {JAR, "zookeeper", "zookeeper"}},
-                       execute_zookeeper,
-                       zookeeper_answers},
+                       recipe_execute_zookeeper,
+                       recipe_zookeeper_answers},
     [LAB_ETCD] = {"etcd",
                   {{"etcd", "etcd", "etcd-server"}},
-                  execute_etcd,
-                  etcd_answers},
+                  recipe_execute_etcd,
+                  recipe_etcd_answers},
     [LAB_MARIADB] = {"mariadb",
                      {{"mariadbd", "mariadbd", "mariadb-server"},
                       {"mariadb-install-db", "mariadb-install-db",
                        "mariadb-server"}},
-                     execute_mariadb,
-                     mariadb_answers},
+                     recipe_execute_mariadb,
+                     recipe_mariadb_answers},
 };
 
 void server_recipe_missing(const struct server_recipe *recipe, char *out,
@@ -434,7 +440,7 @@ void server_recipe_missing(const struct server_recipe *recipe, char *out,
         const char *package = recipe->needs[i].package;
         size_t len = strlen(out);
 
-        if (!find(recipe->needs[i].file, path) && !strstr(out, package))
+        if (!recipe_find(recipe->needs[i].file, path) && !strstr(out, package))
             snprintf(out + len, size - len, " %s", package);
     }
 }
@@ -444,7 +450,7 @@ void server_recipe_find(struct launch *launch)
     const struct server_recipe *recipe = launch->recipe;
 
     for (size_t i = 0; i < SERVER_RECIPE_FILES && recipe->needs[i].file; i++)
-        if (!find(recipe->needs[i].file, launch->program[i]))
+        if (!recipe_find(recipe->needs[i].file, launch->program[i]))
             lab_die(CLI_UNAVAILABLE, "%s is not installed: apt install %s",
                     recipe->needs[i].what, recipe->needs[i].package);
 }

@@ -42,7 +42,7 @@ enum {
 /* ---- start --------------------------------------------------------------- */
 
 /* One for all servers of a run: a replica has to know its master's. */
-static void make_secret(char out[SERVER_RECIPE_SECRET])
+static void servers_make_secret(char out[SERVER_RECIPE_SECRET])
 {
     static uint64_t random;
 
@@ -52,8 +52,8 @@ static void make_secret(char out[SERVER_RECIPE_SECRET])
     snprintf(out, SERVER_RECIPE_SECRET, "%016llx", (unsigned long long)random);
 }
 
-static void name_place(struct lab_place *place, enum lab_engine engine,
-                       int port, const char *secret)
+static void servers_name_place(struct lab_place *place, enum lab_engine engine,
+                               int port, const char *secret)
 {
     place->engine = engine;
     place->name = server_recipes[engine].name;
@@ -68,7 +68,7 @@ static void name_place(struct lab_place *place, enum lab_engine engine,
                  engine == LAB_ETCD ? "etcd" : "zk", port);
 }
 
-static struct lab_server *make(struct lab *lab, const char *name)
+static struct lab_server *servers_make(struct lab *lab, const char *name)
 {
     struct lab_server *server = lab_share(sizeof(*server));
 
@@ -81,7 +81,8 @@ static struct lab_server *make(struct lab *lab, const char *name)
 }
 
 /* Its last lines, after a newline; "" if there are none. */
-static void read_log(const struct lab_server *server, char out[LOG_BYTES])
+static void servers_read_log(const struct lab_server *server,
+                             char out[LOG_BYTES])
 {
     char path[SERVER_RECIPE_PATH];
     int fd, lines = 0;
@@ -104,29 +105,29 @@ static void read_log(const struct lab_server *server, char out[LOG_BYTES])
         memmove(out + 1, out + from + 2, (size_t)(n - from));
 }
 
-static _Noreturn void complain(const struct lab_server *server,
-                               const char *what)
+static _Noreturn void servers_complain(const struct lab_server *server,
+                                       const char *what)
 {
     char log[LOG_BYTES] = "";
 
     if (*server->failure)
         lab_die(CLI_UNAVAILABLE, "%s does not start: %s", server->place.name,
                 server->failure);
-    read_log(server, log);
+    servers_read_log(server, log);
     lab_die(CLI_UNAVAILABLE, "%s %s; its log%s%s", server->place.name, what,
             *log ? " ends with:" : " is empty", log);
 }
 
 /* A process of several threads is over when all of them are, which only a
  * pidfd tells. Its cleanup process does not reap it, so the pid is its own. */
-static bool is_over(int process, int ms)
+static bool servers_is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};
 
     return poll(&pfd, 1, ms) > 0;
 }
 
-static int follow(pid_t pid)
+static int servers_follow(pid_t pid)
 {
     int process = pidfd_open(pid, 0);
 
@@ -135,23 +136,23 @@ static int follow(pid_t pid)
     return process;
 }
 
-static void await(struct lab *lab, const struct lab_server *server)
+static void servers_await(struct lab *lab, const struct lab_server *server)
 {
     const struct server_recipe *recipe = &server_recipes[server->place.engine];
     int64_t until = lab_now() + START_MS * 1000000LL;
-    int process = follow(server->place.pid);
+    int process = servers_follow(server->place.pid);
 
     while (!recipe->answers(server)) {
         lab_tick(lab);
-        if (is_over(process, POLL_MS))
-            complain(server, "does not start");
+        if (servers_is_over(process, POLL_MS))
+            servers_complain(server, "does not start");
         if (lab_now() > until)
-            complain(server, "has not answered for two minutes");
+            servers_complain(server, "has not answered for two minutes");
     }
     close(process);
 }
 
-static int clean(void *arg)
+static int servers_clean(void *arg)
 {
     const struct launch *launch = arg;
 
@@ -172,37 +173,38 @@ void lab_servers_check(const enum lab_engine *engines, size_t n)
                 missing);
 }
 
-static struct launch prepare(enum lab_engine engine, const char *const *args)
+static struct launch servers_prepare(enum lab_engine engine,
+                                     const char *const *args)
 {
     struct launch launch = {.recipe = &server_recipes[engine], .args = args};
 
     if (!launch.recipe->execute)
         lab_die(CLI_FAILED, "engine %d has no server", (int)engine);
     server_recipe_find(&launch);
-    make_secret(launch.secret);
+    servers_make_secret(launch.secret);
     return launch;
 }
 
-static void start(struct lab *lab, struct launch *launch,
-                  struct lab_server *server)
+static void servers_start(struct lab *lab, struct launch *launch,
+                          struct lab_server *server)
 {
     enum lab_engine engine = (enum lab_engine)(launch->recipe - server_recipes);
 
     launch->server = server;
-    name_place(&server->place, engine, server->port, launch->secret);
+    servers_name_place(&server->place, engine, server->port, launch->secret);
     lab_progress(lab, "starts %s", server->place.name);
-    server->cleanup =
-        cleanup_run(server_recipe_run, clean, launch, &server->place.pid);
+    server->cleanup = cleanup_run(server_recipe_run, servers_clean, launch,
+                                  &server->place.pid);
 }
 
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args)
 {
-    struct launch launch = prepare(engine, args);
-    struct lab_server *server = make(lab, launch.recipe->name);
+    struct launch launch = servers_prepare(engine, args);
+    struct lab_server *server = servers_make(lab, launch.recipe->name);
 
-    start(lab, &launch, server);
-    await(lab, server);
+    servers_start(lab, &launch, server);
+    servers_await(lab, server);
     return server;
 }
 
@@ -213,21 +215,21 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
      */
     const char *const args[] = {cluster, "--heartbeat-interval=100",
                                 "--election-timeout=1000", NULL};
-    struct launch launch = prepare(LAB_ETCD, args);
+    struct launch launch = servers_prepare(LAB_ETCD, args);
 
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(cluster);
         int port;
 
-        members[i] = make(lab, launch.recipe->name);
+        members[i] = servers_make(lab, launch.recipe->name);
         port = members[i]->port;
         snprintf(cluster + len, sizeof(cluster) - len,
                  "%sm%d=" SERVER_RECIPE_PEER, i ? "," : "", port, port);
     }
     for (size_t i = 0; i < n; i++)
-        start(lab, &launch, members[i]);
+        servers_start(lab, &launch, members[i]);
     for (size_t i = 0; i < n; i++)
-        await(lab, members[i]);
+        servers_await(lab, members[i]);
 }
 
 /*
@@ -237,8 +239,9 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
  * one that has just lost its keys. server_timeout: a machine that is busy with
  * something else is no dead server, and a dead one refuses connections.
  */
-static void name_redlock(struct lab_place *place,
-                         struct lab_server *const *servers, const char *secret)
+static void servers_name_redlock(struct lab_place *place,
+                                 struct lab_server *const *servers,
+                                 const char *secret)
 {
     int port[LAB_REDLOCK_SERVERS];
 
@@ -260,7 +263,7 @@ void lab_redlock_start(struct lab *lab,
                        struct lab_server *servers[LAB_REDLOCK_SERVERS],
                        struct lab_place *place)
 {
-    struct launch launch = prepare(LAB_REDIS, NULL);
+    struct launch launch = servers_prepare(LAB_REDIS, NULL);
     bool started[LAB_REDLOCK_SERVERS] = {false};
 
     *place = (struct lab_place){0};
@@ -268,23 +271,23 @@ void lab_redlock_start(struct lab *lab,
         started[i] = !servers[i];
         if (!started[i])
             continue;
-        servers[i] = make(lab, launch.recipe->name);
-        start(lab, &launch, servers[i]);
+        servers[i] = servers_make(lab, launch.recipe->name);
+        servers_start(lab, &launch, servers[i]);
     }
     for (size_t i = 0; i < LAB_REDLOCK_SERVERS; i++)
         if (started[i])
-            await(lab, servers[i]);
-    name_redlock(place, servers, launch.secret);
+            servers_await(lab, servers[i]);
+    servers_name_redlock(place, servers, launch.secret);
 }
 
 /* ---- end ----------------------------------------------------------------- */
 
 void lab_server_kill(struct lab_server *server)
 {
-    int process = follow(server->place.pid);
+    int process = servers_follow(server->place.pid);
 
     kill(server->place.pid, SIGKILL);
-    while (!is_over(process, -1))
+    while (!servers_is_over(process, -1))
         ;
     close(process);
 }
@@ -299,7 +302,7 @@ void lab_server_end(struct lab_server *server)
 
 /* ---- CPU ----------------------------------------------------------------- */
 
-static double redis_cpu_ms(const struct lab_place *place)
+static double servers_redis_cpu_ms(const struct lab_place *place)
 {
     char why[RD_WHY];
     int status;
@@ -320,7 +323,7 @@ static double redis_cpu_ms(const struct lab_place *place)
     return ms;
 }
 
-static double process_cpu_ms(pid_t pid)
+static double servers_process_cpu_ms(pid_t pid)
 {
     struct timespec used;
     clockid_t clock;
@@ -335,10 +338,10 @@ double lab_place_cpu_ms(const struct lab_place *place)
     double ms, more;
 
     if (!place->pid)
-        return place->engine == LAB_REDIS ? redis_cpu_ms(place) : -1;
-    ms = process_cpu_ms(place->pid);
+        return place->engine == LAB_REDIS ? servers_redis_cpu_ms(place) : -1;
+    ms = servers_process_cpu_ms(place->pid);
     for (size_t i = 0; i + 1 < LAB_REDLOCK_SERVERS; i++) {
-        more = place->others[i] ? process_cpu_ms(place->others[i]) : 0;
+        more = place->others[i] ? servers_process_cpu_ms(place->others[i]) : 0;
         ms = ms < 0 || more < 0 ? -1 : ms + more;
     }
     return ms;

@@ -27,13 +27,13 @@ struct sql {
 
 /* Client errors have numbers from 2000 to 2999 (and 5000 on): they are about
  * the connection, not about the statement. */
-static bool is_lost(unsigned error)
+static bool sql_is_lost(unsigned error)
 {
     return (error >= 2000 && error < 3000) || error >= 5000;
 }
 
 /* The user is known, and may not do that. */
-static bool is_refused(unsigned error)
+static bool sql_is_refused(unsigned error)
 {
     switch (error) {
     case ER_DBACCESS_DENIED_ERROR:
@@ -47,7 +47,8 @@ static bool is_refused(unsigned error)
 }
 
 /* An exit status, and the text for it. what: what was tried. */
-static int explain(const struct sql *sql, const char *what, char why[SQL_WHY])
+static int sql_explain(const struct sql *sql, const char *what,
+                       char why[SQL_WHY])
 {
     unsigned error = mysql_errno(sql->conn);
     const char *text = mysql_error(sql->conn);
@@ -60,7 +61,7 @@ static int explain(const struct sql *sql, const char *what, char why[SQL_WHY])
                  what, text);
         return CLI_NOPERM;
     }
-    if (is_refused(error)) {
+    if (sql_is_refused(error)) {
         snprintf(why, SQL_WHY,
                  "%s: %s; the lab needs a user with GRANT " GRANTS " ON `%s`.*",
                  what, text, sql->database);
@@ -71,11 +72,11 @@ static int explain(const struct sql *sql, const char *what, char why[SQL_WHY])
                  text, sql->database);
     else
         snprintf(why, SQL_WHY, "%s: %s (error %u)", what, text, error);
-    return is_lost(error) || error == ER_BAD_DB_ERROR ? CLI_UNAVAILABLE
-                                                      : CLI_FAILED;
+    return sql_is_lost(error) || error == ER_BAD_DB_ERROR ? CLI_UNAVAILABLE
+                                                          : CLI_FAILED;
 }
 
-static void set_options(MYSQL *conn, const struct lab_address *to)
+static void sql_set_options(MYSQL *conn, const struct lab_address *to)
 {
     unsigned patience = CONNECT_S, answer = ANSWER_S;
     unsigned tcp = MYSQL_PROTOCOL_TCP;
@@ -88,8 +89,8 @@ static void set_options(MYSQL *conn, const struct lab_address *to)
         mysql_options(conn, MYSQL_OPT_PROTOCOL, &tcp);
 }
 
-static bool reach(const struct sql *sql, const struct lab_address *to,
-                  int *status, char why[SQL_WHY])
+static bool sql_reach(const struct sql *sql, const struct lab_address *to,
+                      int *status, char why[SQL_WHY])
 {
     /* In the environment it is seen by fewer than on the command line. */
     const char *ours = getenv("HOLDFAST_LAB_PASSWORD");
@@ -98,18 +99,18 @@ static bool reach(const struct sql *sql, const struct lab_address *to,
     const char *host = *to->host ? to->host : "localhost";
     char what[256];
 
-    set_options(sql->conn, to);
+    sql_set_options(sql->conn, to);
     if (mysql_real_connect(sql->conn, host, *to->user ? to->user : NULL,
                            password, sql->database, (unsigned)to->port, NULL,
                            0))
         return true;
     snprintf(what, sizeof(what), "cannot use MariaDB at %s port %d", host,
              to->port ? to->port : 3306);
-    *status = explain(sql, what, why);
+    *status = sql_explain(sql, what, why);
     return false;
 }
 
-static const char *check(const char *url, struct lab_address *to)
+static const char *sql_check(const char *url, struct lab_address *to)
 {
     const char *wrong = lab_address_parse(url, to);
 
@@ -127,7 +128,7 @@ struct sql *sql_connect(const struct lab_place *place, int *status,
                         char why[SQL_WHY])
 {
     struct lab_address to;
-    const char *wrong = check(place->url, &to);
+    const char *wrong = sql_check(place->url, &to);
     struct sql *sql = wrong ? NULL : calloc(1, sizeof(*sql));
 
     *status = wrong ? CLI_USAGE : CLI_OSERR;
@@ -137,7 +138,7 @@ struct sql *sql_connect(const struct lab_place *place, int *status,
         sql->conn = mysql_init(NULL);
         memcpy(sql->database, to.path, sizeof(sql->database));
     }
-    if (sql && (!sql->conn || !reach(sql, &to, status, why))) {
+    if (sql && (!sql->conn || !sql_reach(sql, &to, status, why))) {
         sql_close(sql);
         sql = NULL;
     }
@@ -174,11 +175,11 @@ void sql_fail(const struct sql *sql, const char *statement)
 
     snprintf(what, sizeof(what), "%.80s%s", statement,
              strlen(statement) > 80 ? "..." : "");
-    status = explain(sql, what, why);
+    status = sql_explain(sql, what, why);
     lab_die(status, "%s: %s", sql->name, why);
 }
 
-static char *print(const char *fmt, va_list ap)
+static char *sql_print(const char *fmt, va_list ap)
 {
     char *text;
 
@@ -187,7 +188,7 @@ static char *print(const char *fmt, va_list ap)
     return text;
 }
 
-static unsigned read_row(MYSQL_RES *answer, int64_t *out, unsigned max)
+static unsigned sql_read_row(MYSQL_RES *answer, int64_t *out, unsigned max)
 {
     unsigned columns = mysql_num_fields(answer);
     MYSQL_ROW row = mysql_fetch_row(answer);
@@ -207,7 +208,7 @@ unsigned sql_send(struct sql *sql, const char *statement, int64_t *number)
     /* An answer that has rows has to be read before the next statement. */
     answer = mysql_store_result(sql->conn);
     if (answer)
-        read_row(answer, number, number ? 1 : 0);
+        sql_read_row(answer, number, number ? 1 : 0);
     return mysql_errno(sql->conn);
 }
 
@@ -217,7 +218,7 @@ void sql_do(struct sql *sql, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    statement = print(fmt, ap);
+    statement = sql_print(fmt, ap);
     va_end(ap);
     if (sql_send(sql, statement, NULL))
         sql_fail(sql, statement);
@@ -231,19 +232,19 @@ unsigned sql_try(struct sql *sql, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    statement = print(fmt, ap);
+    statement = sql_print(fmt, ap);
     va_end(ap);
     error = sql_send(sql, statement, NULL);
-    if (is_lost(error))
+    if (sql_is_lost(error))
         sql_fail(sql, statement);
     free(statement);
     return error;
 }
 
 /* The answer's rows, to be freed. Dies if there are none to be had. */
-static MYSQL_RES *ask(struct sql *sql, const char *fmt, va_list ap)
+static MYSQL_RES *sql_ask(struct sql *sql, const char *fmt, va_list ap)
 {
-    char *statement = print(fmt, ap);
+    char *statement = sql_print(fmt, ap);
     MYSQL_RES *answer = NULL;
 
     if (!mysql_real_query(sql->conn, statement, strlen(statement)))
@@ -261,9 +262,9 @@ unsigned sql_row(struct sql *sql, int64_t *out, unsigned max, const char *fmt,
     va_list ap;
 
     va_start(ap, fmt);
-    answer = ask(sql, fmt, ap);
+    answer = sql_ask(sql, fmt, ap);
     va_end(ap);
-    return read_row(answer, out, max);
+    return sql_read_row(answer, out, max);
 }
 
 int64_t sql_number(struct sql *sql, const char *fmt, ...)
@@ -273,9 +274,9 @@ int64_t sql_number(struct sql *sql, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    answer = ask(sql, fmt, ap);
+    answer = sql_ask(sql, fmt, ap);
     va_end(ap);
-    return read_row(answer, &number, 1) ? number : -1;
+    return sql_read_row(answer, &number, 1) ? number : -1;
 }
 
 void sql_text(struct sql *sql, char *out, size_t size, const char *fmt, ...)
@@ -285,7 +286,7 @@ void sql_text(struct sql *sql, char *out, size_t size, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    answer = ask(sql, fmt, ap);
+    answer = sql_ask(sql, fmt, ap);
     va_end(ap);
     row = mysql_fetch_row(answer);
     snprintf(out, size, "%s", row && row[0] ? row[0] : "");

@@ -23,7 +23,7 @@ struct tidy {
     char names[96]; /* the same, of locks in MariaDB */
 };
 
-static int say(const struct tidy *tidy, const char *why)
+static int tidy_say(const struct tidy *tidy, const char *why)
 {
     fprintf(stderr,
             "holdfast lab: %s: what has \"%s\" in its name could not be "
@@ -34,8 +34,8 @@ static int say(const struct tidy *tidy, const char *why)
 
 /* ---- Redis --------------------------------------------------------------- */
 
-static redisReply *scan(redisContext *redis, const char *cursor,
-                        const char *prefix)
+static redisReply *tidy_scan(redisContext *redis, const char *cursor,
+                             const char *prefix)
 {
     redisReply *reply =
         redisCommand(redis, "SCAN %s MATCH *%s* COUNT 1000", cursor, prefix);
@@ -51,13 +51,13 @@ static redisReply *scan(redisContext *redis, const char *cursor,
 }
 
 /* All keys once. How many there were; -1: redis->errstr says why. */
-static long sweep(redisContext *redis, const char *prefix)
+static long tidy_sweep(redisContext *redis, const char *prefix)
 {
     char cursor[32] = "0";
     long n = 0;
 
     do {
-        redisReply *reply = scan(redis, cursor, prefix);
+        redisReply *reply = tidy_scan(redis, cursor, prefix);
         const redisReply *keys;
 
         if (!reply)
@@ -75,7 +75,7 @@ static long sweep(redisContext *redis, const char *prefix)
 
 /* Until there are none: a command of a process that was killed may still have
  * been on its way. */
-static int clean_redis(void *arg)
+static int tidy_clean_redis(void *arg)
 {
     const struct tidy *tidy = arg;
     char why[RD_WHY];
@@ -84,16 +84,16 @@ static int clean_redis(void *arg)
     long n = 1;
 
     if (!redis)
-        return say(tidy, why);
+        return tidy_say(tidy, why);
     while (n > 0 && passes--)
-        n = sweep(redis, tidy->prefix);
+        n = tidy_sweep(redis, tidy->prefix);
     if (n)
-        say(tidy, n > 0 ? "UNLINK does not remove them" : redis->errstr);
+        tidy_say(tidy, n > 0 ? "UNLINK does not remove them" : redis->errstr);
     redisFree(redis);
     return n ? -1 : 0;
 }
 
-static void check_redis(const struct tidy *tidy)
+static void tidy_check_redis(const struct tidy *tidy)
 {
     redisContext *redis = rd_open(&tidy->place);
 
@@ -108,7 +108,7 @@ static void check_redis(const struct tidy *tidy)
 /* A statement of a process that was killed may still be executed, and make the
  * table that has just been dropped, or the row of a lock, whose name is in
  * hexadecimal there. */
-static void await_others(struct sql *sql, const struct tidy *tidy)
+static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
 {
     char statement[STATEMENT];
     int64_t others = 1;
@@ -127,7 +127,7 @@ static void await_others(struct sql *sql, const struct tidy *tidy)
 }
 
 /* 0, or the error. A table may refer to another one, in whichever order. */
-static unsigned drop_tables(struct sql *sql, const char *prefix)
+static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
 {
     char find[STATEMENT];
     const char *const statements[] = {
@@ -154,7 +154,7 @@ static unsigned drop_tables(struct sql *sql, const char *prefix)
 }
 
 /* 0, or the error. The tables are the library's, and stay, if there are any. */
-static unsigned delete_locks(struct sql *sql, const char *names)
+static unsigned tidy_delete_locks(struct sql *sql, const char *names)
 {
     static const char *const tables[] = {"locks", "holds", "requests",
                                          "values"};
@@ -172,7 +172,7 @@ static unsigned delete_locks(struct sql *sql, const char *names)
     return error;
 }
 
-static int clean_mariadb(void *arg)
+static int tidy_clean_mariadb(void *arg)
 {
     const struct tidy *tidy = arg;
     char why[SQL_WHY];
@@ -181,19 +181,19 @@ static int clean_mariadb(void *arg)
     unsigned error;
 
     if (!sql)
-        return say(tidy, why);
-    await_others(sql, tidy);
-    error = drop_tables(sql, tidy->prefix);
+        return tidy_say(tidy, why);
+    tidy_await_others(sql, tidy);
+    error = tidy_drop_tables(sql, tidy->prefix);
     if (!error)
-        error = delete_locks(sql, tidy->names);
+        error = tidy_delete_locks(sql, tidy->names);
     if (error)
-        say(tidy, sql_error(sql));
+        tidy_say(tidy, sql_error(sql));
     sql_close(sql);
     return error ? -1 : 0;
 }
 
 /* Whether it may drop is told before whether there is such a table. */
-static void check_mariadb(const struct tidy *tidy)
+static void tidy_check_mariadb(const struct tidy *tidy)
 {
     struct sql *sql = sql_open(&tidy->place);
 
@@ -204,7 +204,7 @@ static void check_mariadb(const struct tidy *tidy)
 
 /* ---- all ----------------------------------------------------------------- */
 
-static bool is_known(const struct lab_place *place)
+static bool tidy_is_known(const struct lab_place *place)
 {
     static char known[PLACES][sizeof(place->url)];
     static size_t len;
@@ -221,8 +221,8 @@ static bool is_known(const struct lab_place *place)
 static void tidy_redis(struct lab *lab, struct tidy *tidy)
 {
     lab_name(lab, "", tidy->prefix);
-    check_redis(tidy);
-    cleanup_start(clean_redis, tidy);
+    tidy_check_redis(tidy);
+    cleanup_start(tidy_clean_redis, tidy);
 }
 
 /* Each of its servers, by the URL that it would have alone. */
@@ -253,7 +253,7 @@ void lab_place_tidy(struct lab *lab, const struct lab_place *place)
 {
     struct tidy tidy = {.place = *place};
 
-    if (!place->given || is_known(place))
+    if (!place->given || tidy_is_known(place))
         return;
     if (place->engine == LAB_REDIS) {
         tidy_redis(lab, &tidy);
@@ -262,7 +262,7 @@ void lab_place_tidy(struct lab *lab, const struct lab_place *place)
     } else if (place->engine == LAB_MARIADB) {
         lab_table(lab, "", tidy.prefix);
         lab_name(lab, "", tidy.names);
-        check_mariadb(&tidy);
-        cleanup_start(clean_mariadb, &tidy);
+        tidy_check_mariadb(&tidy);
+        cleanup_start(tidy_clean_mariadb, &tidy);
     }
 }

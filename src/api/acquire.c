@@ -38,7 +38,7 @@ struct acquire {
     bool held_here; /* EBUSY: by another owner of this client */
 };
 
-static int check_times(const hf_acquire_options *opt, hf_error *err)
+static int acquire_check_times(const hf_acquire_options *opt, hf_error *err)
 {
     if (opt->wait_ms < HF_FOREVER || opt->wait_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
@@ -69,7 +69,7 @@ int hf__acquire_check_options(const hf_lock *lock,
     if (opt->permits > lock->name->remote.permits && kind == HF_SEMAPHORE)
         return hf__fail(err, HF_EINVAL, "permits is %u; the semaphore has %u",
                         opt->permits, lock->name->remote.permits);
-    return check_times(opt, err);
+    return acquire_check_times(opt, err);
 }
 
 int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
@@ -141,8 +141,8 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
 #define SILENCE (-1000)
 
 /* Why the wait is over, or PENDING. */
-static int wait_over(const struct acquire *a, const struct hf__lease *l,
-                     hf__time now, hf__time *until)
+static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
+                             hf__time now, hf__time *until)
 {
     if (a->cancel &&
         (__atomic_load_n(a->s.word, __ATOMIC_SEQ_CST) & HF__CANCELLED))
@@ -158,13 +158,13 @@ static int wait_over(const struct acquire *a, const struct hf__lease *l,
 }
 
 /* Direct: somebody has to sleep at the backend. */
-static bool is_parkable(const struct hf__line *n)
+static bool acquire_is_parkable(const struct hf__line *n)
 {
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
 /* Somebody here has it, through whatever line; name->mu is held. */
-static bool is_held_here(struct hf__line *first)
+static bool acquire_is_held_here(struct hf__line *first)
 {
     struct hf__line *n = hf__lines_newest(first);
 
@@ -187,7 +187,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         hf__tally_hold(n);
     }
     if (a->w.state != HF__W_FINISHED)
-        rc = wait_over(a, &n->queue.lease, now, until);
+        rc = acquire_wait_over(a, &n->queue.lease, now, until);
     if (rc != HF__PENDING)
         hf__queue_leave(&n->queue, &a->w, rc, hf__line_wake);
     if (claimed || rc != HF__PENDING) /* else whoever ended it has said so */
@@ -195,7 +195,8 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     if (rc != HF__PENDING || n->queue.was_lost || n->queue.lease.drop)
         hf__line_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
-    a->held_here = rc && a->w.result == HF_EBUSY && is_held_here(a->lock->name);
+    a->held_here =
+        rc && a->w.result == HF_EBUSY && acquire_is_held_here(a->lock->name);
     if (rc && a->w.result == HF__GRANTED)
         hf__lock_wait_leave(a->lock, a->line);
     a->parks = true;
@@ -205,7 +206,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
 }
 
 /* Sleeps at the backend for everybody who waits for this name here. */
-static bool park(struct acquire *a, hf__time until)
+static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;
     hf_client *c = n->client;
@@ -217,8 +218,8 @@ static bool park(struct acquire *a, hf__time until)
      * with an older word it would not sleep, and ask again for nothing. All
      * else that it may have been told is looked at here. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
-    if (!is_parkable(n) || a->w.state == HF__W_FINISHED || a->w.roused ||
-        (seen & HF__CANCELLED)) {
+    if (!acquire_is_parkable(n) || a->w.state == HF__W_FINISHED ||
+        a->w.roused || (seen & HF__CANCELLED)) {
         hf__line_unlock(n);
         return false;
     }
@@ -236,7 +237,7 @@ static bool park(struct acquire *a, hf__time until)
     return true;
 }
 
-static void direct_wait(struct acquire *a)
+static void acquire_direct_wait(struct acquire *a)
 {
     for (;;) {
         uint32_t seen;
@@ -246,13 +247,14 @@ static void direct_wait(struct acquire *a)
             acquire_ready(a, hf__now(), &until))
             break;
         __atomic_store_n(&a->s.posture, HF__PARKED, __ATOMIC_SEQ_CST);
-        if (!a->parks || !park(a, until))
+        if (!a->parks || !acquire_park(a, until))
             hf__futex_wait(a->s.word, seen, until);
         __atomic_store_n(&a->s.posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
 }
 
-static int fail_busy(const struct acquire *a, const char *name, hf_error *err)
+static int acquire_fail_busy(const struct acquire *a, const char *name,
+                             hf_error *err)
 {
     switch (a->lock->name->remote.kind) {
     case HF_LATCH:
@@ -267,8 +269,8 @@ static int fail_busy(const struct acquire *a, const char *name, hf_error *err)
     }
 }
 
-static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
-                hf_error *err)
+static int acquire_tell(const struct acquire *a, const hf_acquire_options *opt,
+                        int rc, hf_error *err)
 {
     hf_client *c = a->lock->name->client;
     struct hf__shown shown = hf__line_shown(a->lock->name);
@@ -279,7 +281,7 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     case HF__GRANTED:
         return 0;
     case HF_EBUSY:
-        return fail_busy(a, name, err);
+        return acquire_fail_busy(a, name, err);
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
                         kind == HF_LATCH
@@ -311,8 +313,8 @@ static int tell(const struct acquire *a, const hf_acquire_options *opt, int rc,
     }
 }
 
-static int wait_for(struct acquire *a, const hf_acquire_options *opt,
-                    hf__time latest)
+static int acquire_wait_for(struct acquire *a, const hf_acquire_options *opt,
+                            hf__time latest)
 {
     hf_lock *lock = a->lock;
     hf_client *c = lock->name->client;
@@ -329,7 +331,7 @@ static int wait_for(struct acquire *a, const hf_acquire_options *opt,
             a->grace = latest;
     }
     if (c->direct)
-        direct_wait(a);
+        acquire_direct_wait(a);
     else
         hf__driver_wait(c, &a->s, acquire_ready, a);
     if (attached)
@@ -362,25 +364,25 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     if (rc != HF__PENDING) {
         hf__count_at_once(a->line, rc);
         hf__lines_rest(a->line);
-        a->held_here = rc == HF_EBUSY && is_held_here(lock->name);
+        a->held_here = rc == HF_EBUSY && acquire_is_held_here(lock->name);
         /* Once unlocked, it may be gone. */
-        rc = rc == HF__GRANTED ? 0 : tell(a, opt, rc, err);
+        rc = rc == HF__GRANTED ? 0 : acquire_tell(a, opt, rc, err);
         hf__line_unlock(lock->name);
         return rc;
     }
-    a->parks = is_parkable(a->line);
+    a->parks = acquire_is_parkable(a->line);
     a->s.fresh = !opt->cancel && opt->wait_ms == HF_FOREVER;
     hf__count_wait(c, kind);
     hf__lock_wait_begin(lock);
     if (!now)
         now = hf__now();
-    rc = wait_for(a, opt, latest);
+    rc = acquire_wait_for(a, opt, latest);
     hf__count_waited(c, kind, rc, a->over - now);
     if (rc == HF__GRANTED) {
         hf__client_leave(c); /* handle and line may be gone */
         return 0;
     }
-    rc = tell(a, opt, rc, err);
+    rc = acquire_tell(a, opt, rc, err);
     hf__lock_wait_end(lock, a->line);
     return rc;
 }

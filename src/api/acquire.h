@@ -1,4 +1,8 @@
-/* Acquire: what the synchronous and the asynchronous verb share. */
+/*
+ * Acquire: what the synchronous and the asynchronous verb share. acquire.c
+ * turns the caller's time limit into a deadline, waits, and says how the wait
+ * ended.
+ */
 #ifndef HF_ACQUIRE_H
 #define HF_ACQUIRE_H
 

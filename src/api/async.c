@@ -100,8 +100,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
 }
 
 /* name->mu is held. */
-static int begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
-                         union hf__done done, void *arg, hf_error *err)
+static int async_begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
+                               union hf__done done, void *arg, hf_error *err)
 {
     hf__time now = hf__now();
     struct hf__waiter w = {.is_async = true};
@@ -136,7 +136,7 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     if (rc)
         return rc;
     hf__loss_fd_heard(lock);
-    rc = begin_acquire(lock, opt, done, arg, err);
+    rc = async_begin_acquire(lock, opt, done, arg, err);
     if (rc)
         hf__count_failed(lock);
     hf__line_unlock(lock->name);
@@ -151,8 +151,8 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
 }
 
 /* name->mu is held. */
-static int begin_release(hf_lock *lock, hf_done_fn done, void *arg,
-                         hf_error *err)
+static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
+                               hf_error *err)
 {
     hf_client *c = lock->name->client;
     int rc = hf__async_begin(lock, (union hf__done){done}, arg, err), released;
@@ -186,7 +186,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
         rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    rc = begin_release(lock, done, arg, err);
+    rc = async_begin_release(lock, done, arg, err);
     hf__line_unlock(lock->name); /* and it may be gone */
     return rc;
 }

@@ -22,7 +22,7 @@
 
 /* Calls fn for every name, with name->mu held; was it true of all? New ones
  * cannot come. */
-static bool each_line(hf_client *c, bool (*fn)(struct hf__line *))
+static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
 {
     bool all = true;
 
@@ -50,20 +50,20 @@ static bool each_line(hf_client *c, bool (*fn)(struct hf__line *))
 }
 
 /* Nothing is to be let go any more, now or after a pause. */
-static bool is_idle(struct hf__line *n)
+static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
 
 /* The same, or the hold that is let go has ended by itself and the program does
  * not wait for the answer. */
-static bool is_over(struct hf__line *n)
+static bool close_is_over(struct hf__line *n)
 {
-    return is_idle(n) ||
+    return close_is_idle(n) ||
            (hf__lease_over(&n->queue.lease, hf__now()) && !n->releasers);
 }
 
-static bool end_line(struct hf__line *n)
+static bool close_end_line(struct hf__line *n)
 {
     hf__time now = hf__now();
 
@@ -73,11 +73,11 @@ static bool end_line(struct hf__line *n)
     hf__lease_drop(&n->queue.lease);
     hf__lease_hurry(&n->queue.lease, now); /* it may be allowed by now */
     hf__line_run(n, now);
-    return is_idle(n);
+    return close_is_idle(n);
 }
 
 /* What no answer will come for any more. */
-static bool forget_line(struct hf__line *n)
+static bool close_forget_line(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
@@ -108,7 +108,7 @@ struct close_wait {
 
 /* Does an asynchronous verb wait for an answer, so that its callback can report
  * it? */
-static bool is_awaited(hf_client *c)
+static bool close_is_awaited(hf_client *c)
 {
     const struct hf__request *f;
 
@@ -133,18 +133,20 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
             __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
     /* A refusal: it is sent again. (Direct: it ends with the client.) */
-    if (!w->result && !w->client->direct && !each_line(w->client, is_idle))
+    if (!w->result && !w->client->direct &&
+        !close_each_line(w->client, close_is_idle))
         w->result = HF__PENDING;
     *until = now + 20 * HF__MS;
     if (!alone || w->result != HF__PENDING)
         return alone;
-    w->late = now >= w->until || (now >= w->soon && !is_awaited(w->client) &&
-                                  each_line(w->client, is_over));
+    w->late =
+        now >= w->until || (now >= w->soon && !close_is_awaited(w->client) &&
+                            close_each_line(w->client, close_is_over));
     return w->late && was_late;
 }
 
 /* It will not be answered. */
-static void drop_request_locked(hf_client *c, struct hf__request *f)
+static void close_drop_request_locked(hf_client *c, struct hf__request *f)
 {
     struct hf__async *a = f->async;
 
@@ -163,7 +165,7 @@ static void drop_request_locked(hf_client *c, struct hf__request *f)
 }
 
 /* The backend is gone, and with it whatever it had not reported. */
-static void tidy(hf_client *c)
+static void close_tidy(hf_client *c)
 {
     struct hf__request *f, *next;
 
@@ -174,7 +176,7 @@ static void tidy(hf_client *c)
     for (f = c->requests; f; f = next) {
         next = f->next;
         if (!f->delivered) /* else it waits for its callback */
-            drop_request_locked(c, f);
+            close_drop_request_locked(c, f);
     }
     hf__event_drop_all_locked(c);
     while (c->news) {
@@ -184,7 +186,7 @@ static void tidy(hf_client *c)
         hf__line_unref_locked(n);
     }
     hf__mutex_unlock(&c->mu);
-    each_line(c, forget_line);
+    close_each_line(c, close_forget_line);
 }
 
 int hf_close(hf_client *c)
@@ -211,7 +213,7 @@ int hf_close(hf_client *c)
     hf__mutex_unlock(&c->mu);
     if (rc)
         return rc;
-    each_line(c, end_line);
+    close_each_line(c, close_end_line);
     now = hf__now();
     w.until = now + (hf__time)c->op_timeout_ms * HF__MS;
     w.soon = now + SOON_MS * HF__MS;
@@ -219,7 +221,7 @@ int hf_close(hf_client *c)
     hf__driver_wait(c, &s, close_ready, &w);
     rc = w.result == HF__PENDING ? HF_EUNKNOWN : 0;
     hf__helper_stop(c);
-    tidy(c);
+    close_tidy(c);
     while ((a = hf__callback_next(c))) {
         hf__callback_run(a);
         if (hf__client_check(c) == HF_EFORK)

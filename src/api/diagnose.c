@@ -14,7 +14,7 @@
 #define SCRATCH "holdfast-diagnose"
 
 /* Leases are renewed after a third. */
-static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
+static void diagnose_judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 {
     enum hf_level level = ms * 3 >= c->ttl_ms    ? HF_LEVEL_ERROR
                           : ms * 20 >= c->ttl_ms ? HF_LEVEL_WARNING
@@ -30,7 +30,7 @@ static void judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 
 /* Does all that a lock needs, so that a missing right is found whatever it is.
  */
-static int try_lock(hf_client *c, struct hf__query *q, hf_error *why)
+static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
@@ -59,13 +59,13 @@ static int try_lock(hf_client *c, struct hf__query *q, hf_error *why)
     } else {
         hf__core.find(c, q, HF_LEVEL_OK, "locking",
                       "a mutex can be acquired and released");
-        judge_speed(c, q, ms);
+        diagnose_judge_speed(c, q, ms);
     }
     return 0;
 }
 
 /* What is promised is known last and read first. */
-static void put_promise_first(hf_diagnosis *d)
+static void diagnose_put_promise_first(hf_diagnosis *d)
 {
     hf_finding *f = d->findings, promise;
     size_t at = 0;
@@ -96,11 +96,11 @@ int hf_diagnose(hf_client *c, hf_diagnosis **out, hf_error *err)
     rc = hf__query_run(c, f, f->query.diagnosis, err);
     if (rc)
         return rc;
-    rc = try_lock(c, &f->query, err);
+    rc = diagnose_try_lock(c, &f->query, err);
     if (!rc && f->query.cut)
         rc = hf__fail(err, HF_ENOMEM, "out of memory");
     if (!rc) {
-        put_promise_first(f->query.diagnosis);
+        diagnose_put_promise_first(f->query.diagnosis);
         *out = f->query.diagnosis;
         f->query.diagnosis = NULL;
     }

@@ -16,7 +16,7 @@
 #include "policy/lease.h"
 
 /* Does the caller write? */
-static int check(const hf_lock *lock, hf_error *err)
+static int downgrade_check(const hf_lock *lock, hf_error *err)
 {
     struct hf__line *held;
     int rc = hf__pick_check(lock, &held, err);
@@ -34,13 +34,14 @@ static int check(const hf_lock *lock, hf_error *err)
 
 /* The hold is that of another line from here on, whatever the server will
  * say. */
-static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
+static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
+                           hf_error *err)
 {
     hf_client *c = lock->name->client;
     struct hf__thread *thread;
     hf__time now = hf__now();
     struct hf__request *f;
-    int rc = check(lock, err);
+    int rc = downgrade_check(lock, err);
 
     if (rc)
         return rc;
@@ -65,7 +66,7 @@ static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 }
 
 /* For how long a renewal shall be that changes nothing. */
-static int64_t as_before_ms(const struct hf__lease *l, hf__time now)
+static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)
         return 0; /* as it is */
@@ -73,11 +74,12 @@ static int64_t as_before_ms(const struct hf__lease *l, hf__time now)
 }
 
 /* The answer was lost. A renewal tells the server the same. */
-static int tell_again(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
+static int downgrade_tell_again(hf_lock *lock, struct hf__verb_call *t,
+                                hf_error *err)
 {
     const struct hf__lease *l = &t->line->queue.lease;
     hf__time now = hf__now();
-    int64_t ms = as_before_ms(l, now);
+    int64_t ms = downgrade_as_before_ms(l, now);
     uint64_t owner = hf__owner_of(lock, NULL);
     int rc;
 
@@ -97,23 +99,23 @@ static int tell_again(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     return HF__PENDING;
 }
 
-static int judge(hf_lock *lock, struct hf__verb_call *t,
-                 const struct hf__request *f, hf_error *err)
+static int downgrade_judge(hf_lock *lock, struct hf__verb_call *t,
+                           const struct hf__request *f, hf_error *err)
 {
     int rc = f->req.result;
 
     if (f->req.op == HF__RENEW)
         return hf__renew_answered(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
-        return tell_again(lock, t, err);
+        return downgrade_tell_again(lock, t, err);
     return hf__verb_judge(lock, t, f, rc, err);
 }
 
 /* The caller reads, whatever went wrong: no code may leave that open. */
-static int answered(hf_lock *lock, struct hf__verb_call *t,
-                    const struct hf__request *f, hf_error *err)
+static int downgrade_answered(hf_lock *lock, struct hf__verb_call *t,
+                              const struct hf__request *f, hf_error *err)
 {
-    int rc = judge(lock, t, f, err);
+    int rc = downgrade_judge(lock, t, f, err);
 
     if (rc == HF__DONE || rc == HF__PENDING || rc == HF_ELOST ||
         rc == HF_ENOTOWNER || rc == HF_ECLOSED)
@@ -125,7 +127,8 @@ static int answered(hf_lock *lock, struct hf__verb_call *t,
     return HF_EUNKNOWN;
 }
 
-static const struct hf__verb downgrade = {"the downgrade", begin, answered};
+static const struct hf__verb downgrade = {"the downgrade", downgrade_begin,
+                                          downgrade_answered};
 
 static const struct hf__verb_call what = {.verb = &downgrade};
 

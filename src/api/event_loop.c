@@ -97,14 +97,14 @@ bool hf__callback_run(struct hf__async *a)
 
 /* A callback may have forked and returned in the child, too: there, nothing
  * is touched any more. */
-static bool forked(const hf_client *c)
+static bool loop_forked(const hf_client *c)
 {
     return hf__client_check(c) == HF_EFORK;
 }
 
 /* Those that wait now. One whose callback begins a verb that is over at once
  * would never end; the descriptor tells of it. */
-static int call_back_all(hf_client *c)
+static int loop_call_back_all(hf_client *c)
 {
     struct hf__async *a;
     size_t left;
@@ -115,7 +115,7 @@ static int call_back_all(hf_client *c)
     hf__mutex_unlock(&c->mu);
     for (; left && (a = hf__callback_next(c)); left--) {
         called += hf__callback_run(a);
-        if (forked(c))
+        if (loop_forked(c))
             return HF_EFORK;
     }
     return called;
@@ -123,7 +123,7 @@ static int call_back_all(hf_client *c)
 
 /* Whoever drives may not have come to it yet; the descriptor would be readable
  * until then. */
-static void advance_beside_driver(hf_client *c)
+static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();
 
@@ -134,7 +134,7 @@ static void advance_beside_driver(hf_client *c)
     hf__deliver(c, now);
 }
 
-static int dispatch(hf_client *c)
+static int loop_dispatch(hf_client *c)
 {
     struct hf__event_copy t;
     unsigned left;
@@ -147,9 +147,9 @@ static int dispatch(hf_client *c)
         hf__driver_round(c, NULL, 0);
         hf__driver_give(c);
     } else {
-        advance_beside_driver(c);
+        loop_advance_beside_driver(c);
     }
-    called = call_back_all(c);
+    called = loop_call_back_all(c);
     if (called < 0)
         return called;
     hf__mutex_lock(&c->mu);
@@ -157,7 +157,7 @@ static int dispatch(hf_client *c)
     hf__mutex_unlock(&c->mu);
     for (; left && hf__event_next(c, &t); left--, called++) {
         c->on_event(c->event_arg, &t.event);
-        if (forked(c))
+        if (loop_forked(c))
             return HF_EFORK;
     }
     rc = hf__watch_call_all(c);
@@ -187,7 +187,7 @@ int hf_client_dispatch(hf_client *c)
     if (!hf__client_enter(c))
         return HF_ECLOSED;
     dispatching = &here;
-    rc = dispatch(c);
+    rc = loop_dispatch(c);
     /* Coroutines of one thread need not end in order. */
     for (at = &dispatching; *at != &here; at = &(*at)->outer)
         ;

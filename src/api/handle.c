@@ -24,7 +24,7 @@
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
 /* By the URL: a dialect may have fewer kinds than the backend. */
-static int kind_missing(const hf_client *c, int kind, hf_error *err)
+static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
 
@@ -42,8 +42,8 @@ static int kind_missing(const hf_client *c, int kind, hf_error *err)
                     c->be->name, hf__kind_name(kind), has);
 }
 
-static int check_kind(const hf_client *c, const hf_lock_options *opt,
-                      enum hf_kind last, hf_error *err)
+static int handle_check_kind(const hf_client *c, const hf_lock_options *opt,
+                             enum hf_kind last, hf_error *err)
 {
     int caps;
 
@@ -54,7 +54,7 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
                         (int)opt->kind);
     caps = c->caps[opt->kind];
     if (!caps)
-        return kind_missing(c, opt->kind, err);
+        return handle_kind_missing(c, opt->kind, err);
     if ((opt->kind == HF_SEMAPHORE) != (opt->permits != 0))
         return hf__fail(err, HF_EINVAL,
                         "permits is %u; it must be 1 or more for a semaphore, "
@@ -76,8 +76,8 @@ static int check_kind(const hf_client *c, const hf_lock_options *opt,
     return 0;
 }
 
-static int check_options(const hf_client *c, const hf_lock_options *opt,
-                         enum hf_kind last, hf_error *err)
+static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
+                                enum hf_kind last, hf_error *err)
 {
     if (opt->size != sizeof(*opt))
         return hf__fail(err, HF_EINVAL,
@@ -97,12 +97,13 @@ static int check_options(const hf_client *c, const hf_lock_options *opt,
                         (long long)opt->max_hold_ms, HF_TIME_MAX_MS);
     if (hf__lock_lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
         return HF_EINVAL;
-    return check_kind(c, opt, last, err);
+    return handle_check_kind(c, opt, last, err);
 }
 
 /* It may take until op_timeout: the caller is inside of the client. */
-static int make_lock(hf_client *c, const void *name, size_t name_len,
-                     const hf_lock_options *opt, hf_lock **out, hf_error *err)
+static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
+                            const hf_lock_options *opt, hf_lock **out,
+                            hf_error *err)
 {
     hf_lock *lock = hf__alloc(c, sizeof(*lock));
     int rc;
@@ -138,12 +139,12 @@ int hf__lock_new(hf_client *c, const void *name, size_t name_len,
     if (!rc)
         rc = hf__name_valid(name, &name_len, err);
     if (!rc)
-        rc = check_options(c, opt, last, err);
+        rc = handle_check_options(c, opt, last, err);
     if (rc)
         return rc;
     if (!hf__client_enter(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
-    rc = make_lock(c, name, name_len, opt, out, err);
+    rc = handle_make_lock(c, name, name_len, opt, out, err);
     hf__client_leave(c);
     return rc;
 }
@@ -157,7 +158,7 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
 
 /* name->mu and client->mu are held. A hold of a thread may be released through
  * any handle on the name, so only the last one keeps it from being freed. */
-static bool keeps_locked(const hf_lock *lock, const struct hf__line *n)
+static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;
 
@@ -170,7 +171,7 @@ static bool keeps_locked(const hf_lock *lock, const struct hf__line *n)
 
 /* Nobody will release through this handle what it has lost; nor, if it is the
  * last one, what threads have. */
-static void forget_lost(const hf_lock *lock, bool is_last)
+static void handle_forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__line *n, *next;
 
@@ -185,7 +186,7 @@ static void forget_lost(const hf_lock *lock, bool is_last)
 }
 
 /* What the clock has ended is not held, even if nobody has looked yet. */
-static void notice_ends(struct hf__line *first)
+static void handle_notice_ends(struct hf__line *first)
 {
     hf__time now = hf__now();
     struct hf__line *n, *next;
@@ -199,13 +200,13 @@ static void notice_ends(struct hf__line *first)
     }
 }
 
-static bool in_use_locked(const hf_lock *lock)
+static bool handle_in_use_locked(const hf_lock *lock)
 {
     if (lock->waits)
         return true;
     for (struct hf__line *n = hf__lines_newest(lock->name); n;
          n = hf__lines_after(n))
-        if (keeps_locked(lock, n))
+        if (handle_keeps_locked(lock, n))
             return true;
     return false;
 }
@@ -222,9 +223,9 @@ int hf_lock_free(hf_lock *lock)
     if (hf__client_check(c) == HF_EFORK)
         return HF_EFORK;
     hf__mutex_lock(&lock->name->mu);
-    notice_ends(lock->name);
+    handle_notice_ends(lock->name);
     hf__mutex_lock(&c->mu);
-    in_use = in_use_locked(lock);
+    in_use = handle_in_use_locked(lock);
     is_last = lock->name->timer.handles == 1;
     if (!in_use)
         /* Of two that are freed at once, one is the last. */
@@ -233,7 +234,7 @@ int hf_lock_free(hf_lock *lock)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);
     if (!in_use) {
-        forget_lost(lock, is_last);
+        handle_forget_lost(lock, is_last);
         hf__loss_fd_close(lock);
     }
     hf__line_unlock(lock->name);

@@ -1,4 +1,5 @@
-/* Handles are made and freed. */
+/* Handles are made and freed: hf_lock_new(), hf_lock_free(). Checks the
+ * options. */
 #ifndef HF_HANDLE_H
 #define HF_HANDLE_H
 

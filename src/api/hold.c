@@ -11,7 +11,7 @@
 #include "policy/local_queue.h"
 
 /* name->mu is held. */
-static unsigned permits_held(const hf_lock *lock)
+static unsigned hold_permits_held(const hf_lock *lock)
 {
     hf__time now = hf__now();
     unsigned sum = 0;
@@ -38,7 +38,7 @@ static int hold_read(hf_lock *lock, struct hf__lease *lease, unsigned *count,
     rc = hf__pick_check(lock, &line, err);
     *lease = line->queue.lease;
     if (count && lock->name->remote.kind == HF_SEMAPHORE)
-        *count = permits_held(lock);
+        *count = hold_permits_held(lock);
     else if (count)
         *count = hf__queue_count(&line->queue, hf__owner_of(lock, NULL));
     hf__line_unlock(lock->name);

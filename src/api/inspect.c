@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void make_printable(hf_party *parties, size_t len)
+static void inspect_make_printable(hf_party *parties, size_t len)
 {
     for (hf_party *p = parties; p < parties + len; p++) {
         hf__printable(p->owner, sizeof(p->owner));
@@ -40,13 +40,13 @@ int hf_inspect(hf_client *c, const void *name, size_t name_len, hf_info **out,
         return rc;
     *out = f->query.info;
     f->query.info = NULL;
-    make_printable((*out)->holders, (*out)->holders_len);
-    make_printable((*out)->waiters, (*out)->waiters_len);
+    inspect_make_printable((*out)->holders, (*out)->holders_len);
+    inspect_make_printable((*out)->waiters, (*out)->waiters_len);
     hf__query_end(c, f);
     return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int inspect_by_bytes(const void *a, const void *b)
 {
     const struct hf_name *x = a, *y = b;
     int order = memcmp(x->bytes, y->bytes, x->len < y->len ? x->len : y->len);
@@ -55,15 +55,15 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* A backend may find a name twice. */
-static void sort_names(hf_client *c, hf_names *names)
+static void inspect_sort_names(hf_client *c, hf_names *names)
 {
     size_t len = 0;
 
     if (!names->len)
         return;
-    qsort(names->names, names->len, sizeof(*names->names), by_bytes);
+    qsort(names->names, names->len, sizeof(*names->names), inspect_by_bytes);
     for (size_t i = 1; i < names->len; i++) {
-        if (by_bytes(&names->names[len], &names->names[i]) != 0)
+        if (inspect_by_bytes(&names->names[len], &names->names[i]) != 0)
             names->names[++len] = names->names[i];
         else
             hf__free(c, names->names[i].bytes);
@@ -88,7 +88,7 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     rc = hf__query_run(c, f, f->query.names, err);
     if (rc)
         return rc;
-    sort_names(c, f->query.names);
+    inspect_sort_names(c, f->query.names);
     *out = f->query.names;
     f->query.names = NULL;
     hf__query_end(c, f);
@@ -96,9 +96,9 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
 }
 
 /* BREAK or ASK: something is done to whoever holds it. */
-static int to_holder(hf_client *c, enum hf__op op, const void *name,
-                     size_t name_len, uint64_t token, const char *owner,
-                     hf_error *err)
+static int inspect_to_holder(hf_client *c, enum hf__op op, const void *name,
+                             size_t name_len, uint64_t token, const char *owner,
+                             hf_error *err)
 {
     HF__UNCANCELLED;
     int rc;
@@ -129,15 +129,15 @@ int hf_break_hold(hf_client *c, const void *name, size_t name_len,
                         "the owner has %zu bytes; it must be a text of "
                         "hf_party.owner",
                         strlen(owner));
-    return to_holder(c, HF__BREAK, name, name_len, token, owner, err);
+    return inspect_to_holder(c, HF__BREAK, name, name_len, token, owner, err);
 }
 
 int hf_break(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    return to_holder(c, HF__BREAK, name, name_len, 0, "", err);
+    return inspect_to_holder(c, HF__BREAK, name, name_len, 0, "", err);
 }
 
 int hf_ask(hf_client *c, const void *name, size_t name_len, hf_error *err)
 {
-    return to_holder(c, HF__ASK, name, name_len, 0, "", err);
+    return inspect_to_holder(c, HF__ASK, name, name_len, 0, "", err);
 }

@@ -15,7 +15,7 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-static hf_lock *lock_of(hf_latch *latch)
+static hf_lock *latch_lock_of(hf_latch *latch)
 {
     return (hf_lock *)latch;
 }
@@ -36,7 +36,7 @@ int hf_latch_new(hf_client *c, const void *name, size_t name_len,
 
 int hf_latch_free(hf_latch *latch)
 {
-    return hf_lock_free(lock_of(latch));
+    return hf_lock_free(latch_lock_of(latch));
 }
 
 static int no_latch(hf_error *err)
@@ -45,7 +45,7 @@ static int no_latch(hf_error *err)
 }
 
 /* A lost answer is asked for again under the same request id. */
-static int send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
+static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__request *f = hf__query_new_of(lock, t->op, err);
 
@@ -57,13 +57,13 @@ static int send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     return 0;
 }
 
-static int answered(hf_lock *lock, struct hf__verb_call *t,
-                    const struct hf__request *f, hf_error *err)
+static int latch_answered(hf_lock *lock, struct hf__verb_call *t,
+                          const struct hf__request *f, hf_error *err)
 {
     int rc = f->req.result;
 
     if (rc == HF_EUNKNOWN && f->query.request && hf__verb_may_go_on(lock, t) &&
-        !send(lock, t, NULL))
+        !latch_send(lock, t, NULL))
         return HF__PENDING;
     if (rc == HF_EBUSY)
         return hf__fail(err, rc, "the latch is set already: %llu left",
@@ -75,13 +75,15 @@ static int answered(hf_lock *lock, struct hf__verb_call *t,
     return 0;
 }
 
-static const struct hf__verb set = {"the setting", send, answered};
+static const struct hf__verb set = {"the setting", latch_send, latch_answered};
 
-static const struct hf__verb down = {"the count-down", send, answered};
+static const struct hf__verb down = {"the count-down", latch_send,
+                                     latch_answered};
 
-static const struct hf__verb get = {"the question", send, answered};
+static const struct hf__verb get = {"the question", latch_send, latch_answered};
 
-static struct hf__verb_call to(enum hf__op op, uint64_t count, uint64_t *left)
+static struct hf__verb_call latch_to(enum hf__op op, uint64_t count,
+                                     uint64_t *left)
 {
     return (struct hf__verb_call){.verb = op == HF__LATCH_SET    ? &set
                                           : op == HF__LATCH_DOWN ? &down
@@ -92,8 +94,8 @@ static struct hf__verb_call to(enum hf__op op, uint64_t count, uint64_t *left)
                                   .request_id = hf__owner_number()};
 }
 
-static int check_args(const hf_latch *latch, const struct hf__verb_call *what,
-                      hf_error *err)
+static int latch_check_args(const hf_latch *latch,
+                            const struct hf__verb_call *what, hf_error *err)
 {
     if (!latch)
         return no_latch(err);
@@ -108,53 +110,55 @@ static int check_args(const hf_latch *latch, const struct hf__verb_call *what,
 
 static int latch_run(hf_latch *latch, struct hf__verb_call what, hf_error *err)
 {
-    int rc = check_args(latch, &what, err);
+    int rc = latch_check_args(latch, &what, err);
 
-    return rc ? rc : hf__verb_run(lock_of(latch), &what, err);
+    return rc ? rc : hf__verb_run(latch_lock_of(latch), &what, err);
 }
 
 static int latch_run_async(hf_latch *latch, struct hf__verb_call what,
                            hf_latch_done_fn done, void *arg, hf_error *err)
 {
-    int rc = check_args(latch, &what, err);
+    int rc = latch_check_args(latch, &what, err);
 
     return rc ? rc
-              : hf__verb_run_async(lock_of(latch), &what,
+              : hf__verb_run_async(latch_lock_of(latch), &what,
                                    (union hf__done){.latch = done}, arg, err);
 }
 
 int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
 {
-    return latch_run(latch, to(HF__LATCH_SET, count, NULL), err);
+    return latch_run(latch, latch_to(HF__LATCH_SET, count, NULL), err);
 }
 
 int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return latch_run(latch, to(HF__LATCH_DOWN, 0, left), err);
+    return latch_run(latch, latch_to(HF__LATCH_DOWN, 0, left), err);
 }
 
 int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return latch_run(latch, to(HF__LATCH_GET, 0, left), err);
+    return latch_run(latch, latch_to(HF__LATCH_GET, 0, left), err);
 }
 
 int hf_latch_set_async(hf_latch *latch, uint64_t count, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return latch_run_async(latch, to(HF__LATCH_SET, count, NULL), done, arg,
-                           err);
+    return latch_run_async(latch, latch_to(HF__LATCH_SET, count, NULL), done,
+                           arg, err);
 }
 
 int hf_latch_down_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                         void *arg, hf_error *err)
 {
-    return latch_run_async(latch, to(HF__LATCH_DOWN, 0, left), done, arg, err);
+    return latch_run_async(latch, latch_to(HF__LATCH_DOWN, 0, left), done, arg,
+                           err);
 }
 
 int hf_latch_get_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return latch_run_async(latch, to(HF__LATCH_GET, 0, left), done, arg, err);
+    return latch_run_async(latch, latch_to(HF__LATCH_GET, 0, left), done, arg,
+                           err);
 }
 
 int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
@@ -166,7 +170,7 @@ int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
         return no_latch(err);
     opt.wait_ms = wait_ms;
     opt.cancel = cancel;
-    return hf_lock_acquire(lock_of(latch), &opt, err);
+    return hf_lock_acquire(latch_lock_of(latch), &opt, err);
 }
 
 int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms, hf_latch_done_fn done,
@@ -177,11 +181,11 @@ int hf_latch_wait_async(hf_latch *latch, int64_t wait_ms, hf_latch_done_fn done,
     if (!latch)
         return no_latch(err);
     opt.wait_ms = wait_ms;
-    return hf__acquire_async(lock_of(latch), &opt,
+    return hf__acquire_async(latch_lock_of(latch), &opt,
                              (union hf__done){.latch = done}, arg, err);
 }
 
 int hf_latch_cancel(hf_latch *latch)
 {
-    return latch ? hf_lock_cancel(lock_of(latch)) : HF_EINVAL;
+    return latch ? hf_lock_cancel(latch_lock_of(latch)) : HF_EINVAL;
 }

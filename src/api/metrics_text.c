@@ -13,8 +13,8 @@ struct text {
     size_t size, len;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct text *t,
-                                                      const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void
+metrics_put(struct text *t, const char *fmt, ...)
 {
     size_t room = t->len < t->size ? t->size - t->len : 0;
     va_list ap;
@@ -26,38 +26,38 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t,
 
 /* ---- labels ------------------------------------------------------------ */
 
-static void put_value(struct text *t, const char *value)
+static void metrics_put_value(struct text *t, const char *value)
 {
     for (size_t n; *value; value += n ? n : 1) {
         n = hf__character((const unsigned char *)value, 4);
         if (*value == '\n')
-            put(t, "\\n");
+            metrics_put(t, "\\n");
         else if (!n) /* the backslash itself is escaped */
-            put(t, "\\\\x%02x", (unsigned char)*value);
+            metrics_put(t, "\\\\x%02x", (unsigned char)*value);
         else
-            put(t, *value == '"' || *value == '\\' ? "\\%.*s" : "%.*s", (int)n,
-                value);
+            metrics_put(t, *value == '"' || *value == '\\' ? "\\%.*s" : "%.*s",
+                        (int)n, value);
     }
 }
 
 /* With one more, unless key is NULL. */
-static void put_labels(struct text *t, const hf_series *s, const char *key,
-                       const char *value)
+static void metrics_put_labels(struct text *t, const hf_series *s,
+                               const char *key, const char *value)
 {
     const char *before = "{";
 
     for (size_t i = 0; i < s->labels_len; i++, before = ",") {
-        put(t, "%s%s=\"", before, s->labels[i].name);
-        put_value(t, s->labels[i].value);
-        put(t, "\"");
+        metrics_put(t, "%s%s=\"", before, s->labels[i].name);
+        metrics_put_value(t, s->labels[i].value);
+        metrics_put(t, "\"");
     }
     if (key)
-        put(t, "%s%s=\"%s\"", before, key, value);
+        metrics_put(t, "%s%s=\"%s\"", before, key, value);
     if (key || s->labels_len)
-        put(t, "}");
+        metrics_put(t, "}");
 }
 
-static bool is_label_name(const char *name)
+static bool metrics_is_label_name(const char *name)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -66,7 +66,8 @@ static bool is_label_name(const char *name)
            strspn(name, letters) == strlen(name);
 }
 
-static const char *find_label(const hf_series *s, size_t len, const char *name)
+static const char *metrics_find_label(const hf_series *s, size_t len,
+                                      const char *name)
 {
     for (size_t i = 0; i < len; i++)
         if (strcmp(s->labels[i].name, name) == 0)
@@ -74,7 +75,7 @@ static const char *find_label(const hf_series *s, size_t len, const char *name)
     return NULL;
 }
 
-static int check_labels(const hf_series *s, hf_error *err)
+static int metrics_check_labels(const hf_series *s, hf_error *err)
 {
     if (s->labels_len && !s->labels)
         return hf__fail(err, HF_EINVAL, "labels is NULL");
@@ -84,7 +85,7 @@ static int check_labels(const hf_series *s, hf_error *err)
         if (!name || !s->labels[i].value)
             return hf__fail(err, HF_EINVAL, "the %s of label %zu is NULL",
                             name ? "value" : "name", i);
-        if (!is_label_name(name))
+        if (!metrics_is_label_name(name))
             return hf__fail(err, HF_EINVAL,
                             "the label name \"%s\" is not valid; it must "
                             "consist of letters, digits and \"_\", and not "
@@ -96,19 +97,20 @@ static int check_labels(const hf_series *s, hf_error *err)
                             "the label name \"%s\" is reserved; choose "
                             "another one",
                             hf__show(name).text);
-        if (find_label(s, i, name))
+        if (metrics_find_label(s, i, name))
             return hf__fail(err, HF_EINVAL, "the label \"%s\" is given twice",
                             hf__show(name).text);
     }
     return 0;
 }
 
-static bool is_labelled_like(const hf_series *a, const hf_series *b)
+static bool metrics_is_labelled_like(const hf_series *a, const hf_series *b)
 {
     if (a->labels_len != b->labels_len)
         return false;
     for (size_t i = 0; i < a->labels_len; i++) {
-        const char *value = find_label(b, b->labels_len, a->labels[i].name);
+        const char *value =
+            metrics_find_label(b, b->labels_len, a->labels[i].name);
 
         if (!value || strcmp(value, a->labels[i].value) != 0)
             return false;
@@ -116,7 +118,7 @@ static bool is_labelled_like(const hf_series *a, const hf_series *b)
     return true;
 }
 
-static int check(const hf_series *series, size_t n, hf_error *err)
+static int metrics_check(const hf_series *series, size_t n, hf_error *err)
 {
     if (!series || !n)
         return hf__fail(err, HF_EINVAL, "no series were given");
@@ -129,11 +131,11 @@ static int check(const hf_series *series, size_t n, hf_error *err)
                             "the metrics of series %zu were not filled by "
                             "hf_client_metrics()",
                             i);
-        rc = check_labels(&series[i], err);
+        rc = metrics_check_labels(&series[i], err);
         if (rc)
             return rc;
         for (size_t j = 0; j < i; j++)
-            if (is_labelled_like(&series[j], &series[i]))
+            if (metrics_is_labelled_like(&series[j], &series[i]))
                 return hf__fail(err, HF_EINVAL,
                                 "series %zu and %zu have the same labels", j,
                                 i);
@@ -177,32 +179,35 @@ static const struct sample samples[] = {
      "Acquires that wait at present."},
 };
 
-static void put_head(struct text *t, const char *family, const char *type,
-                     const char *help)
+static void metrics_put_head(struct text *t, const char *family,
+                             const char *type, const char *help)
 {
-    put(t, "# HELP %s %s\n# TYPE %s %s\n", family, help, family, type);
+    metrics_put(t, "# HELP %s %s\n# TYPE %s %s\n", family, help, family, type);
 }
 
-static void put_sample(struct text *t, const hf_series *s, const char *name,
-                       const char *key, const char *label, uint64_t value)
+static void metrics_put_sample(struct text *t, const hf_series *s,
+                               const char *name, const char *key,
+                               const char *label, uint64_t value)
 {
-    put(t, "%s", name);
-    put_labels(t, s, key, label);
-    put(t, " %llu\n", (unsigned long long)value);
+    metrics_put(t, "%s", name);
+    metrics_put_labels(t, s, key, label);
+    metrics_put(t, " %llu\n", (unsigned long long)value);
 }
 
-static void put_numbers(struct text *t, const hf_series *series, size_t n)
+static void metrics_put_numbers(struct text *t, const hf_series *series,
+                                size_t n)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         const struct sample *s = &samples[i];
 
         if (s->type)
-            put_head(t, s->family, s->type, s->help);
+            metrics_put_head(t, s->family, s->type, s->help);
         for (size_t j = 0; j < n; j++)
-            put_sample(t, &series[j], s->family, s->result ? "result" : NULL,
-                       s->result,
-                       *(const uint64_t *)((const char *)series[j].metrics +
-                                           s->offset));
+            metrics_put_sample(
+                t, &series[j], s->family, s->result ? "result" : NULL,
+                s->result,
+                *(const uint64_t *)((const char *)series[j].metrics +
+                                    s->offset));
     }
 }
 
@@ -211,7 +216,8 @@ struct seconds {
     char text[32];
 };
 
-static struct seconds seconds(uint64_t count, uint64_t per_second, int digits)
+static struct seconds metrics_seconds(uint64_t count, uint64_t per_second,
+                                      int digits)
 {
     struct seconds s;
     size_t len =
@@ -228,34 +234,35 @@ static struct seconds seconds(uint64_t count, uint64_t per_second, int digits)
 
 #define WAIT "holdfast_wait_seconds"
 
-static void put_waits(struct text *t, const hf_series *s)
+static void metrics_put_waits(struct text *t, const hf_series *s)
 {
     const hf_metrics *m = s->metrics;
 
     for (size_t i = 0; i < HF_WAIT_BUCKETS; i++)
-        put_sample(t, s, WAIT "_bucket", "le",
-                   seconds(m->wait[i].le_us, 1000000, 6).text,
-                   m->wait[i].count);
-    put_sample(t, s, WAIT "_bucket", "le", "+Inf", m->granted);
-    put(t, WAIT "_sum");
-    put_labels(t, s, NULL, NULL);
-    put(t, " %s\n", seconds(m->wait_sum_ns, 1000000000, 9).text);
-    put_sample(t, s, WAIT "_count", NULL, NULL, m->granted);
+        metrics_put_sample(t, s, WAIT "_bucket", "le",
+                           metrics_seconds(m->wait[i].le_us, 1000000, 6).text,
+                           m->wait[i].count);
+    metrics_put_sample(t, s, WAIT "_bucket", "le", "+Inf", m->granted);
+    metrics_put(t, WAIT "_sum");
+    metrics_put_labels(t, s, NULL, NULL);
+    metrics_put(t, " %s\n",
+                metrics_seconds(m->wait_sum_ns, 1000000000, 9).text);
+    metrics_put_sample(t, s, WAIT "_count", NULL, NULL, m->granted);
 }
 
 int hf_metrics_text(const hf_series *series, size_t n, char *buf, size_t size,
                     hf_error *err)
 {
     struct text t = {buf, buf ? size : 0, 0};
-    int rc = check(series, n, err);
+    int rc = metrics_check(series, n, err);
 
     if (rc)
         return rc;
-    put_numbers(&t, series, n);
-    put_head(&t, WAIT, "histogram",
-             "Time from the call of acquire to the grant.");
+    metrics_put_numbers(&t, series, n);
+    metrics_put_head(&t, WAIT, "histogram",
+                     "Time from the call of acquire to the grant.");
     for (size_t i = 0; i < n; i++)
-        put_waits(&t, &series[i]);
+        metrics_put_waits(&t, &series[i]);
     if (t.len > INT_MAX)
         return hf__fail(err, HF_EINVAL,
                         "the text has %zu bytes; at most %d are supported",

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_name(const void *a, const void *b)
+static int multi_by_name(const void *a, const void *b)
 {
     const hf_lock *x = ((const hf_part *)a)->lock;
     const hf_lock *y = ((const hf_part *)b)->lock;
@@ -37,9 +37,9 @@ static int by_name(const void *a, const void *b)
     return rc;
 }
 
-static int by_turn(const void *a, const void *b)
+static int multi_by_turn(const void *a, const void *b)
 {
-    int rc = by_name(a, b);
+    int rc = multi_by_name(a, b);
 
     return rc ? rc
               : (int)((const hf_part *)a)->mode -
@@ -48,18 +48,18 @@ static int by_turn(const void *a, const void *b)
 
 /* Two who take some permits each, and then some more, may wait for each other.
  */
-static int check_sorted(const hf_part *parts, size_t n, hf_error *err)
+static int multi_check_sorted(const hf_part *parts, size_t n, hf_error *err)
 {
     for (size_t i = 1; i < n; i++)
         if (parts[i].lock->name->remote.kind == HF_SEMAPHORE &&
-            !by_name(&parts[i - 1], &parts[i]))
+            !multi_by_name(&parts[i - 1], &parts[i]))
             return hf__fail(err, HF_EINVAL,
                             "a semaphore is there twice; give it one part with "
                             "all the permits");
     return 0;
 }
 
-static int check(const hf_part *parts, size_t n, hf_error *err)
+static int multi_check(const hf_part *parts, size_t n, hf_error *err)
 {
     if (!parts || !n)
         return hf__fail(err, HF_EINVAL,
@@ -72,8 +72,8 @@ static int check(const hf_part *parts, size_t n, hf_error *err)
 
 /* Until when the servers' answers are waited for: all parts together, as one
  * verb. */
-static hf__time latest_of(const hf_part *part, const hf_acquire_options *opt,
-                          hf__time until)
+static hf__time multi_latest_of(const hf_part *part,
+                                const hf_acquire_options *opt, hf__time until)
 {
     if (until == HF__NEVER)
         return HF__NEVER;
@@ -82,11 +82,11 @@ static hf__time latest_of(const hf_part *part, const hf_acquire_options *opt,
     return hf__answer_by(part->lock->name->client, 0, until);
 }
 
-static int take(const hf_part *part, const hf_acquire_options *opt,
-                hf__time until, hf_error *err)
+static int multi_take(const hf_part *part, const hf_acquire_options *opt,
+                      hf__time until, hf_error *err)
 {
     hf_acquire_options one = *opt;
-    hf__time latest = latest_of(part, opt, until);
+    hf__time latest = multi_latest_of(part, opt, until);
     int rc;
 
     one.mode = part->mode;
@@ -110,14 +110,14 @@ static int take(const hf_part *part, const hf_acquire_options *opt,
     return rc;
 }
 
-static void give_back(const hf_part *parts, size_t n)
+static void multi_give_back(const hf_part *parts, size_t n)
 {
     while (n--)
         hf_lock_release_nowait(parts[n].lock, NULL);
 }
 
 /* A hold that was got first may be lost before the last one is there. */
-static int still_held(const hf_part *parts, size_t n, hf_error *err)
+static int multi_still_held(const hf_part *parts, size_t n, hf_error *err)
 {
     hf_error why = HF_ERROR_INIT;
     int rc = 0;
@@ -129,19 +129,19 @@ static int still_held(const hf_part *parts, size_t n, hf_error *err)
     return rc;
 }
 
-static int take_all(const hf_part *sorted, size_t n,
-                    const hf_acquire_options *opt, hf__time until,
-                    hf_error *err)
+static int multi_take_all(const hf_part *sorted, size_t n,
+                          const hf_acquire_options *opt, hf__time until,
+                          hf_error *err)
 {
     size_t got = 0;
     int rc = 0;
 
-    while (got < n && !(rc = take(&sorted[got], opt, until, err)))
+    while (got < n && !(rc = multi_take(&sorted[got], opt, until, err)))
         got++;
     if (!rc)
-        rc = still_held(sorted, n, err);
+        rc = multi_still_held(sorted, n, err);
     if (rc)
-        give_back(sorted, got);
+        multi_give_back(sorted, got);
     return rc;
 }
 
@@ -152,7 +152,7 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     hf__time until = HF__NEVER;
     hf_client *c;
     hf_part *sorted;
-    int rc = check(parts, n, err);
+    int rc = multi_check(parts, n, err);
 
     if (rc)
         return rc;
@@ -168,17 +168,17 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     if (!sorted)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     memcpy(sorted, parts, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), by_turn);
-    rc = check_sorted(sorted, n, err);
+    qsort(sorted, n, sizeof(*sorted), multi_by_turn);
+    rc = multi_check_sorted(sorted, n, err);
     if (!rc)
-        rc = take_all(sorted, n, opt, until, err);
+        rc = multi_take_all(sorted, n, opt, until, err);
     hf__free(c, sorted);
     return rc;
 }
 
 /* Whose time is over first; NULL: there is none left. So nobody who closes one
  * client waits for the server of another for longer than for its own. */
-static struct hf__releasing *soonest(struct hf__releasing *all, size_t n)
+static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
 {
     struct hf__releasing *first = NULL;
 
@@ -188,8 +188,8 @@ static struct hf__releasing *soonest(struct hf__releasing *all, size_t n)
     return first;
 }
 
-static int ask_all(const hf_part *parts, size_t n, struct hf__releasing *all,
-                   hf_error *err)
+static int multi_ask_all(const hf_part *parts, size_t n,
+                         struct hf__releasing *all, hf_error *err)
 {
     int first = 0;
 
@@ -204,16 +204,17 @@ static int ask_all(const hf_part *parts, size_t n, struct hf__releasing *all,
     return first;
 }
 
-static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
+static int multi_wait_for_all(struct hf__releasing *all, size_t n,
+                              hf_error *err)
 {
-    struct hf__releasing *r = soonest(all, n);
+    struct hf__releasing *r = multi_soonest(all, n);
     int first = 0;
 
     /* While we drive one client nobody drives the others. */
     for (size_t i = 0; r && i < n; i++)
         if (all[i].lock && all[i].lock->name->client != r->lock->name->client)
             hf__helper_check_later(all[i].lock->name->client);
-    for (; r; r = soonest(all, n)) {
+    for (; r; r = multi_soonest(all, n)) {
         int rc = hf__release_end(r, first ? NULL : err);
 
         r->lock = NULL;
@@ -222,11 +223,11 @@ static int wait_for_all(struct hf__releasing *all, size_t n, hf_error *err)
     return first;
 }
 
-static int release(const hf_part *parts, size_t n, struct hf__releasing *all,
-                   hf_error *err)
+static int multi_release(const hf_part *parts, size_t n,
+                         struct hf__releasing *all, hf_error *err)
 {
-    int rc = ask_all(parts, n, all, err);
-    int later = wait_for_all(all, n, rc ? NULL : err);
+    int rc = multi_ask_all(parts, n, all, err);
+    int later = multi_wait_for_all(all, n, rc ? NULL : err);
 
     return rc ? rc : later;
 }
@@ -238,7 +239,7 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     HF__UNCANCELLED;
     struct hf__releasing few[FEW], *all = few;
     hf_hooks hooks;
-    int rc = check(parts, n, err), later;
+    int rc = multi_check(parts, n, err), later;
 
     if (rc)
         return rc;
@@ -247,10 +248,10 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     if (n > FEW)
         all = hf__alloc(parts[0].lock->name->client, n * sizeof(*all));
     for (; !all && n > FEW; n -= FEW) { /* out of memory: some at a time */
-        later = release(parts + n - FEW, FEW, few, rc ? NULL : err);
+        later = multi_release(parts + n - FEW, FEW, few, rc ? NULL : err);
         rc = rc ? rc : later;
     }
-    later = release(parts, n, all ? all : few, rc ? NULL : err);
+    later = multi_release(parts, n, all ? all : few, rc ? NULL : err);
     if (all != few)
         hf__free_by(&hooks, all);
     return rc ? rc : later;

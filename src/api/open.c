@@ -17,7 +17,7 @@
 
 static const hf_client_options by_default = HF_CLIENT_OPTIONS_INIT;
 
-static int check_resources(hf_client *c, hf_error *err)
+static int open_check_resources(hf_client *c, hf_error *err)
 {
     if (c->epfd < 0 || c->wake_fd < 0 || c->ready_fd < 0)
         return hf__fail(err, HF_EBACKEND, "out of descriptors: %m");
@@ -51,7 +51,7 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
 }
 
 /* Where the URL leads to, for a message. */
-static struct hf__shown first_address(const struct hf__url *url)
+static struct hf__shown open_first_address(const struct hf__url *url)
 {
     struct hf__shown shown =
         hf__show(url->hosts_len ? url->hosts[0].name : url->path);
@@ -63,7 +63,7 @@ static struct hf__shown first_address(const struct hf__url *url)
     return shown;
 }
 
-static int connect_backend(hf_client *c, hf__time until, hf_error *err)
+static int open_connect_backend(hf_client *c, hf__time until, hf_error *err)
 {
     struct open_wait w = {c, until, HF__PENDING};
     struct hf__sleeper s;
@@ -76,7 +76,7 @@ static int connect_backend(hf_client *c, hf__time until, hf_error *err)
              "%s: no connection to %s within %u ms; check that the "
              "server runs and answers, its address in the URL, and that no "
              "firewall is in between",
-             c->be->name, first_address(c->config->url).text,
+             c->be->name, open_first_address(c->config->url).text,
              c->config->open_timeout_ms);
     if (err)
         err->may_pass = hf__may_pass(c, HF_EBACKEND);
@@ -87,7 +87,7 @@ static int open_client(hf_client *c, const char *url,
                        const hf_client_options *opt, hf_error *err,
                        bool *given_up)
 {
-    int rc = check_resources(c, err);
+    int rc = open_check_resources(c, err);
     hf__time until = hf__now();
 
     if (!rc)
@@ -98,7 +98,7 @@ static int open_client(hf_client *c, const char *url,
     rc = hf__helper_start(c, until, err, given_up);
     if (rc)
         return rc;
-    rc = connect_backend(c, until, err);
+    rc = open_connect_backend(c, until, err);
     if (rc)
         hf__helper_stop(c);
     return rc;

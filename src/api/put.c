@@ -21,8 +21,8 @@ struct hf__put {
 #include <string.h>
 
 /* What is sent: the key stands behind the request, the value behind the key. */
-static struct hf__request *make(hf_client *c, const struct hf__put *p,
-                                hf_error *err)
+static struct hf__request *put_make(hf_client *c, const struct hf__put *p,
+                                    hf_error *err)
 {
     struct hf__request *f =
         hf__request_new(c, HF__PUT, p->key_len + 1 + p->value_len, err);
@@ -41,7 +41,7 @@ static struct hf__request *make(hf_client *c, const struct hf__put *p,
     return f;
 }
 
-static int check_key(struct hf__put *p, hf_error *err)
+static int put_check_key(struct hf__put *p, hf_error *err)
 {
     int rc = hf__name_valid(p->key, &p->key_len, NULL);
 
@@ -53,10 +53,10 @@ static int check_key(struct hf__put *p, hf_error *err)
     return rc ? hf__fail(err, rc, "key has a NUL in it") : 0;
 }
 
-static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
+static int put_check(const hf_lock *lock, struct hf__put *p, hf_error *err)
 {
     const hf_client *c = lock->name->client;
-    int rc = check_key(p, err);
+    int rc = put_check_key(p, err);
 
     if (rc)
         return rc;
@@ -75,18 +75,18 @@ static int check(const hf_lock *lock, struct hf__put *p, hf_error *err)
     return 0;
 }
 
-static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
+static int put_begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__put p = *t->put;
     struct hf__request *f;
-    int rc = check(lock, &p, err);
+    int rc = put_check(lock, &p, err);
 
     t->put = NULL; /* the caller's, and is copied */
     if (!rc)
         rc = hf__pick_check(lock, &t->line, err);
     if (rc)
         return rc;
-    f = make(lock->name->client, &p, err);
+    f = put_make(lock->name->client, &p, err);
     if (!f)
         return HF_ENOMEM;
     t->hold_id = t->line->queue.lease.hold_id;
@@ -96,8 +96,8 @@ static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     return 0;
 }
 
-static int answered(hf_lock *lock, struct hf__verb_call *t,
-                    const struct hf__request *f, hf_error *err)
+static int put_answered(hf_lock *lock, struct hf__verb_call *t,
+                        const struct hf__request *f, hf_error *err)
 {
     int rc = f->req.result;
 
@@ -106,7 +106,7 @@ static int answered(hf_lock *lock, struct hf__verb_call *t,
     return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
 }
 
-static const struct hf__verb put = {"the write", begin, answered};
+static const struct hf__verb put = {"the write", put_begin, put_answered};
 
 int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
                 const void *value, size_t value_len, hf_error *err)

@@ -111,7 +111,7 @@ struct hf__request *hf__query_new_of(const hf_lock *lock, enum hf__op op,
                      n->remote.name_len - prefix, err);
 }
 
-static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
+static int query_check_caps(const hf_client *c, enum hf__op op, hf_error *err)
 {
     int caps = op == HF__ASK ? HF_CAP_WANTED : HF_CAP_INSPECT;
 
@@ -126,13 +126,13 @@ static int check_caps(const hf_client *c, enum hf__op op, hf_error *err)
                                   : "inspect, list or break");
 }
 
-static int check(hf_client *c, enum hf__op op, const void *name, size_t *len,
-                 hf_error *err)
+static int query_check(hf_client *c, enum hf__op op, const void *name,
+                       size_t *len, hf_error *err)
 {
     int rc = hf__client_usable(c, err);
 
     if (!rc)
-        rc = check_caps(c, op, err);
+        rc = query_check_caps(c, op, err);
     if (!rc && op != HF__LIST && op < HF__DIAGNOSE)
         rc = hf__name_valid(name, len, err);
     if (!rc && !hf__client_enter(c))
@@ -146,7 +146,7 @@ struct hf__request *hf__query_begin(hf_client *c, enum hf__op op,
 {
     struct hf__request *f;
 
-    *rc = check(c, op, name, &len, err);
+    *rc = query_check(c, op, name, &len, err);
     if (*rc)
         return NULL;
     f = query_new(c, op, name, len, err);
@@ -164,7 +164,8 @@ void hf__query_end(hf_client *c, struct hf__request *f)
 }
 
 /* Why nothing was done to a hold, or the backend's word. */
-static int refused(hf_client *c, const struct hf__request *f, hf_error *err)
+static int query_refused(hf_client *c, const struct hf__request *f,
+                         hf_error *err)
 {
     const struct hf__query *q = &f->query;
     struct hf__shown name = hf__show(q->name + strlen(c->prefix));
@@ -199,7 +200,7 @@ int hf__query_run(hf_client *c, struct hf__request *f, const void *given,
     }
     rc = given ? f->req.result : hf__fail(err, HF_ENOMEM, "out of memory");
     if (given && rc)
-        rc = refused(c, f, err);
+        rc = query_refused(c, f, err);
     if (rc)
         hf__query_end(c, f);
     return rc;

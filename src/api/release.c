@@ -124,8 +124,9 @@ static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
 /* A release said ELOST: here, or by its answer if it is finished. */
-static struct hf__loss why_lost(const struct hf__line *line, uint64_t owner,
-                                const struct hf__releaser *r)
+static struct hf__loss release_why_lost(const struct hf__line *line,
+                                        uint64_t owner,
+                                        const struct hf__releaser *r)
 {
     if (!r->finished)
         return hf__queue_loss(&line->queue, owner);
@@ -149,9 +150,9 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
     hf__loss_fd_released(lock, rc);
     if (rc != HF__PENDING) {
         if (rc)
-            rc =
-                release_failed(lock, rc, why_lost(r->line, owner, &r->releaser),
-                               &r->word, err);
+            rc = release_failed(lock, rc,
+                                release_why_lost(r->line, owner, &r->releaser),
+                                &r->word, err);
         if (!waits)
             hf__helper_check_later(lock->name->client);
         hf__line_unlock_first(lock->name);

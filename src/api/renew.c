@@ -38,7 +38,7 @@ int hf__renew_send(hf_client *c, struct hf__verb_call *t, uint32_t ms,
     return 0;
 }
 
-static int begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
+static int renew_begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     const struct hf__lease *l;
     int rc =
@@ -65,7 +65,8 @@ int hf__renew_answered(hf_lock *lock, struct hf__verb_call *t,
     return hf__verb_judge(lock, t, f, hf__renewals_result(f, 0), err);
 }
 
-static const struct hf__verb renew = {"the renewal", begin, hf__renew_answered};
+static const struct hf__verb renew = {"the renewal", renew_begin,
+                                      hf__renew_answered};
 
 int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err)
 {

@@ -101,8 +101,8 @@ bool hf__verb_may_go_on(const hf_lock *lock, const struct hf__verb_call *t)
     return hf__now() < t->until && !hf__client_check(lock->name->client);
 }
 
-static int unanswered(const hf_lock *lock, const struct hf__verb_call *t,
-                      hf_error *err)
+static int verb_unanswered(const hf_lock *lock, const struct hf__verb_call *t,
+                           hf_error *err)
 {
     hf_client *c = lock->name->client;
 
@@ -137,15 +137,15 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
     do
         rc = hf__request_await(c, t.request, t.until)
                  ? hf__verb_answered(lock, &t, err)
-                 : unanswered(lock, &t, err);
+                 : verb_unanswered(lock, &t, err);
     while (rc == HF__PENDING);
     hf__lock_wait_end(lock, t.line);
     return rc;
 }
 
 /* name->mu is held. */
-static int begin_async(hf_lock *lock, const struct hf__verb_call *what,
-                       union hf__done done, void *arg, hf_error *err)
+static int verb_begin_async(hf_lock *lock, const struct hf__verb_call *what,
+                            union hf__done done, void *arg, hf_error *err)
 {
     int rc = hf__async_begin(lock, done, arg, err);
     struct hf__async *a = lock->async;
@@ -177,7 +177,7 @@ int hf__verb_run_async(hf_lock *lock, const struct hf__verb_call *what,
         return hf__fail(err, HF_ECLOSED, "the client was closed");
     rc = hf__lock_enter(lock, err);
     if (!rc) {
-        rc = begin_async(lock, what, done, arg, err);
+        rc = verb_begin_async(lock, what, done, arg, err);
         hf__line_unlock(lock->name);
     }
     hf__deliver(c, hf__now()); /* it may have its answer at once */

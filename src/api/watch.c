@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* client->mu is held, but not during the call. False: there is none. */
-static bool call_next(hf_client *c)
+static bool watch_call_next(hf_client *c)
 {
     hf_watch *w = c->changed;
     char heard[HF_NAME_MAX + 1];
@@ -46,14 +46,15 @@ int hf__watch_call_all(hf_client *c)
     int called = 0;
 
     hf__mutex_lock(&c->mu);
-    for (left = c->changed_len; left && call_next(c); left--, called++)
+    for (left = c->changed_len; left && watch_call_next(c); left--, called++)
         if (hf__client_check(c) == HF_EFORK)
             return HF_EFORK;
     hf__mutex_unlock(&c->mu);
     return called;
 }
 
-static int check(const void **name, size_t *len, unsigned flags, hf_error *err)
+static int watch_check(const void **name, size_t *len, unsigned flags,
+                       hf_error *err)
 {
     if (flags & ~(unsigned)HF_WATCH_PREFIX)
         return hf__fail(err, HF_EINVAL,
@@ -81,7 +82,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
         *out = NULL;
     if (!out || !fn)
         return hf__fail(err, HF_EINVAL, "%s is NULL", out ? "fn" : "out");
-    rc = check(&name, &name_len, flags, err);
+    rc = watch_check(&name, &name_len, flags, err);
     if (rc)
         return rc;
     f = hf__query_begin(c, HF__LISTEN, name, name_len, &rc, err);

@@ -25,7 +25,7 @@ static const struct known {
 
 #undef HF_X
 
-static const struct known *find(int code)
+static const struct known *error_find(int code)
 {
     static const struct known none = {0, "HF_E?", "no such error code"};
 
@@ -37,12 +37,12 @@ static const struct known *find(int code)
 
 const char *hf_error_name(int code)
 {
-    return find(code)->name;
+    return error_find(code)->name;
 }
 
 const char *hf_error_text(int code)
 {
-    return find(code)->text;
+    return error_find(code)->text;
 }
 
 int hf__fail(hf_error *err, int code, const char *fmt, ...)

@@ -34,7 +34,7 @@ void hf__futex_wake(uint32_t *word, int how_many)
     errno = saved;
 }
 
-static void relax(void)
+static void futex_relax(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -57,7 +57,7 @@ void hf__mutex_lock_slow(struct hf__mutex *m)
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return;
         for (int i = 0; i < pauses; i++)
-            relax();
+            futex_relax();
     }
     while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE) != 0)
         hf__futex_wait(&m->word, 2, HF__NEVER);

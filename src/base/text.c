@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Digits as a number, which is cut off at the longest time. */
-static const char *digits(const char *s, int64_t *value)
+static const char *text_digits(const char *s, int64_t *value)
 {
     for (*value = 0; isdigit((unsigned char)*s); s++)
         if (*value <= HF_TIME_MAX_MS)
@@ -16,7 +16,7 @@ static const char *digits(const char *s, int64_t *value)
 }
 
 /* In milliseconds; 0: no such unit. */
-static int64_t unit_ms(const char *unit)
+static int64_t text_unit_ms(const char *unit)
 {
     static const struct {
         const char *name;
@@ -33,18 +33,18 @@ static int64_t unit_ms(const char *unit)
 int hf__parse_ms(const char *text, int64_t *ms)
 {
     int64_t whole, part = 0, scale = 1, unit;
-    const char *point = digits(text, &whole), *end = point;
+    const char *point = text_digits(text, &whole), *end = point;
     bool any = point > text;
 
     if (*point == '.') {
-        end = digits(point + 1, &part);
+        end = text_digits(point + 1, &part);
         any = any || end > point + 1;
         if (end - (point + 1) > 9)
             return HF_EINVAL;
         for (const char *p = point + 1; p < end; p++)
             scale *= 10;
     }
-    unit = unit_ms(end);
+    unit = text_unit_ms(end);
     if (!any || !unit || whole > HF_TIME_MAX_MS / unit)
         return HF_EINVAL;
     whole = whole * unit + (part * unit + scale - 1) / scale;
@@ -114,7 +114,7 @@ struct hf__shown hf__show(const char *name)
 }
 
 /* A copy that had no room for more may end within a character. */
-static size_t without_half(const unsigned char *s, size_t len)
+static size_t text_without_half(const unsigned char *s, size_t len)
 {
     size_t at = len;
 
@@ -132,7 +132,7 @@ void hf__printable(char *text, size_t size)
 
     size = size < sizeof(shown) ? size : sizeof(shown);
     if (len == size - 1)
-        len = without_half(s, len);
+        len = text_without_half(s, len);
     for (size_t i = 0, n; i < len; i += n ? n : 1) {
         n = hf__character(s + i, 4);
         if (out + (n ? n : 4) >= size)
@@ -152,13 +152,14 @@ void hf__printable(char *text, size_t size)
 
 enum { WORD_MAX = 31 };
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned text_least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
 /* The usual table of edits, of which the last three rows are kept. */
-static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
+static unsigned text_edits(const char *a, size_t a_len, const char *b,
+                           size_t b_len)
 {
     unsigned rows[3][WORD_MAX + 1];
 
@@ -173,10 +174,10 @@ static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
                 row[j] = (unsigned)j;
                 continue;
             }
-            row[j] = least(least(above[j], row[j - 1]) + 1,
-                           above[j - 1] + (a[i - 1] != b[j - 1]));
+            row[j] = text_least(text_least(above[j], row[j - 1]) + 1,
+                                above[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least(row[j], two_above[j - 2] + 1);
+                row[j] = text_least(row[j], two_above[j - 2] + 1);
         }
     }
     return rows[a_len % 3][b_len];
@@ -189,7 +190,7 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
 
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
-    n = edits(word, len, meant, meant_len);
+    n = text_edits(word, len, meant, meant_len);
     /* One in three letters, and not a word of other letters altogether. */
     return n <= (meant_len + 2) / 3 && n < len ? n : UINT_MAX;
 }

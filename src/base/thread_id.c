@@ -40,7 +40,7 @@ static void thread_exits(void *p)
     hf__thread_unref(t);
 }
 
-static void make_key(void)
+static void thread_make_key(void)
 {
     have_key = pthread_key_create(&key, thread_exits) == 0;
 }
@@ -49,7 +49,7 @@ struct hf__thread *hf__thread_make(void)
 {
     struct hf__thread *t;
 
-    pthread_once(&once, make_key);
+    pthread_once(&once, thread_make_key);
     /* Lines of the cache of its own: other threads count theirs. */
     t = have_key ? aligned_alloc(ALIGNMENT, ALIGNMENT) : NULL;
     if (!t)

@@ -28,20 +28,23 @@ void hf__timers_unreserve(struct hf__timers *t)
     t->reserved--;
 }
 
-static void put(struct hf__timers *t, uint32_t place, struct hf__timer *timer)
+static void timer_put(struct hf__timers *t, uint32_t place,
+                      struct hf__timer *timer)
 {
     t->heap[place] = timer;
     timer->place = place & INT32_MAX;
 }
 
-static void rise(struct hf__timers *t, uint32_t i, struct hf__timer *timer)
+static void timer_rise(struct hf__timers *t, uint32_t i,
+                       struct hf__timer *timer)
 {
     for (; i > 1 && t->heap[i / 2]->at > timer->at; i /= 2)
-        put(t, i, t->heap[i / 2]);
-    put(t, i, timer);
+        timer_put(t, i, t->heap[i / 2]);
+    timer_put(t, i, timer);
 }
 
-static void sink(struct hf__timers *t, uint32_t i, struct hf__timer *timer)
+static void timer_sink(struct hf__timers *t, uint32_t i,
+                       struct hf__timer *timer)
 {
     for (;;) {
         uint32_t child = i * 2;
@@ -52,13 +55,13 @@ static void sink(struct hf__timers *t, uint32_t i, struct hf__timer *timer)
             child++;
         if (t->heap[child]->at >= timer->at)
             break;
-        put(t, i, t->heap[child]);
+        timer_put(t, i, t->heap[child]);
         i = child;
     }
-    put(t, i, timer);
+    timer_put(t, i, timer);
 }
 
-static void take_out(struct hf__timers *t, struct hf__timer *timer)
+static void timer_take_out(struct hf__timers *t, struct hf__timer *timer)
 {
     uint32_t i = timer->place;
     struct hf__timer *last = t->heap[t->len--];
@@ -67,18 +70,18 @@ static void take_out(struct hf__timers *t, struct hf__timer *timer)
     if (last == timer)
         return;
     if (last->at < timer->at)
-        rise(t, i, last);
+        timer_rise(t, i, last);
     else
-        sink(t, i, last);
+        timer_sink(t, i, last);
 }
 
 void hf__timers_set(struct hf__timers *t, struct hf__timer *timer, hf__time at)
 {
     if (timer->place)
-        take_out(t, timer);
+        timer_take_out(t, timer);
     __atomic_store_n(&timer->at, at, __ATOMIC_RELAXED);
     if (at != HF__NEVER)
-        rise(t, ++t->len, timer);
+        timer_rise(t, ++t->len, timer);
 }
 
 struct hf__timer *hf__timers_pop(struct hf__timers *t, hf__time now)
@@ -88,7 +91,7 @@ struct hf__timer *hf__timers_pop(struct hf__timers *t, hf__time now)
     if (!t->len || t->heap[1]->at > now)
         return NULL;
     timer = t->heap[1];
-    take_out(t, timer);
+    timer_take_out(t, timer);
     return timer;
 }
 

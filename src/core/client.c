@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* A page that is empty in a child: telling a fork by it costs a load. */
-static const uint32_t *make_fork_mark(void)
+static const uint32_t *client_make_fork_mark(void)
 {
     uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,11 +48,11 @@ hf_client *hf__client_new(const hf_client_options *opt)
     c->epfd = epoll_create1(EPOLL_CLOEXEC);
     c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    c->parent = make_fork_mark();
+    c->parent = client_make_fork_mark();
     return c;
 }
 
-static void close_fd(int fd)
+static void client_close_fd(int fd)
 {
     if (fd >= 0)
         close(fd);
@@ -75,10 +75,10 @@ void hf__client_free(hf_client *c)
     hf__free(c, c->prefix);
     hf__free(c, c->label);
     hf__free(c, c->place);
-    close_fd(c->epfd);
-    close_fd(c->wake_fd);
-    close_fd(c->ready_fd);
-    close_fd(c->outer_fd);
+    client_close_fd(c->epfd);
+    client_close_fd(c->wake_fd);
+    client_close_fd(c->ready_fd);
+    client_close_fd(c->outer_fd);
     if (c->parent)
         munmap((void *)(uintptr_t)c->parent, 4096);
     hf__free_by(&hooks, c);

@@ -47,7 +47,7 @@ void hf__count_wait(hf_client *c, enum hf_kind kind)
         hf__count(&c->counts.waiting, 1);
 }
 
-static size_t bucket_of(uint64_t ns)
+static size_t counters_bucket_of(uint64_t ns)
 {
     size_t i = 0;
 
@@ -68,7 +68,7 @@ void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
         hf__count(counter_of(&c->counts, result), 1);
         return;
     }
-    hf__count(&c->counts.wait[bucket_of(ns)], 1);
+    hf__count(&c->counts.wait[counters_bucket_of(ns)], 1);
     hf__count(&c->counts.wait_sum_ns, ns);
 }
 
@@ -118,14 +118,14 @@ void hf__tally_carry(struct hf__line *n)
 
 /* ---- reading ----------------------------------------------------------- */
 
-static uint64_t read64(const uint64_t *counter)
+static uint64_t counters_read64(const uint64_t *counter)
 {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static void add_line(hf_metrics *m, const struct hf__line *n)
+static void counters_add_line(hf_metrics *m, const struct hf__line *n)
 {
-    uint64_t tally = read64(&n->tally);
+    uint64_t tally = counters_read64(&n->tally);
 
     if (n->remote.kind == HF_LATCH)
         return;
@@ -135,14 +135,14 @@ static void add_line(hf_metrics *m, const struct hf__line *n)
 }
 
 /* Grants without a wait are in the first bucket. */
-static void add_waits(hf_metrics *m, const struct hf__counts *counts)
+static void counters_add_waits(hf_metrics *m, const struct hf__counts *counts)
 {
     for (size_t i = 0; i < HF_WAIT_BUCKETS; i++) {
-        m->granted += read64(&counts->wait[i]);
+        m->granted += counters_read64(&counts->wait[i]);
         m->wait[i] = (hf_bucket){bounds_us[i], m->granted};
     }
-    m->granted += read64(&counts->wait[HF_WAIT_BUCKETS]);
-    m->wait_sum_ns = read64(&counts->wait_sum_ns);
+    m->granted += counters_read64(&counts->wait[HF_WAIT_BUCKETS]);
+    m->wait_sum_ns = counters_read64(&counts->wait_sum_ns);
 }
 
 void hf__counters_read_locked(hf_client *c, hf_metrics *m)
@@ -151,21 +151,21 @@ void hf__counters_read_locked(hf_client *c, hf_metrics *m)
 
     *m = (hf_metrics){
         .size = sizeof(*m),
-        .granted = read64(&counts->granted),
-        .busy = read64(&counts->busy),
-        .timed_out = read64(&counts->timed_out),
-        .cancelled = read64(&counts->cancelled),
-        .failed = read64(&counts->failed),
-        .released = read64(&counts->released),
-        .lost = read64(&counts->lost),
-        .renewed = read64(&counts->renewed),
-        .renewals_failed = read64(&counts->renewals_failed),
-        .disconnects = read64(&counts->disconnects),
-        .reconnects = read64(&counts->reconnects),
-        .waiting = read64(&counts->waiting),
+        .granted = counters_read64(&counts->granted),
+        .busy = counters_read64(&counts->busy),
+        .timed_out = counters_read64(&counts->timed_out),
+        .cancelled = counters_read64(&counts->cancelled),
+        .failed = counters_read64(&counts->failed),
+        .released = counters_read64(&counts->released),
+        .lost = counters_read64(&counts->lost),
+        .renewed = counters_read64(&counts->renewed),
+        .renewals_failed = counters_read64(&counts->renewals_failed),
+        .disconnects = counters_read64(&counts->disconnects),
+        .reconnects = counters_read64(&counts->reconnects),
+        .waiting = counters_read64(&counts->waiting),
     };
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
-            add_line(m, n);
-    add_waits(m, counts);
+            counters_add_line(m, n);
+    counters_add_waits(m, counts);
 }

@@ -21,20 +21,20 @@ struct event_item {
     char name[];
 };
 
-static const char *name_of(const hf_client *c, const struct hf__line *n)
+static const char *events_name_of(const hf_client *c, const struct hf__line *n)
 {
     return n->text + strlen(c->prefix);
 }
 
-static size_t name_len(const hf_client *c, const struct hf__line *n)
+static size_t events_name_len(const hf_client *c, const struct hf__line *n)
 {
     return n ? n->remote.name_len - strlen(c->prefix) : 0;
 }
 
-static struct hf__event *allocate_locked(hf_client *c, int type,
-                                         const struct hf__line *n)
+static struct hf__event *events_allocate_locked(hf_client *c, int type,
+                                                const struct hf__line *n)
 {
-    size_t len = name_len(c, n);
+    size_t len = events_name_len(c, n);
     struct event_item *item = NULL;
     /* However often others ask, there is room for what matters. */
     unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
@@ -44,13 +44,13 @@ static struct hf__event *allocate_locked(hf_client *c, int type,
     if (!item)
         return NULL;
     if (n)
-        memcpy(item->name, name_of(c, n), len);
+        memcpy(item->name, events_name_of(c, n), len);
     item->event.place = HF__ALLOCATED;
     c->events_allocated++;
     return &item->event;
 }
 
-static void queue_locked(hf_client *c, struct hf__event *e, int type)
+static void events_queue_locked(hf_client *c, struct hf__event *e, int type)
 {
     e->type = type;
     hf__queue_add(c->events, c->events_tail, e);
@@ -58,7 +58,7 @@ static void queue_locked(hf_client *c, struct hf__event *e, int type)
     hf__fd_post(c->ready_fd);
 }
 
-static void unqueue_locked(hf_client *c, struct hf__event *e)
+static void events_unqueue_locked(hf_client *c, struct hf__event *e)
 {
     e->type = 0;
     hf__queue_remove(c->events, c->events_tail, e);
@@ -75,15 +75,15 @@ void hf__event_queue_locked(hf_client *c, int type, struct hf__line *n,
     if (type == HF_EVENT_LOST && n && !hf__line_lost(n)->type)
         e = hf__line_lost(n);
     else
-        e = allocate_locked(c, type, n);
+        e = events_allocate_locked(c, type, n);
     if (e) {
         e->token = token;
         e->loss = loss;
-        e->name_len = (uint16_t)name_len(c, n);
-        queue_locked(c, e, type);
+        e->name_len = (uint16_t)events_name_len(c, n);
+        events_queue_locked(c, e, type);
     } else if (!c->overflow.type) {
         c->overflow.place = HF__IN_CLIENT;
-        queue_locked(c, &c->overflow, HF_EVENT_OVERFLOW);
+        events_queue_locked(c, &c->overflow, HF_EVENT_OVERFLOW);
     }
 }
 
@@ -94,7 +94,7 @@ void hf__event_detach_locked(struct hf__line *n)
 
     if (!type)
         return;
-    unqueue_locked(n->client, e);
+    events_unqueue_locked(n->client, e);
     e->type = -1; /* no place any more */
     hf__event_queue_locked(n->client, type, n, e->token, e->loss);
 }
@@ -104,7 +104,7 @@ void hf__event_drop_all_locked(hf_client *c)
     struct hf__event *e;
 
     while ((e = c->events)) {
-        unqueue_locked(c, e);
+        events_unqueue_locked(c, e);
         if (e->place == HF__ALLOCATED)
             hf__free(c, e);
     }
@@ -123,12 +123,12 @@ bool hf__event_next(hf_client *c, struct hf__event_copy *t)
         return false;
     }
     was = *e;
-    unqueue_locked(c, e);
+    events_unqueue_locked(c, e);
     if (was.name_len)
         memcpy(t->name,
                was.place == HF__ALLOCATED
                    ? ((struct event_item *)e)->name
-                   : name_of(c, (struct hf__line *)(e + 1)),
+                   : events_name_of(c, (struct hf__line *)(e + 1)),
                was.name_len);
     if (was.place == HF__ALLOCATED) {
         c->events_allocated--;

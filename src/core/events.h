@@ -1,5 +1,6 @@
 /*
- * Events for the program, which wait until it dispatches. The place of a loss
+ * Events for the program (hf_client_options.on_event: a hold was lost, the
+ * connection is down), which wait until it dispatches. The place of a loss
  * is in front of the line that lost, so that it needs no memory and none is
  * dropped; all others are allocated, up to a limit. client->mu is held.
  */

@@ -38,7 +38,7 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 /* ---- waking ------------------------------------------------------------ */
 
 /* With name->mu held: the system call comes after it. */
-static void wake(struct hf__line *n, struct hf__sleeper *s)
+static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
 
@@ -61,7 +61,7 @@ bool hf__line_forget_the_gone(struct hf__line *n)
     return r && hf__queue_forget(&n->queue, r->owner);
 }
 
-static void set_timer(struct hf__line *n)
+static void line_set_timer(struct hf__line *n)
 {
     hf__time at = hf__lease_timer(&n->queue.lease);
     hf__time set_to = hf__timer_at(&n->timer);
@@ -99,11 +99,12 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
             hf__loss_fd_arm(n, false);
     }
     if (n->queue.lease.max_until != HF__NEVER)
-        set_timer(n); /* a hold that was handed over may end sooner now */
+        line_set_timer(n); /* a hold that was handed over may end sooner now */
 }
 
 /* What was said of the failure of this line's request, for the caller. */
-static bool copy_words(struct hf__line *n, bool let_go, int code, hf_error *err)
+static bool line_copy_words(struct hf__line *n, bool let_go, int code,
+                            hf_error *err)
 {
     struct hf__exchange *x = hf__exchange_of(n);
     bool copied;
@@ -135,9 +136,9 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
     if (w->is_async)
         return; /* it takes no turns by itself */
     if (over)
-        w->err_set = copy_words(n, false, w->result, w->err) ||
-                     copy_words(n, true, w->result, w->err);
-    wake(n, w->sleeper);
+        w->err_set = line_copy_words(n, false, w->result, w->err) ||
+                     line_copy_words(n, true, w->result, w->err);
+    line_wake(n, w->sleeper);
 }
 
 void hf__line_finish_releases(struct hf__line *n, uint64_t hold_id, int result)
@@ -154,9 +155,9 @@ void hf__line_finish_releases(struct hf__line *n, uint64_t hold_id, int result)
         r->finished = true;
         if (result == HF_ELOST)
             hf__count(&n->client->counts.lost, 1);
-        copy_words(n, true, result, r->word);
+        line_copy_words(n, true, result, r->word);
         if (r->sleeper)
-            wake(n, r->sleeper);
+            line_wake(n, r->sleeper);
         else
             hf__callback_queue(r->async, result);
     }
@@ -164,7 +165,7 @@ void hf__line_finish_releases(struct hf__line *n, uint64_t hold_id, int result)
 
 /* ---- sending ----------------------------------------------------------- */
 
-static bool nobody_parks(const struct hf__queue *g)
+static bool line_nobody_parks(const struct hf__queue *g)
 {
     for (const struct hf__waiter *w = g->head; w; w = w->next)
         if (!w->is_async)
@@ -173,8 +174,8 @@ static bool nobody_parks(const struct hf__queue *g)
 }
 
 /* Hands a request to the backend; its outcome if it has one at once. */
-static int submit(struct hf__line *n, struct hf__req *req,
-                  int (*slot)(void *, struct hf__req *))
+static int line_submit(struct hf__line *n, struct hf__req *req,
+                       int (*slot)(void *, struct hf__req *))
 {
     hf_client *c = n->client;
     int rc;
@@ -214,7 +215,7 @@ struct hf__exchange *hf__exchange_make(struct hf__line *n)
     return x;
 }
 
-static void exchange_end(struct hf__line *n)
+static void line_exchange_end(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
@@ -231,8 +232,9 @@ static void exchange_end(struct hf__line *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void send_attempt(struct hf__line *n, const struct hf__waiter *first,
-                         bool may_queue, hf__time now)
+static void line_send_attempt(struct hf__line *n,
+                              const struct hf__waiter *first, bool may_queue,
+                              hf__time now)
 {
     hf_client *c = n->client;
     struct hf__req here, *req = &here;
@@ -244,19 +246,20 @@ static void send_attempt(struct hf__line *n, const struct hf__waiter *first,
         rc = x ? 0 : HF_ENOMEM;
         req = x ? &x->attempt : &here;
     }
-    *req = (struct hf__req){.remote = &n->remote,
-                            .op = HF__ATTEMPT,
-                            .hold_id = n->queue.lease.hold_id,
-                            .meant_until = HF__NEVER,
-                            .lease_ms = first->lease_ms,
-                            .fixed = first->fixed,
-                            .permits = first->permits,
-                            .may_queue = may_queue,
-                            .is_async = c->direct && nobody_parks(&n->queue)};
+    *req =
+        (struct hf__req){.remote = &n->remote,
+                         .op = HF__ATTEMPT,
+                         .hold_id = n->queue.lease.hold_id,
+                         .meant_until = HF__NEVER,
+                         .lease_ms = first->lease_ms,
+                         .fixed = first->fixed,
+                         .permits = first->permits,
+                         .may_queue = may_queue,
+                         .is_async = c->direct && line_nobody_parks(&n->queue)};
     n->rings = req->is_async;
     hf__lease_attempted(&n->queue.lease, now, c->op_timeout_ms);
     if (!rc)
-        rc = submit(n, req, c->be->attempt);
+        rc = line_submit(n, req, c->be->attempt);
     if (rc == HF__PENDING)
         return;
     req->result = (int16_t)rc;
@@ -265,7 +268,7 @@ static void send_attempt(struct hf__line *n, const struct hf__waiter *first,
 
 /* An abandoned question is never reported. (If the abandon is being repeated,
  * the one that is under way may be a later one.) */
-static void forget_attempt(struct hf__line *n)
+static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__req *attempt = n->remote.attempt;
@@ -283,7 +286,7 @@ static void forget_attempt(struct hf__line *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void let_go_answered(struct hf__line *n, int result, hf__time now)
+static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
     bool first_word = l->let_go != HF__LET_GO_UNSURE;
@@ -301,7 +304,7 @@ static void let_go_answered(struct hf__line *n, int result, hf__time now)
                                                                   : HF__DONE);
 }
 
-static void let_go(struct hf__line *n, hf__time now)
+static void line_let_go(struct hf__line *n, hf__time now)
 {
     const struct hf__backend *be = n->client->be;
     bool direct = n->client->direct;
@@ -317,14 +320,14 @@ static void let_go(struct hf__line *n, hf__time now)
                                 .hold_id = n->queue.lease.let_go_id,
                                 .meant_until = HF__NEVER};
         if (abandon && !direct)
-            forget_attempt(n);
-        rc = submit(n, req, abandon ? be->abandon : be->release);
+            line_forget_attempt(n);
+        rc = line_submit(n, req, abandon ? be->abandon : be->release);
     }
     if (rc != HF__PENDING)
-        let_go_answered(n, rc, now);
+        line_let_go_answered(n, rc, now);
 }
 
-static void report_loss(struct hf__line *n)
+static void line_report_loss(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__loss loss = hf__queue_last_loss(&n->queue);
@@ -341,7 +344,7 @@ static void report_loss(struct hf__line *n)
 }
 
 /* Direct: somebody has to sleep at the backend for all who wait here. */
-static void find_parker(struct hf__line *n)
+static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
 
@@ -350,20 +353,20 @@ static void find_parker(struct hf__line *n)
     while (w && w->is_async)
         w = w->next;
     if (w)
-        wake(n, w->sleeper);
+        line_wake(n, w->sleeper);
 }
 
 /* Direct: the last thread that could have parked has left. Those who stay are
  * told through the helper thread, if it is asked for. */
-static bool is_deaf(const struct hf__line *n)
+static bool line_is_deaf(const struct hf__line *n)
 {
     return n->client->direct && n->queue.lease.state == HF__WAITING &&
-           !n->rings && n->queue.head && nobody_parks(&n->queue);
+           !n->rings && n->queue.head && line_nobody_parks(&n->queue);
 }
 
 /* While nothing is under way, nobody else may refer to what is to be sent
  * again. */
-static void keep_while_it_owes(struct hf__line *n)
+static void line_keep_while_it_owes(struct hf__line *n)
 {
     const struct hf__lease *l = &n->queue.lease;
     bool owes = hf__lease_lets_go(l) && l->resend_at != HF__NEVER;
@@ -385,16 +388,16 @@ void hf__line_run(struct hf__line *n, hf__time now)
     bool may_queue;
 
     if (__builtin_expect(n->queue.was_lost, 0))
-        report_loss(n); /* before anything is granted anew */
-    if (is_deaf(n))
+        line_report_loss(n); /* before anything is granted anew */
+    if (line_is_deaf(n))
         hf__lease_bell(&n->queue.lease, now);
     for (;;) {
         switch (hf__queue_next(&n->queue, now, &first, &may_queue)) {
         case HF__TODO_ATTEMPT:
-            send_attempt(n, first, may_queue, now);
+            line_send_attempt(n, first, may_queue, now);
             continue;
         case HF__TODO_LET_GO:
-            let_go(n, now);
+            line_let_go(n, now);
             continue;
         case HF__TODO_NOTHING:
             break;
@@ -402,18 +405,18 @@ void hf__line_run(struct hf__line *n, hf__time now)
         break;
     }
     if (n->client->direct)
-        find_parker(n);
-    keep_while_it_owes(n);
+        line_find_parker(n);
+    line_keep_while_it_owes(n);
     if (n->remote.attempt && hf__queue_idle(&n->queue))
-        exchange_end(n);
+        line_exchange_end(n);
     hf__lines_rest(n);
-    set_timer(n);
+    line_set_timer(n);
 }
 
 /* ---- news -------------------------------------------------------------- */
 
 /* With name->mu held. */
-static void take_news(struct hf__line *n)
+static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
     hf__time now = hf__now(); /* not when it was read: a grant may be over */
@@ -435,7 +438,7 @@ static void take_news(struct hf__line *n)
     if (lost && n->queue.lease.state == HF__HELD)
         hf__queue_lose(&n->queue, false, HF__LOSS_SESSION, now);
     if (let_go_ready)
-        let_go_answered(n, was.let_go.result, now);
+        line_let_go_answered(n, was.let_go.result, now);
     if (attempt_ready)
         hf__queue_answered(&n->queue, &was.attempt, now, hf__line_wake);
     if (was.lost_id)
@@ -450,12 +453,12 @@ static void take_news(struct hf__line *n)
 void hf__line_news(struct hf__line *n)
 {
     hf__line_lock(n);
-    take_news(n);
+    line_take_news(n);
     hf__line_unlock(n);
 }
 
 /* Has the server said yes, no or not yet? */
-static bool is_answered(struct hf__line *n)
+static bool line_is_answered(struct hf__line *n)
 {
     const struct hf__exchange *x;
     bool answered;
@@ -469,7 +472,7 @@ static bool is_answered(struct hf__line *n)
 }
 
 /* For the texts of those who are about to fail. */
-static void note_silence(struct hf__line *n)
+static void line_note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
@@ -482,7 +485,7 @@ static void note_silence(struct hf__line *n)
     hf__mutex_unlock(&c->mu);
 }
 
-static void report_orphan(struct hf__line *n)
+static void line_report_orphan(struct hf__line *n)
 {
     hf_client *c = n->client;
 
@@ -493,14 +496,14 @@ static void report_orphan(struct hf__line *n)
 }
 
 /* Whoever exited while holding is reported. True: there is nobody else. */
-static bool deserted(struct hf__line *n)
+static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
 
     if (!n->queue.shared) {
         if (!hf__thread_gone(n->owner_thread))
             return false;
-        report_orphan(n);
+        line_report_orphan(n);
         return true;
     }
     for (struct hf__reader *r = n->queue.readers; r; r = r->next) {
@@ -508,18 +511,18 @@ static bool deserted(struct hf__line *n)
             all = all && r->lost;
         } else if (!r->orphaned) {
             r->orphaned = true;
-            report_orphan(n);
+            line_report_orphan(n);
         }
     }
     return all;
 }
 
 /* A hold that nobody can release any more is not renewed. */
-static void find_orphans(struct hf__line *n, hf__time now)
+static void line_find_orphans(struct hf__line *n, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
 
-    if (n->orphaned || !deserted(n))
+    if (n->orphaned || !line_deserted(n))
         return;
     n->orphaned = true;
     l->renew_at = HF__NEVER;
@@ -540,12 +543,12 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
     if (present > now)
         now = present;
     if (n->queue.owner)
-        find_orphans(n, now);
+        line_find_orphans(n, now);
     /* Nobody ran for a while: the answer has been read, and is not late. */
-    if (hf__queue_silent(&n->queue, now) && is_answered(n))
-        take_news(n);
+    if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
+        line_take_news(n);
     if (hf__queue_silent(&n->queue, now))
-        note_silence(n);
+        line_note_silence(n);
     hf__queue_tick(&n->queue, now, hf__line_wake);
     if (hf__queue_renewable(&n->queue, now)) {
         renew = l->hold_id;

@@ -47,7 +47,7 @@ void hf__lines_rest(struct hf__line *n)
     hf__line_set_rest(&f->lines, &n->kin->line);
 }
 
-static void free_readers(hf_client *c, struct hf__reader *r)
+static void lines_free_readers(hf_client *c, struct hf__reader *r)
 {
     struct hf__reader *next;
 
@@ -61,8 +61,8 @@ static void free_readers(hf_client *c, struct hf__reader *r)
 void hf__lines_free_entries(struct hf__line *n)
 {
     if (n->queue.shared) {
-        free_readers(n->client, n->queue.readers);
-        free_readers(n->client, n->queue.left);
+        lines_free_readers(n->client, n->queue.readers);
+        lines_free_readers(n->client, n->queue.left);
     }
-    free_readers(n->client, n->kin->spare);
+    lines_free_readers(n->client, n->kin->spare);
 }

@@ -19,8 +19,8 @@
 #include "policy/local_queue.h"
 
 /* That line, or if it is NULL one more, in use. */
-static int use(struct hf__line *first, struct hf__line_entry *line,
-               enum hf_mode mode, struct hf__line **out, hf_error *err)
+static int pick_use(struct hf__line *first, struct hf__line_entry *line,
+                    enum hf_mode mode, struct hf__line **out, hf_error *err)
 {
     int rc = line ? 0 : hf__names_add_line(first, mode, out, err);
 
@@ -32,7 +32,7 @@ static int use(struct hf__line *first, struct hf__line_entry *line,
 }
 
 /* There is an entry for one who reads. */
-static int reserve_entry(struct hf__line *first, hf_error *err)
+static int pick_reserve_entry(struct hf__line *first, hf_error *err)
 {
     struct hf__kin *k = first->kin;
 
@@ -43,8 +43,8 @@ static int reserve_entry(struct hf__line *first, hf_error *err)
 
 /* Entries keep their thread (a reference) when they are not in use: it is
  * likely to be the next one, too. */
-static struct hf__reader *take_entry(struct hf__line *first,
-                                     struct hf__thread *thread)
+static struct hf__reader *pick_take_entry(struct hf__line *first,
+                                          struct hf__thread *thread)
 {
     struct hf__reader *r = first->kin->spare;
 
@@ -66,7 +66,7 @@ struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *w,
     if (!line || (line->queue->shared && !first->kin->spare))
         return NULL;
     if (line->queue->shared)
-        w->reader = take_entry(first, w->thread);
+        w->reader = pick_take_entry(first, w->thread);
     return hf__lines_of(line);
 }
 
@@ -83,7 +83,7 @@ void hf__pick_went(struct hf__line *n, struct hf__waiter *w, bool had)
     }
 }
 
-static int refused(int rc, hf_error *err)
+static int pick_refused(int rc, hf_error *err)
 {
     return hf__fail(err, rc,
                     "the caller reads: a read hold cannot become a write hold, "
@@ -92,7 +92,7 @@ static int refused(int rc, hf_error *err)
 
 /* Threads that have exited release nothing: what they lost is forgotten, so
  * that their lines are free for others. True: something was. */
-static bool forget_the_gone(struct hf__line *first)
+static bool pick_forget_the_gone(struct hf__line *first)
 {
     struct hf__line *n, *next;
     bool any = false;
@@ -122,7 +122,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     if (!first->kin)
         return 0;
     if (mode == HF_READ)
-        rc = reserve_entry(first, err);
+        rc = pick_reserve_entry(first, err);
     if (rc)
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
@@ -131,12 +131,12 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return hf__fail_unreleased(hf__lines_of(line), w->owner, err);
     }
     if (rc)
-        return refused(rc, err);
-    if (!line && forget_the_gone(first))
+        return pick_refused(rc, err);
+    if (!line && pick_forget_the_gone(first))
         line = hf__line_set_unused(&first->kin->lines, mode);
-    rc = use(first, line, mode, out, err);
+    rc = pick_use(first, line, mode, out, err);
     if (!rc && (*out)->queue.shared)
-        w->reader = take_entry(first, w->thread);
+        w->reader = pick_take_entry(first, w->thread);
     /* Who joins others that wait for a latch has to be known to the server: it
      * may be 0 and be set again before they look. */
     if (!rc && (*out)->queue.latch)
@@ -147,14 +147,14 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
 int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
                        hf__time now, struct hf__line **into, hf_error *err)
 {
-    int rc = reserve_entry(first, err);
+    int rc = pick_reserve_entry(first, err);
     struct hf__line_entry *line;
     struct hf__reader *r;
 
     if (rc)
         return rc;
     line = hf__line_set_unused(&first->kin->lines, HF_READ);
-    rc = use(first, line, HF_READ, into, err);
+    rc = pick_use(first, line, HF_READ, into, err);
     if (rc)
         return rc;
     /* It may never have asked for anything, and will have to let go. */
@@ -162,7 +162,7 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
         hf__lines_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");
     }
-    r = take_entry(first, thread);
+    r = pick_take_entry(first, thread);
     hf__queue_downgrade(&first->queue, &(*into)->queue, r, now);
     r->thread = thread;
     (*into)->orphaned = false;
@@ -181,8 +181,8 @@ struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
 }
 
 /* The hold of a line cannot be used: it may be lost since just now. */
-static int unusable(struct hf__line *line, uint64_t owner, int rc, hf__time now,
-                    hf_error *err)
+static int pick_unusable(struct hf__line *line, uint64_t owner, int rc,
+                         hf__time now, hf_error *err)
 {
     HF__UNCANCELLED;
 
@@ -199,5 +199,5 @@ int hf__pick_check(const hf_lock *lock, struct hf__line **line, hf_error *err)
     *line = hf__pick_held(lock->name, owner);
     if (owner)
         rc = hf__queue_check(&(*line)->queue, owner, now);
-    return rc ? unusable(*line, owner, rc, now, err) : 0;
+    return rc ? pick_unusable(*line, owner, rc, now, err) : 0;
 }

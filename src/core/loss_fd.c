@@ -17,7 +17,7 @@
 /* HF__NEVER: there is no hold, or it has no end. */
 #define ALREADY ((hf__time)1)
 
-static void arm(hf_lock *lock, hf__time at)
+static void loss_fd_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
 
@@ -34,23 +34,23 @@ static void arm(hf_lock *lock, hf__time at)
 
 /* A handle that owns by itself hears of its own holds alone, all others of
  * those of threads. */
-static bool is_about(const hf_lock *lock, uint64_t owner)
+static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
 {
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-static bool concerns(const struct hf__queue *g, const hf_lock *lock)
+static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
 {
     if (!g->shared)
-        return is_about(lock, g->owner);
+        return loss_fd_is_about(lock, g->owner);
     for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (!r->lost && is_about(lock, r->owner))
+        if (!r->lost && loss_fd_is_about(lock, r->owner))
             return true;
     return false;
 }
 
 /* When the first of the holds that concern the handle ends. */
-static hf__time first_end(const hf_lock *lock)
+static hf__time loss_fd_first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
 
@@ -59,14 +59,15 @@ static hf__time first_end(const hf_lock *lock)
         const struct hf__queue *g = &n->queue;
 
         if (g->owner && g->lease.state == HF__HELD && !g->lease.drop &&
-            g->lease.deadline < at && concerns(g, lock))
+            g->lease.deadline < at && loss_fd_concerns(g, lock))
             at = g->lease.deadline;
     }
     return at;
 }
 
 /* Has somebody still to release what was lost on this line? */
-static bool to_be_released(const struct hf__line *n, const hf_lock *lock)
+static bool loss_fd_to_be_released(const struct hf__line *n,
+                                   const hf_lock *lock)
 {
     const struct hf__queue *g = &n->queue;
     uint64_t gone =
@@ -75,45 +76,46 @@ static bool to_be_released(const struct hf__line *n, const hf_lock *lock)
     if (!g->shared) {
         for (int i = 0; i < HF__LOST_MAX; i++)
             if (g->lost[i].count && g->lost[i].owner != gone &&
-                is_about(lock, g->lost[i].owner))
+                loss_fd_is_about(lock, g->lost[i].owner))
                 return true;
         return false;
     }
     for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (r->lost && is_about(lock, r->owner) && !hf__thread_gone(r->thread))
+        if (r->lost && loss_fd_is_about(lock, r->owner) &&
+            !hf__thread_gone(r->thread))
             return true;
     return false;
 }
 
-static bool has_news(const hf_lock *lock)
+static bool loss_fd_has_news(const hf_lock *lock)
 {
     for (struct hf__line *n = hf__lines_newest(lock->name); n;
          n = hf__lines_after(n))
-        if (to_be_released(n, lock))
+        if (loss_fd_to_be_released(n, lock))
             return true;
     return false;
 }
 
 /* The hold of this line has been lost: by somebody whose loss it tells of? Who
  * found it out by its release has nothing to release any more. */
-static bool was_about(const struct hf__line *n, const hf_lock *lock)
+static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
     if (!n->queue.shared)
         return lock->owner ? hf__queue_knows(&n->queue, lock->owner)
                            : n->owner_thread != NULL;
     for (const struct hf__reader *r = n->queue.readers; r; r = r->next)
-        if (r->lost && is_about(lock, r->owner))
+        if (r->lost && loss_fd_is_about(lock, r->owner))
             return true;
     return false;
 }
 
 void hf__loss_fd_clear(hf_lock *lock)
 {
-    if (has_news(lock))
+    if (loss_fd_has_news(lock))
         return;
     lock->loss_signalled = false;
     if (lock->loss_fd >= 0)
-        arm(lock, first_end(lock));
+        loss_fd_arm(lock, loss_fd_first_end(lock));
 }
 
 void hf__loss_fd_arm(struct hf__line *n, bool lost)
@@ -122,9 +124,9 @@ void hf__loss_fd_arm(struct hf__line *n, bool lost)
 
     for (; lock; lock = lock->next_watcher)
         if (!lost)
-            arm(lock, first_end(lock));
-        else if (was_about(n, lock))
-            arm(lock, ALREADY);
+            loss_fd_arm(lock, loss_fd_first_end(lock));
+        else if (loss_fd_was_about(n, lock))
+            loss_fd_arm(lock, ALREADY);
 }
 
 void hf__loss_fd_arm_of(struct hf__line *n, uint64_t owner)
@@ -132,8 +134,8 @@ void hf__loss_fd_arm_of(struct hf__line *n, uint64_t owner)
     hf_lock *lock = hf__line_first(n)->watchers;
 
     for (; lock; lock = lock->next_watcher)
-        if (is_about(lock, owner))
-            arm(lock, first_end(lock));
+        if (loss_fd_is_about(lock, owner))
+            loss_fd_arm(lock, loss_fd_first_end(lock));
 }
 
 void hf__loss_fd_moved(struct hf__line *n)
@@ -141,8 +143,8 @@ void hf__loss_fd_moved(struct hf__line *n)
     hf_lock *lock = hf__line_first(n)->watchers;
 
     for (; lock; lock = lock->next_watcher)
-        if (concerns(&n->queue, lock))
-            arm(lock, first_end(lock));
+        if (loss_fd_concerns(&n->queue, lock))
+            loss_fd_arm(lock, loss_fd_first_end(lock));
 }
 
 bool hf__loss_fd_open(hf_lock *lock)
@@ -159,7 +161,8 @@ bool hf__loss_fd_open(hf_lock *lock)
 
 void hf__loss_fd_start(hf_lock *lock)
 {
-    arm(lock, has_news(lock) ? ALREADY : first_end(lock));
+    loss_fd_arm(lock,
+                loss_fd_has_news(lock) ? ALREADY : loss_fd_first_end(lock));
 }
 
 void hf__loss_fd_close(hf_lock *lock)

@@ -26,7 +26,8 @@
 
 /* What was so at that time. If the text of that time was overwritten, the
  * oldest text that is left. */
-static struct hf__note *find(hf_client *c, enum hf__loss_why why, hf__time at)
+static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
+                                    hf__time at)
 {
     struct hf__note *found = NULL;
 
@@ -44,19 +45,19 @@ static struct hf__note *find(hf_client *c, enum hf__loss_why why, hf__time at)
 
 /* Which of two makes room for a new one: one that has explained no loss, else
  * the older one. */
-static bool is_dearer(const struct hf__note *a, const struct hf__note *b)
+static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;
 }
 
-static void add(hf_client *c, enum hf__loss_why why, hf__time since,
-                const char *text)
+static void reason_add(hf_client *c, enum hf__loss_why why, hf__time since,
+                       const char *text)
 {
     struct hf__note *to = c->notes;
     hf__time now = hf__now();
 
     for (int i = 1; i < HF__NOTES; i++)
-        if (is_dearer(to, &c->notes[i]))
+        if (reason_is_dearer(to, &c->notes[i]))
             to = &c->notes[i];
     *to = (struct hf__note){.since = since ? since : now,
                             .from = now,
@@ -65,9 +66,9 @@ static void add(hf_client *c, enum hf__loss_why why, hf__time since,
     snprintf(to->text, sizeof(to->text), "%s", text);
 }
 
-static void note(hf_client *c, enum hf__loss_why why, const char *text)
+static void reason_note(hf_client *c, enum hf__loss_why why, const char *text)
 {
-    struct hf__note *n = find(c, why, HF__NEVER);
+    struct hf__note *n = reason_find(c, why, HF__NEVER);
 
     if (n && strncmp(n->text, text, sizeof(n->text) - 1) == 0)
         return;
@@ -76,7 +77,7 @@ static void note(hf_client *c, enum hf__loss_why why, const char *text)
     if (n && why == HF__LOSS_SILENT && !n->explained)
         snprintf(n->text, sizeof(n->text), "%s", text);
     else
-        add(c, why, n && why == HF__LOSS_SILENT ? n->since : 0, text);
+        reason_add(c, why, n && why == HF__LOSS_SILENT ? n->since : 0, text);
 }
 
 void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
@@ -86,7 +87,7 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
     snprintf(shown, sizeof(shown), "%s", text);
     hf__printable(shown, sizeof(shown)); /* they may be a server's words */
     hf__mutex_lock(&c->why_mu);
-    note(c, why, shown);
+    reason_note(c, why, shown);
     hf__mutex_unlock(&c->why_mu);
 }
 
@@ -120,7 +121,7 @@ struct moment {
 
 /* By the wall clock. How far that is from ours is measured anew only if it was
  * set, so that the same moment is always written the same way. */
-static struct moment moment(hf_client *c, hf__time at)
+static struct moment reason_moment(hf_client *c, hf__time at)
 {
     struct timespec wall;
     struct moment m = {"?"};
@@ -139,7 +140,7 @@ static struct moment moment(hf_client *c, hf__time at)
 }
 
 __attribute__((format(printf, 2, 3))) static void
-append(struct hf__reason *r, const char *format, ...)
+reason_append(struct hf__reason *r, const char *format, ...)
 {
     size_t len = strlen(r->text);
     va_list ap;
@@ -149,71 +150,75 @@ append(struct hf__reason *r, const char *format, ...)
     va_end(ap);
 }
 
-static void put_unreachable(hf_client *c, struct hf__reason *r,
-                            const struct hf__note *n)
+static void reason_put_unreachable(hf_client *c, struct hf__reason *r,
+                                   const struct hf__note *n)
 {
-    append(r, "the server could not be used since %s: %s",
-           moment(c, n->since).text, n->text);
+    reason_append(r, "the server could not be used since %s: %s",
+                  reason_moment(c, n->since).text, n->text);
 }
 
-static void put_refused(struct hf__reason *r, const struct hf__note *n)
+static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
 {
-    append(r, "the server refused to renew it%s%s", n ? ": " : "",
-           n ? n->text : "");
+    reason_append(r, "the server refused to renew it%s%s", n ? ": " : "",
+                  n ? n->text : "");
 }
 
-static void put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
+static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
 {
     hf__time at = (hf__time)loss.at;
-    struct hf__note *n = find(c, (enum hf__loss_why)loss.why, at);
-    struct hf__note *down = find(c, HF__LOSS_SILENT, at);
+    struct hf__note *n = reason_find(c, (enum hf__loss_why)loss.why, at);
+    struct hf__note *down = reason_find(c, HF__LOSS_SILENT, at);
 
     if (down)
         down->explained = true;
     switch ((enum hf__loss_why)loss.why) {
     case HF__LOSS_TAKEN:
-        append(r, "it was taken away: %s",
-               c->be->taken ? c->be->taken
-                            : "the server does not have it any more");
+        reason_append(r, "it was taken away: %s",
+                      c->be->taken ? c->be->taken
+                                   : "the server does not have it any more");
         break;
     case HF__LOSS_SESSION:
-        append(r, "%s", n ? n->text : "its session is over");
+        reason_append(r, "%s", n ? n->text : "its session is over");
         break;
     case HF__LOSS_LEASE:
-        append(r, "its fixed lease of %llu ms ended",
-               (unsigned long long)loss.at);
+        reason_append(r, "its fixed lease of %llu ms ended",
+                      (unsigned long long)loss.at);
         break;
     case HF__LOSS_MAX:
-        append(r, "it had been held for max_hold_ms, and no hold lasts longer");
+        reason_append(
+            r, "it had been held for max_hold_ms, and no hold lasts longer");
         break;
     case HF__LOSS_ORPHAN:
-        append(r, "the thread that held it exited, and it was not renewed");
+        reason_append(r,
+                      "the thread that held it exited, and it was not renewed");
         break;
     case HF__LOSS_STOPPED:
-        append(r,
-               "its deadline passed while this process was stopped or "
-               "suspended (it did not run at %s)%s",
-               moment(c, at).text, down || loss.refused ? "; also " : "");
+        reason_append(r,
+                      "its deadline passed while this process was stopped or "
+                      "suspended (it did not run at %s)%s",
+                      reason_moment(c, at).text,
+                      down || loss.refused ? "; also " : "");
         if (down)
-            put_unreachable(c, r, down);
+            reason_put_unreachable(c, r, down);
         else if (loss.refused)
-            put_refused(r, find(c, HF__LOSS_REFUSED, at));
+            reason_put_refused(r, reason_find(c, HF__LOSS_REFUSED, at));
         break;
     case HF__LOSS_REFUSED:
-        put_refused(r, n);
+        reason_put_refused(r, n);
         break;
     case HF__LOSS_SILENT:
         if (down)
-            put_unreachable(c, r, down);
+            reason_put_unreachable(c, r, down);
         else
-            append(r, "the server answered no renewal before its deadline");
+            reason_append(r,
+                          "the server answered no renewal before its deadline");
         break;
     case HF__LOSS_RELEASE:
-        append(r, "the server did not have it any more when the release "
-                  "arrived");
+        reason_append(r, "the server did not have it any more when the release "
+                         "arrived");
         break;
     case HF__LOSS_NONE:
-        append(r, "the server does not have it any more");
+        reason_append(r, "the server does not have it any more");
         break;
     }
 }
@@ -223,7 +228,7 @@ struct hf__reason hf__reason(hf_client *c, struct hf__loss loss)
     struct hf__reason r = {""};
 
     hf__mutex_lock(&c->why_mu);
-    put(c, loss, &r);
+    reason_put(c, loss, &r);
     hf__mutex_unlock(&c->why_mu);
     return r;
 }
@@ -234,11 +239,11 @@ struct hf__reason hf__doubt(hf_client *c, bool refused)
     const struct hf__note *n;
 
     hf__mutex_lock(&c->why_mu);
-    n = find(c, HF__LOSS_SILENT, HF__NEVER);
+    n = reason_find(c, HF__LOSS_SILENT, HF__NEVER);
     if (n)
-        put_unreachable(c, &r, n);
+        reason_put_unreachable(c, &r, n);
     else if (refused)
-        put_refused(&r, find(c, HF__LOSS_REFUSED, HF__NEVER));
+        reason_put_refused(&r, reason_find(c, HF__LOSS_REFUSED, HF__NEVER));
     hf__mutex_unlock(&c->why_mu);
     return r;
 }

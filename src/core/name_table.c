@@ -29,7 +29,7 @@
 
 /* The first line is found by its text; the others are found by nobody, and
  * would make one long chain. */
-static size_t bucket_of(struct hf__line *n, size_t buckets_len)
+static size_t names_bucket_of(struct hf__line *n, size_t buckets_len)
 {
     uint64_t at = (uintptr_t)n;
 
@@ -39,7 +39,7 @@ static size_t bucket_of(struct hf__line *n, size_t buckets_len)
     return (at * 0x9e3779b97f4a7c15u >> 32) & (buckets_len - 1);
 }
 
-static bool is_as(const struct hf__line *n, const struct hf__remote *as)
+static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
 {
     return n->remote.kind == as->kind && n->remote.fair == as->fair &&
            n->remote.permits == as->permits;
@@ -49,7 +49,8 @@ static bool is_as(const struct hf__line *n, const struct hf__remote *as)
  * let go yet, does not say what the client uses the name as: for another kind
  * there is a second one, unless the backend cannot have both (shared memory,
  * where a release is refused only beside a process that breaks the rules). */
-static struct hf__line *find_locked(hf_client *c, const struct hf__remote *as)
+static struct hf__line *names_find_locked(hf_client *c,
+                                          const struct hf__remote *as)
 {
     uint32_t hash = hf__hash32(HF__HASH32, as->name, as->name_len);
     struct hf__line *n, *left = NULL;
@@ -63,7 +64,7 @@ static struct hf__line *find_locked(hf_client *c, const struct hf__remote *as)
             continue;
         if (n->timer.handles || c->direct)
             return n;
-        if (is_as(n, as))
+        if (names_is_as(n, as))
             left = n;
     }
     return left;
@@ -83,7 +84,7 @@ static int grow_table_locked(hf_client *c)
         struct hf__line *n, *next;
 
         for (n = c->buckets[i]; n; n = next) {
-            size_t bucket = bucket_of(n, len);
+            size_t bucket = names_bucket_of(n, len);
 
             next = n->next_in_bucket;
             n->next_in_bucket = buckets[bucket];
@@ -97,12 +98,12 @@ static int grow_table_locked(hf_client *c)
 }
 
 /* What stands in front of a name, see hf__line_lost(). */
-static size_t front_of(const hf_client *c)
+static size_t names_front_of(const hf_client *c)
 {
     return c->on_event ? sizeof(struct hf__event) : 0;
 }
 
-static void free_line(hf_client *c, struct hf__line *n)
+static void names_free_line(hf_client *c, struct hf__line *n)
 {
     if (!n)
         return;
@@ -110,16 +111,16 @@ static void free_line(hf_client *c, struct hf__line *n)
         hf__lines_free_entries(n);
         hf__free(c, n->kin);
     }
-    hf__free(c, (char *)n - front_of(c));
+    hf__free(c, (char *)n - names_front_of(c));
 }
 
 /* A line like that; first: the one that the name has already, or NULL. */
-static struct hf__line *make(hf_client *c, const struct hf__remote *as,
-                             struct hf__line *first)
+static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
+                                   struct hf__line *first)
 {
     bool own_label = !first && as->label != c->label;
     size_t label = own_label ? strlen(as->label) + 1 : 0;
-    size_t front = front_of(c);
+    size_t front = names_front_of(c);
     char *memory = hf__alloc(c, front + offsetof(struct hf__line, text) +
                                     as->name_len + 1 + label);
     struct hf__line *n;
@@ -140,7 +141,7 @@ static struct hf__line *make(hf_client *c, const struct hf__remote *as,
     if (as->kind != HF_MUTEX) {
         n->kin = hf__alloc(c, sizeof(*n->kin));
         if (!n->kin) {
-            free_line(c, n);
+            names_free_line(c, n);
             return NULL;
         }
         n->kin->first = first ? first : n;
@@ -162,28 +163,28 @@ static struct hf__line *make(hf_client *c, const struct hf__remote *as,
 
 /* Makes it, and puts it into the table. LATER: the backend could not now; err
  * has EBACKEND. */
-static int add_locked(hf_client *c, const struct hf__remote *as,
-                      struct hf__line *first, struct hf__line **out,
-                      hf_error *err)
+static int names_add_locked(hf_client *c, const struct hf__remote *as,
+                            struct hf__line *first, struct hf__line **out,
+                            hf_error *err)
 {
-    struct hf__line *n = make(c, as, first);
+    struct hf__line *n = names_make(c, as, first);
     int rc = n ? grow_table_locked(c) : HF_ENOMEM;
     size_t bucket;
 
     if (!rc)
         rc = hf__timers_reserve(&c->hooks, &c->timers);
     if (rc) {
-        free_line(c, n);
+        names_free_line(c, n);
         return hf__fail(err, rc, "%s", hf_error_text(rc));
     }
     rc = c->be->attach(c->self, &n->remote);
     if (rc) {
         hf__timers_unreserve(&c->timers);
-        free_line(c, n);
+        names_free_line(c, n);
         hf__fail_why(c, err, rc == HF__LATER ? HF_EBACKEND : rc);
         return rc;
     }
-    bucket = bucket_of(n, c->buckets_len);
+    bucket = names_bucket_of(n, c->buckets_len);
     n->next_in_bucket = c->buckets[bucket];
     c->buckets[bucket] = n;
     c->names_len++;
@@ -191,7 +192,7 @@ static int add_locked(hf_client *c, const struct hf__remote *as,
     return 0;
 }
 
-static int mismatch(struct hf__line *n, hf_error *err)
+static int names_mismatch(struct hf__line *n, hf_error *err)
 {
     char size[24] = "";
 
@@ -204,22 +205,23 @@ static int mismatch(struct hf__line *n, hf_error *err)
                     hf__kind_name(n->remote.kind), size);
 }
 
-static int get_locked(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
-                      struct hf__line **out, hf_error *err)
+static int names_get_locked(hf_client *c, const struct hf__remote *as,
+                            int64_t ttl_ms, struct hf__line **out,
+                            hf_error *err)
 {
-    struct hf__line *n = find_locked(c, as);
+    struct hf__line *n = names_find_locked(c, as);
     int rc = 0;
 
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
-    if (n && !is_as(n, as))
-        return mismatch(n, err);
+    if (n && !names_is_as(n, as))
+        return names_mismatch(n, err);
     if (n) {
         n->refs++;
         n->timer.handles++;
         *out = n;
     } else {
-        rc = add_locked(c, as, NULL, out, err);
+        rc = names_add_locked(c, as, NULL, out, err);
     }
     if (rc)
         return rc;
@@ -245,7 +247,7 @@ int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         rc = hf__fail(err, HF_ECLOSED, "the client was closed");
     else
-        rc = add_locked(c, &as, first, out, err);
+        rc = names_add_locked(c, &as, first, out, err);
     if (!rc)
         first->refs++;
     hf__mutex_unlock(&c->mu);
@@ -254,7 +256,7 @@ int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
 
 /* What the lock's options say, else the URL, else the backend's own; of the
  * last two, only where there is a choice. */
-static bool is_fair(const hf_client *c, const hf_lock_options *opt)
+static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
 {
     int caps = c->caps[opt->kind];
     bool fair = c->be->fair_by_default;
@@ -267,8 +269,8 @@ static bool is_fair(const hf_client *c, const hf_lock_options *opt)
 /* Asks the backend again while it says LATER, until op_timeout. In between the
  * others who wait for the mutex have time to get it. Once the time is over
  * nothing is asked any more, however many threads are here. */
-static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
-               struct hf__line **out, hf_error *err)
+static int names_get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
+                     struct hf__line **out, hf_error *err)
 {
     hf__time until = hf__op_deadline(c);
     hf_error why = HF_ERROR_INIT;
@@ -278,8 +280,9 @@ static int get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
         if (again)
             poll(NULL, 0, GAP_MS);
         hf__mutex_lock(&c->mu);
-        rc = again && hf__now() >= until ? HF_EBACKEND
-                                         : get_locked(c, as, ttl_ms, out, &why);
+        rc = again && hf__now() >= until
+                 ? HF_EBACKEND
+                 : names_get_locked(c, as, ttl_ms, out, &why);
         hf__mutex_unlock(&c->mu);
     }
     if (rc && err)
@@ -296,7 +299,7 @@ int hf__names_get(hf_client *c, const void *name, size_t len,
     struct hf__remote as = {.name = text,
                             .name_len = (uint16_t)(prefix + len),
                             .kind = (uint8_t)opt->kind,
-                            .fair = is_fair(c, opt),
+                            .fair = names_is_fair(c, opt),
                             .permits = opt->permits,
                             .label = opt->label ? opt->label : c->label};
 
@@ -307,7 +310,7 @@ int hf__names_get(hf_client *c, const void *name, size_t len,
                         prefix + len, HF_NAME_MAX);
     memcpy(text, c->prefix, prefix);
     memcpy(text + prefix, name, len);
-    return get(c, &as, opt->ttl_ms, out, err);
+    return names_get(c, &as, opt->ttl_ms, out, err);
 }
 
 void hf__line_unref_locked(struct hf__line *n)
@@ -321,7 +324,7 @@ void hf__line_unref_locked(struct hf__line *n)
     hf__event_detach_locked(n);
     hf__timers_set(&c->timers, &n->timer, HF__NEVER);
     hf__timers_unreserve(&c->timers);
-    p = &c->buckets[bucket_of(n, c->buckets_len)];
+    p = &c->buckets[names_bucket_of(n, c->buckets_len)];
     while (*p != n)
         p = &(*p)->next_in_bucket;
     *p = n->next_in_bucket;
@@ -333,7 +336,7 @@ void hf__line_unref_locked(struct hf__line *n)
     if (n->remote.attempt)
         hf__words_free(c, hf__exchange_of(n));
     hf__free(c, hf__exchange_of(n));
-    free_line(c, n);
+    names_free_line(c, n);
     if (first != n)
         hf__line_unref_locked(first);
 }

@@ -1,4 +1,5 @@
-/* Names of locks as bytes and for people, and the names of the kinds. */
+/* Names of locks: which are valid, how one is shown to people, and the names of
+ * the kinds. */
 #ifndef HF_NAME_TEXT_H
 #define HF_NAME_TEXT_H
 

@@ -6,7 +6,7 @@
 #include "core/last_error.h"
 #include "core/report.h"
 
-static void park(hf_client *c, struct hf__req *req, bool first)
+static void outbox_park(hf_client *c, struct hf__req *req, bool first)
 {
     struct hf__query *q = (struct hf__query *)req;
 
@@ -22,7 +22,7 @@ static void park(hf_client *c, struct hf__req *req, bool first)
 void hf__outbox_return(hf_client *c, struct hf__req *req)
 {
     if (req->flying) /* or it is being abandoned: see hf__report_done() */
-        park(c, req, true);
+        outbox_park(c, req, true);
 }
 
 void hf__outbox_remove_locked(hf_client *c, struct hf__req *req)
@@ -33,12 +33,12 @@ void hf__outbox_remove_locked(hf_client *c, struct hf__req *req)
     hf__queue_remove(c->outbox, c->outbox_tail, req);
 }
 
-static int lacks(hf_client *c, const char *what)
+static int outbox_lacks(hf_client *c, const char *what)
 {
     return hf__fail_why_set(c, HF_ENOTSUP, "it has no %s", what);
 }
 
-static int hand_over(hf_client *c, struct hf__req *req)
+static int outbox_hand_over(hf_client *c, struct hf__req *req)
 {
     const struct hf__backend *be = c->be;
 
@@ -53,24 +53,24 @@ static int hand_over(hf_client *c, struct hf__req *req)
         return be->abandon(c->self, req);
     case HF__RENEW:
         return be->renew ? be->renew(c->self, (struct hf__batch *)req)
-                         : lacks(c, "renewals");
+                         : outbox_lacks(c, "renewals");
     default:
         return be->query ? be->query(c->self, (struct hf__query *)req)
-                         : lacks(c, "such question");
+                         : outbox_lacks(c, "such question");
     }
 }
 
 int hf__outbox_submit_locked(hf_client *c, struct hf__req *req)
 {
-    int rc = hand_over(c, req);
+    int rc = outbox_hand_over(c, req);
 
     if (rc != HF__LATER)
         return rc;
-    park(c, req, false);
+    outbox_park(c, req, false);
     return HF__PENDING;
 }
 
-static void finish(hf_client *c, struct hf__req *req, int result)
+static void outbox_finish(hf_client *c, struct hf__req *req, int result)
 {
     req->result = (int16_t)result;
     hf__report_done(c, req);
@@ -85,14 +85,14 @@ void hf__outbox_flush_locked(hf_client *c)
 
         hf__outbox_remove_locked(c, req);
         req->parked = true; /* for the slot */
-        rc = hand_over(c, req);
+        rc = outbox_hand_over(c, req);
         req->parked = false;
         if (rc == HF__LATER) {
-            park(c, req, true);
+            outbox_park(c, req, true);
             return;
         }
         if (rc != HF__PENDING)
-            finish(c, req, rc);
+            outbox_finish(c, req, rc);
     }
 }
 
@@ -101,7 +101,7 @@ void hf__outbox_finish_locked(hf_client *c, struct hf__req *req, int result)
     if (!req->parked)
         return;
     hf__outbox_remove_locked(c, req);
-    finish(c, req, result);
+    outbox_finish(c, req, result);
 }
 
 void hf__outbox_give_up_locked(hf_client *c, struct hf__req *req)

@@ -13,7 +13,7 @@
 #include "core/requests.h"
 #include "policy/lease.h"
 
-static void news(hf_client *c, struct hf__line *n)
+static void report_news(hf_client *c, struct hf__line *n)
 {
     if (n->in_news)
         return;
@@ -50,7 +50,7 @@ void hf__report_done(hf_client *c, struct hf__req *req)
         n->attempt_ready = true;
     else
         n->let_go_ready = true;
-    news(c, n);
+    report_news(c, n);
     hf__line_unref_locked(n); /* the request's; news has one of its own */
 }
 
@@ -59,7 +59,7 @@ void hf__report_bell(hf_client *c, struct hf__remote *remote)
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
 
     n->rang = true;
-    news(c, n);
+    report_news(c, n);
 }
 
 void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
@@ -78,7 +78,7 @@ void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     x->session_over = session != NULL;
     if (session)
         hf__note(c, HF__LOSS_SESSION, session);
-    news(c, n);
+    report_news(c, n);
 }
 
 void hf__report_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
@@ -110,6 +110,6 @@ void hf__report_session_locked(hf_client *c)
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket) {
             n->session_lost = true;
-            news(c, n);
+            report_news(c, n);
         }
 }

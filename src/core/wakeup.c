@@ -55,7 +55,7 @@ void hf__sleeper_wake(hf_client *c, struct hf__sleeper *s)
         hf__futex_wake(word, 1);
 }
 
-static void wake_locked(hf_client *c, hf__time at)
+static void wakeup_wake_locked(hf_client *c, hf__time at)
 {
     c->helper_until = at;
     __atomic_add_fetch(&c->helper_word, 1, __ATOMIC_RELEASE);
@@ -71,7 +71,7 @@ void hf__helper_due_locked(hf_client *c, hf__time at)
     if (c->driven && !c->helper_drives &&
         pthread_equal(c->driver, pthread_self()))
         return; /* the driver sees to it, or says so when it leaves */
-    wake_locked(c, at);
+    wakeup_wake_locked(c, at);
 }
 
 void hf__helper_timer(hf_client *c, struct hf__timer *timer, hf__time at)

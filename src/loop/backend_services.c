@@ -43,7 +43,7 @@ static void services_go_on(hf_client *c)
     c->may_go_on = true;
 }
 
-static void *grow(hf_client *c, void *old, size_t len, size_t size)
+static void *services_grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
 
@@ -62,7 +62,7 @@ static hf_party *services_add_party(hf_client *c, struct hf__query *q,
 {
     hf_party **list = holds ? &q->info->holders : &q->info->waiters;
     size_t *len = holds ? &q->info->holders_len : &q->info->waiters_len;
-    hf_party *p = grow(c, *list, *len, sizeof(**list));
+    hf_party *p = services_grow(c, *list, *len, sizeof(**list));
 
     if (!p)
         return NULL;
@@ -91,7 +91,7 @@ static int services_add_name(hf_client *c, struct hf__query *q,
             "the list has more than %zu names, which take more "
             "than %d MB: list those with a longer prefix",
             q->names->len, HF__NAMES_BYTES >> 20);
-    names = grow(c, q->names->names, q->names->len, sizeof(*names));
+    names = services_grow(c, q->names->names, q->names->len, sizeof(*names));
     if (!names)
         return HF_ENOMEM;
     q->names->names = names;
@@ -106,7 +106,7 @@ static int services_add_name(hf_client *c, struct hf__query *q,
 /* A server decides how many there are of some kinds, but not of these. */
 enum { HF__FINDINGS_MAX = 100 };
 
-static bool is_always_shown(const char *subject)
+static bool services_is_always_shown(const char *subject)
 {
     return !strcmp(subject, HF__PROMISE) || !strcmp(subject, "locking") ||
            !strcmp(subject, "latency");
@@ -120,9 +120,9 @@ static void services_find(hf_client *c, struct hf__query *q,
     hf_finding *f = NULL;
     va_list ap;
 
-    if (d->len >= HF__FINDINGS_MAX && !is_always_shown(subject))
+    if (d->len >= HF__FINDINGS_MAX && !services_is_always_shown(subject))
         return;
-    f = grow(c, d->findings, d->len, sizeof(*f));
+    f = services_grow(c, d->findings, d->len, sizeof(*f));
     if (!f) {
         q->cut = true;
         return;

@@ -37,9 +37,9 @@ void hf__config_free(hf_client *c)
     c->config = NULL;
 }
 
-static int time_option(struct hf__url *url, const char *key, int64_t given,
-                       int64_t least, int64_t otherwise, uint32_t *ms,
-                       hf_error *err)
+static int config_time_option(struct hf__url *url, const char *key,
+                              int64_t given, int64_t least, int64_t otherwise,
+                              uint32_t *ms, hf_error *err)
 {
     const char *text = hf__url_option(url, key);
     int64_t value = otherwise;
@@ -60,19 +60,19 @@ static int time_option(struct hf__url *url, const char *key, int64_t given,
     return 0;
 }
 
-static int times(hf_client *c, struct hf__url *url,
-                 const hf_client_options *opt, hf_error *err)
+static int config_times(hf_client *c, struct hf__url *url,
+                        const hf_client_options *opt, hf_error *err)
 {
     struct hf__config *config = c->config;
-    int rc = time_option(url, "ttl", opt->ttl_ms, HF_LEASE_MIN_MS, 30000,
-                         &c->ttl_ms, err);
+    int rc = config_time_option(url, "ttl", opt->ttl_ms, HF_LEASE_MIN_MS, 30000,
+                                &c->ttl_ms, err);
 
     if (!rc)
-        rc = time_option(url, "connect_timeout", opt->connect_timeout_ms, 1,
-                         5000, &config->connect_timeout_ms, err);
+        rc = config_time_option(url, "connect_timeout", opt->connect_timeout_ms,
+                                1, 5000, &config->connect_timeout_ms, err);
     if (!rc)
-        rc = time_option(url, "op_timeout", opt->op_timeout_ms, 1, 5000,
-                         &c->op_timeout_ms, err);
+        rc = config_time_option(url, "op_timeout", opt->op_timeout_ms, 1, 5000,
+                                &c->op_timeout_ms, err);
     if (!rc && (opt->open_timeout_ms < 0 || opt->open_timeout_ms > HF__MS_MAX))
         rc =
             hf__fail(err, HF_EINVAL,
@@ -91,7 +91,7 @@ static int times(hf_client *c, struct hf__url *url,
 }
 
 /* Where the locks are, so that those of two places have one order. */
-static char *place_of(hf_client *c, const struct hf__url *url)
+static char *config_place_of(hf_client *c, const struct hf__url *url)
 {
     size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;
     char *place;
@@ -110,8 +110,8 @@ static char *place_of(hf_client *c, const struct hf__url *url)
     return place;
 }
 
-static int texts(hf_client *c, struct hf__url *url,
-                 const hf_client_options *opt, hf_error *err)
+static int config_texts(hf_client *c, struct hf__url *url,
+                        const hf_client_options *opt, hf_error *err)
 {
     const char *fair = hf__url_option(url, "fair");
     const char *prefix = hf__url_option(url, "prefix");
@@ -127,7 +127,7 @@ static int texts(hf_client *c, struct hf__url *url,
                         strlen(prefix), HF_NAME_MAX - 1);
     c->prefix = hf__strdup(c, prefix ? prefix : "");
     c->label = hf__strdup(c, opt->label ? opt->label : "");
-    c->place = place_of(c, url);
+    c->place = config_place_of(c, url);
     if (!c->prefix || !c->label || !c->place)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     return 0;
@@ -137,7 +137,7 @@ static int texts(hf_client *c, struct hf__url *url,
 
 /* Until there is something to read. A pipe that no program has opened for
  * writing yet has nothing, and no end either. */
-static bool is_readable(int fd, hf__time until)
+static bool config_is_readable(int fd, hf__time until)
 {
     struct pollfd reads = {.fd = fd, .events = POLLIN};
     int n;
@@ -154,13 +154,13 @@ static bool is_readable(int fd, hf__time until)
 }
 
 /* A line, without its end; a pipe may give it in parts. -1: errno says why. */
-static ssize_t read_line(int fd, hf__time until, char *text, size_t size)
+static ssize_t config_read_line(int fd, hf__time until, char *text, size_t size)
 {
     size_t len = 0;
     ssize_t n = 1;
 
     while (n && len < size - 1 && !memchr(text, '\n', len)) {
-        if (!is_readable(fd, until))
+        if (!config_is_readable(fd, until))
             return -1;
         n = read(fd, text + len, size - 1 - len);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
@@ -174,14 +174,14 @@ static ssize_t read_line(int fd, hf__time until, char *text, size_t size)
     return (ssize_t)len;
 }
 
-static int read_password(hf_client *c, const char *path, char **out,
-                         hf_error *err)
+static int config_read_password(hf_client *c, const char *path, char **out,
+                                hf_error *err)
 {
     char text[PASSWORD_MAX + 2];
     hf__time until = hf__now() + c->config->open_timeout_ms * HF__MS;
     /* Opening a pipe would wait for its writer, for ever. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
-    ssize_t len = fd < 0 ? -1 : read_line(fd, until, text, sizeof(text));
+    ssize_t len = fd < 0 ? -1 : config_read_line(fd, until, text, sizeof(text));
 
     if (len < 0 && fd >= 0 && errno == ETIMEDOUT)
         rc = hf__fail(err, HF_EINVAL,
@@ -204,15 +204,16 @@ static int read_password(hf_client *c, const char *path, char **out,
 }
 
 /* The options, the file, the URL, the environment: the first that has one. */
-static int password(hf_client *c, struct hf__url *url,
-                    const hf_client_options *opt, char **out, hf_error *err)
+static int config_password(hf_client *c, struct hf__url *url,
+                           const hf_client_options *opt, char **out,
+                           hf_error *err)
 {
     const char *file = hf__url_option(url, "password_file");
     const char *env = secure_getenv("HOLDFAST_PASSWORD");
     const char *text = "";
 
     if (!opt->password && file)
-        return read_password(c, file, out, err);
+        return config_read_password(c, file, out, err);
     if (opt->password)
         text = opt->password;
     else if (*url->password)
@@ -223,7 +224,7 @@ static int password(hf_client *c, struct hf__url *url,
     return *out ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-static bool known(const char *list, const char *key)
+static bool config_known(const char *list, const char *key)
 {
     size_t len = strlen(key);
 
@@ -234,8 +235,8 @@ static bool known(const char *list, const char *key)
 }
 
 /* The option of a list that was meant, if one is similar: better than best. */
-static void find_similar(const char *list, const char *key, unsigned *best,
-                         struct hf__shown *meant)
+static void config_find_similar(const char *list, const char *key,
+                                unsigned *best, struct hf__shown *meant)
 {
     size_t len;
 
@@ -252,14 +253,14 @@ static void find_similar(const char *list, const char *key, unsigned *best,
     }
 }
 
-static int unknown_option(const hf_client *c, const char *key, const char *more,
-                          hf_error *err)
+static int config_unknown_option(const hf_client *c, const char *key,
+                                 const char *more, hf_error *err)
 {
     struct hf__shown meant = {""};
     unsigned best = UINT_MAX;
 
-    find_similar(COMMON_OPTIONS, key, &best, &meant);
-    find_similar(more, key, &best, &meant);
+    config_find_similar(COMMON_OPTIONS, key, &best, &meant);
+    config_find_similar(more, key, &best, &meant);
     return hf__fail(
         err, HF_EINVAL,
         "unknown option \"%.40s\"; %s%s%s%s has " COMMON_OPTIONS "%s%s", key,
@@ -267,20 +268,21 @@ static int unknown_option(const hf_client *c, const char *key, const char *more,
         *meant.text ? "\"? " : "", c->be->name, *more ? ", " : "", more);
 }
 
-static int check_unknown(hf_client *c, struct hf__url *url, hf_error *err)
+static int config_check_unknown(hf_client *c, struct hf__url *url,
+                                hf_error *err)
 {
     const char *more = c->be->options ? c->be->options : "";
 
     for (size_t i = 0; i < url->options_len; i++)
-        if (!known(COMMON_OPTIONS, url->options[i].key) &&
-            !known(more, url->options[i].key))
-            return unknown_option(c, url->options[i].key, more, err);
+        if (!config_known(COMMON_OPTIONS, url->options[i].key) &&
+            !config_known(more, url->options[i].key))
+            return config_unknown_option(c, url->options[i].key, more, err);
     return 0;
 }
 
 /* What no kind of lock has cannot be the default. (A kind that has one way only
  * has that one whatever the URL says.) */
-static int check_fairness(const hf_client *c, hf_error *err)
+static int config_check_fairness(const hf_client *c, hf_error *err)
 {
     bool fair = c->fairness == HF_FAIR;
     int cap = fair ? HF_CAP_FAIR : HF_CAP_UNFAIR, caps = 0;
@@ -308,9 +310,10 @@ int hf__config_make(hf_client *c, const char *text,
     url = config->url;
     if ((rc = hf__url_parse(c, text, url, err)) ||
         (rc = hf__backend_find(url->scheme, &c->be, err)) ||
-        (rc = check_unknown(c, url, err)) || (rc = times(c, url, opt, err)) ||
-        (rc = texts(c, url, opt, err)) ||
-        (rc = password(c, url, opt, &secret, err)))
+        (rc = config_check_unknown(c, url, err)) ||
+        (rc = config_times(c, url, opt, err)) ||
+        (rc = config_texts(c, url, opt, err)) ||
+        (rc = config_password(c, url, opt, &secret, err)))
         return rc;
     config->password = secret;
     config->label = c->label;
@@ -324,5 +327,5 @@ int hf__config_make(hf_client *c, const char *text,
     c->direct = c->be->flags & HF__DIRECT;
     c->endless = c->be->flags & HF__ENDLESS;
     c->session = c->be->flags & HF__SESSION;
-    return check_fairness(c, err);
+    return config_check_fairness(c, err);
 }

@@ -18,8 +18,8 @@
 
 /* Takes timers out that are due before then: names, of which each gets a
  * reference, and asynchronous waits, which are ended. */
-static size_t due_lines(hf_client *c, hf__time before, hf__time now,
-                        struct hf__due *due, size_t room)
+static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
+                                struct hf__due *due, size_t room)
 {
     size_t len = 0;
 
@@ -50,7 +50,7 @@ static size_t due_lines(hf_client *c, hf__time before, hf__time now,
 }
 
 /* Lets the names know; those to be renewed stay, at the front. */
-static size_t fire_lines(struct hf__due *due, size_t len, hf__time now)
+static size_t deliver_fire_lines(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;
 
@@ -72,14 +72,14 @@ static void deliver_timers(hf_client *c, hf__time now)
     struct hf__due due[MANY];
     size_t len, renew;
 
-    while ((len = due_lines(c, now, now, due, MANY))) {
-        renew = fire_lines(due, len, now);
+    while ((len = deliver_due_lines(c, now, now, due, MANY))) {
+        renew = deliver_fire_lines(due, len, now);
         if (!renew)
             continue;
         /* Renewals go together: those that are due soon come along. */
-        len = due_lines(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
-                        due + renew, MANY - renew);
-        renew += fire_lines(due + renew, len, now);
+        len = deliver_due_lines(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
+                                due + renew, MANY - renew);
+        renew += deliver_fire_lines(due + renew, len, now);
         hf__renewals_due(c, due, renew, now);
     }
 }

@@ -18,7 +18,7 @@
 
 #define EVENTS 64 /* wake_fd, and what a backend may have (backend.h) */
 
-static int timeout_ms(hf__time until)
+static int driver_timeout_ms(hf__time until)
 {
     hf__time left;
 
@@ -45,15 +45,15 @@ int hf__driver_watch(hf_client *c, int fd, uint32_t events, uint32_t tag)
     return errno == ENOMEM ? HF_ENOMEM : HF_EBACKEND;
 }
 
-static void ready_locked(hf_client *c, const struct epoll_event *ev, int n,
-                         hf__time now)
+static void driver_ready_locked(hf_client *c, const struct epoll_event *ev,
+                                int n, hf__time now)
 {
     for (int i = 0; i < n; i++)
         if (ev[i].data.u32 != HF__TAG_WAKE)
             c->be->ready(c->self, ev[i].data.u32, ev[i].events, now);
 }
 
-static void advance_locked(hf_client *c, hf__time now)
+static void driver_advance_locked(hf_client *c, hf__time now)
 {
     c->be->advance(c->self, now);
     while (c->may_go_on) {
@@ -71,8 +71,8 @@ void hf__driver_move_locked(hf_client *c, hf__time now)
 
     if (!c->direct)
         n = epoll_wait(c->epfd, ev, EVENTS, 0);
-    ready_locked(c, ev, n, now);
-    advance_locked(c, now);
+    driver_ready_locked(c, ev, n, now);
+    driver_advance_locked(c, now);
 }
 
 hf__time hf__driver_next_locked(hf_client *c)
@@ -94,7 +94,7 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     until = hf__min_time(until, hf__driver_next_locked(c));
     c->driver_until = until;
     hf__mutex_unlock(&c->mu);
-    n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : timeout_ms(until));
+    n = epoll_wait(c->epfd, ev, EVENTS, busy ? 0 : driver_timeout_ms(until));
     if (s)
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     for (int i = 0; i < n; i++)
@@ -104,12 +104,12 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     hf__mutex_lock(&c->mu);
     c->driver_until = 0;
     if (!c->direct) { /* the helper thread moves that one, and sleeps in it */
-        ready_locked(c, ev, n, until);
+        driver_ready_locked(c, ev, n, until);
         /* If this thread stood still on its way here, more has come. */
         if (c->be->next_timeout(c->self) <= until)
             hf__driver_move_locked(c, until);
         else
-            advance_locked(c, until);
+            driver_advance_locked(c, until);
     }
     hf__mutex_unlock(&c->mu);
     hf__deliver(c, until);
@@ -125,7 +125,7 @@ void hf__driver_due_locked(hf_client *c, hf__time at)
     }
 }
 
-static void unfollow_locked(hf_client *c, struct hf__sleeper *s)
+static void driver_unfollow_locked(hf_client *c, struct hf__sleeper *s)
 {
     if (!s->following)
         return;
@@ -133,7 +133,7 @@ static void unfollow_locked(hf_client *c, struct hf__sleeper *s)
     hf__queue_remove(c->followers, c->followers_tail, s);
 }
 
-static void follow_locked(hf_client *c, struct hf__sleeper *s)
+static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
 {
     if (s->following)
         return;
@@ -142,14 +142,14 @@ static void follow_locked(hf_client *c, struct hf__sleeper *s)
 }
 
 /* An answer may be there, or only a bell. */
-static hf__time follower_patience_locked(const hf_client *c)
+static hf__time driver_follower_patience_locked(const hf_client *c)
 {
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
 }
 
 /* To the first follower; if there is none, or it is late, the helper thread
  * sees to what is due. */
-static void pass_on_locked(hf_client *c)
+static void driver_pass_on_locked(hf_client *c)
 {
     hf__time at;
 
@@ -161,7 +161,8 @@ static void pass_on_locked(hf_client *c)
     if (c->followers) {
         at = at == HF__NEVER ? at : at + hf__driver_patience(c);
         if (!c->direct)
-            at = hf__min_time(at, hf__now() + follower_patience_locked(c));
+            at = hf__min_time(at,
+                              hf__now() + driver_follower_patience_locked(c));
     } else if (hf__unattended_locked(c)) {
         at = 0; /* it is to drive */
     } else if (c->under_way) {
@@ -192,13 +193,13 @@ void hf__driver_give(hf_client *c)
 {
     hf__mutex_lock(&c->mu);
     c->driven = false;
-    pass_on_locked(c);
+    driver_pass_on_locked(c);
     hf__mutex_unlock(&c->mu);
 }
 
 /* Takes the role if it is free. Else this thread is a follower, and its
  * posture says so before anybody could want to wake it. */
-static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
+static bool driver_lead_or_follow(hf_client *c, struct hf__sleeper *s)
 {
     bool lead;
 
@@ -206,11 +207,12 @@ static bool lead_or_follow(hf_client *c, struct hf__sleeper *s)
     lead = !c->driven;
     if (lead) {
         hf__driver_lead_locked(c);
-        unfollow_locked(c, s);
+        driver_unfollow_locked(c, s);
     } else {
-        follow_locked(c, s);
+        driver_follow_locked(c, s);
         if (!c->direct && !c->helper_drives)
-            hf__helper_due_locked(c, hf__now() + follower_patience_locked(c));
+            hf__helper_due_locked(c, hf__now() +
+                                         driver_follower_patience_locked(c));
         __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
     }
     hf__mutex_unlock(&c->mu);
@@ -230,7 +232,7 @@ void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
         if (hf__sleeper_checks(s, &seen) && ready(arg, hf__now(), &until))
             break;
         if (!leading)
-            leading = lead_or_follow(c, s);
+            leading = driver_lead_or_follow(c, s);
         if (!leading) {
             hf__futex_wait(s->word, seen, until);
             __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
@@ -242,9 +244,9 @@ void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
     hf__mutex_lock(&c->mu);
-    unfollow_locked(c, s);
+    driver_unfollow_locked(c, s);
     if (leading)
         c->driven = false;
-    pass_on_locked(c);
+    driver_pass_on_locked(c);
     hf__mutex_unlock(&c->mu);
 }

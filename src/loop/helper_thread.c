@@ -34,7 +34,7 @@ struct turn {
 
 /* Holds that need no renewal are looked at all the same, as often: their
  * thread may have exited, somebody may have broken them. */
-static void check_all_locked(hf_client *c, hf__time now)
+static void helper_check_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
@@ -46,7 +46,7 @@ static void check_all_locked(hf_client *c, hf__time now)
  * set since it went to sleep, and is due before it wakes (0: it is awake, and
  * looks before it sleeps); or it is late; or it is late for who follows it.
  * When it leaves its role it says when to be awake. */
-static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
+static hf__time helper_beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = hf__driver_next_locked(c);
 
@@ -59,7 +59,7 @@ static hf__time beside_driver_locked(hf_client *c, const struct turn *t)
     return at;
 }
 
-static void plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
+static void helper_plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
 {
     t->stop = c->helper_stop;
     t->until = hf__driver_next_locked(c);
@@ -73,7 +73,7 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
     }
     t->rounds = c->rounds;
     if (c->driven && !c->direct && !t->late)
-        t->until = beside_driver_locked(c, t);
+        t->until = helper_beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
     /* Is there anybody who hears a bell by the driver alone? */
     if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
@@ -86,7 +86,7 @@ static void plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
     c->helper_until = t->until;
 }
 
-static void drive(hf_client *c, struct turn *t)
+static void helper_drive(hf_client *c, struct turn *t)
 {
     hf__driver_round(c, NULL, t->until);
     hf__mutex_lock(&c->mu);
@@ -96,10 +96,10 @@ static void drive(hf_client *c, struct turn *t)
     hf__driver_give(c);
 }
 
-static void act(hf_client *c, struct turn *t)
+static void helper_act(hf_client *c, struct turn *t)
 {
     if (t->drive) {
-        drive(c, t);
+        helper_drive(c, t);
     } else if (t->until > t->now) {
         if (c->direct)
             c->be->park(c->self, NULL, &c->helper_word, t->word, t->until);
@@ -123,7 +123,7 @@ static void act(hf_client *c, struct turn *t)
     hf__deliver(c, t->now);
 }
 
-static void keep(hf_client *c)
+static void helper_keep(hf_client *c)
 {
     struct turn t = {0};
     hf__time period = (hf__time)c->ttl_ms * HF__MS / 3;
@@ -134,19 +134,19 @@ static void keep(hf_client *c)
         t.word = __atomic_load_n(&c->helper_word, __ATOMIC_ACQUIRE);
         hf__mutex_lock(&c->mu);
         if (c->endless && t.now >= poll_at) {
-            check_all_locked(c, t.now);
+            helper_check_all_locked(c, t.now);
             poll_at = t.now + period;
         }
-        plan_locked(c, &t, poll_at);
+        helper_plan_locked(c, &t, poll_at);
         hf__mutex_unlock(&c->mu);
         if (t.stop)
             return;
-        act(c, &t);
+        helper_act(c, &t);
     }
 }
 
 /* False: nobody waits for the result any more, the client is ours to free. */
-static bool report_open(hf_client *c, void *self, int rc)
+static bool helper_report_open(hf_client *c, void *self, int rc)
 {
     bool wanted;
 
@@ -162,7 +162,7 @@ static bool report_open(hf_client *c, void *self, int rc)
 
 /* Nobody moves the backend any more: the names can go from it, and those whose
  * handles are freed from now on have left it. */
-static void detach_all(hf_client *c, void *self)
+static void helper_detach_all(hf_client *c, void *self)
 {
     hf__mutex_lock(&c->mu);
     for (size_t i = 0; i < c->buckets_len; i++)
@@ -180,7 +180,7 @@ static void *helper_main(void *arg)
 
     pthread_setname_np(pthread_self(), "hf-helper");
     rc = c->be->open(c, &hf__core, c->config, &self);
-    if (!report_open(c, self, rc)) {
+    if (!helper_report_open(c, self, rc)) {
         if (!rc)
             c->be->close(self);
         hf__config_free(c);
@@ -189,16 +189,16 @@ static void *helper_main(void *arg)
     }
     if (rc)
         return NULL;
-    keep(c);
-    detach_all(c, self);
+    helper_keep(c);
+    helper_detach_all(c, self);
     c->be->close(self);
     return NULL;
 }
 
 /* Waits for the backend's open. A name lookup cannot be ended: one that takes
  * too long is left to the thread. */
-static int wait_open(hf_client *c, hf__time until, hf_error *err,
-                     bool *given_up)
+static int helper_wait_open(hf_client *c, hf__time until, hf_error *err,
+                            bool *given_up)
 {
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->config->open_timeout_ms;
@@ -244,7 +244,7 @@ int hf__helper_start(hf_client *c, hf__time until, hf_error *err,
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
         return hf__fail(err, HF_ENOMEM, "no thread could be made");
-    return wait_open(c, until, err, given_up);
+    return helper_wait_open(c, until, err, given_up);
 }
 
 void hf__helper_stop(hf_client *c)

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* Where this library lies, so that a copy that was moved finds its modules. */
-static int own_directory(char *dir, size_t size)
+static int module_own_directory(char *dir, size_t size)
 {
     Dl_info info;
     char path[PATH_MAX], *slash;
@@ -37,7 +37,7 @@ static int own_directory(char *dir, size_t size)
     return snprintf(dir, size, "%s", path) < (int)size ? 0 : -1;
 }
 
-static void *load(const char *dir, const char *below, const char *module)
+static void *module_load(const char *dir, const char *below, const char *module)
 {
     char path[PATH_MAX + 64];
 
@@ -49,7 +49,7 @@ static void *load(const char *dir, const char *below, const char *module)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-static void *load_from_path(const char *module)
+static void *module_load_from_path(const char *module)
 {
     const char *env = secure_getenv("HOLDFAST_MODULE_PATH");
     char dirs[PATH_MAX], *rest = dirs, *dir;
@@ -59,7 +59,7 @@ static void *load_from_path(const char *module)
         return NULL;
     while (!handle && (dir = strsep(&rest, ":")))
         if (*dir)
-            handle = load(dir, "", module);
+            handle = module_load(dir, "", module);
     return handle;
 }
 
@@ -69,14 +69,14 @@ static void *find_module(const char *module)
     void *handle;
 
     dlerror();
-    handle = load_from_path(module);
-    if (!handle && !own_directory(dir, sizeof(dir))) {
-        handle = load(dir, "holdfast/", module);
+    handle = module_load_from_path(module);
+    if (!handle && !module_own_directory(dir, sizeof(dir))) {
+        handle = module_load(dir, "holdfast/", module);
         if (!handle) /* in a build directory */
-            handle = load(dir, "backends/", module);
+            handle = module_load(dir, "backends/", module);
     }
     if (!handle)
-        handle = load(HF_MODULE_DIR, "", module);
+        handle = module_load(HF_MODULE_DIR, "", module);
     return handle;
 }
 
@@ -116,7 +116,7 @@ static int enter_module(const struct scheme *s, const struct hf__backend **out,
                     s->module, hf_version());
 }
 
-static int no_backend(const char *scheme, hf_error *err)
+static int module_no_backend(const char *scheme, hf_error *err)
 {
     static const char *const known[] = {HF__SCHEMES};
     const char *meant = NULL;
@@ -155,5 +155,5 @@ int hf__backend_find(const char *scheme, const struct hf__backend **out,
     for (size_t i = 0; i < sizeof(registry) / sizeof(*registry); i++)
         if (!strcmp(scheme, registry[i].scheme))
             return enter_module(&registry[i], out, err);
-    return no_backend(scheme, err);
+    return module_no_backend(scheme, err);
 }

@@ -1,4 +1,5 @@
-/* Backends by the scheme of a URL: the built-in one, or a module. */
+/* Finds the backend of a URL by its scheme: the built-in one, or a module,
+ * which is loaded. */
 #ifndef HF_MODULE_H
 #define HF_MODULE_H
 

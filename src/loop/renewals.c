@@ -40,8 +40,8 @@ struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
  * let go since it was found due stays out, and one that another thread has
  * renewed meanwhile. When all of them are over the batch is not meant any more.
  */
-static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
-                 hf__time now)
+static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
+                          size_t len, hf__time now)
 {
     b->req.meant_until = 0;
     for (size_t i = 0; i < len; i++) {
@@ -66,8 +66,8 @@ static void fill(struct hf__batch *b, const struct hf__due *due, size_t len,
 
 /* Each is looked at again then. One that needs renewal has been put off already
  * (hf__line_timer). */
-static void put_off(hf_client *c, const struct hf__due *due, size_t len,
-                    hf__time again)
+static void renewals_put_off(hf_client *c, const struct hf__due *due,
+                             size_t len, hf__time again)
 {
     for (size_t i = 0; i < len; i++) {
         struct hf__timer *t = &due[i].name->timer;
@@ -87,10 +87,10 @@ void hf__renewals_due(hf_client *c, const struct hf__due *due, size_t len,
     struct hf__request *f = hf__renewals_batch(c, len, NULL);
 
     if (!f) { /* out of memory */
-        put_off(c, due, len, now + 100 * HF__MS);
+        renewals_put_off(c, due, len, now + 100 * HF__MS);
         return;
     }
-    fill(&f->batch, due, len, now);
+    renewals_fill(&f->batch, due, len, now);
     if (!f->batch.len) {
         hf__request_free(c, f);
         return;
@@ -107,8 +107,8 @@ int hf__renewals_result(const struct hf__request *f, size_t i)
 }
 
 /* A hold that has been let go meanwhile is rightly unknown to the server. */
-static void count(hf_client *c, const struct hf__lease *l, uint64_t hold_id,
-                  int result)
+static void renewals_count(hf_client *c, const struct hf__lease *l,
+                           uint64_t hold_id, int result)
 {
     bool ours = l->state == HF__HELD && l->hold_id == hold_id && !l->drop;
 
@@ -134,7 +134,7 @@ void hf__renewals_landed(hf_client *c, struct hf__request *f)
         hf__line_lock(n);
         if (r->session_ms)
             n->queue.lease.session_ms = r->session_ms;
-        count(c, &n->queue.lease, r->hold_id, result);
+        renewals_count(c, &n->queue.lease, r->hold_id, result);
         hf__queue_renewed(&n->queue, r->hold_id, result, f->req.sent_at,
                           r->no_longer ? 0 : r->lease_ms, now);
         if (n->queue.owner)

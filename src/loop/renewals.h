@@ -1,4 +1,8 @@
-/* Renewals: the holds that are due, in one request. */
+/*
+ * Renewals: sends one request for all holds of which a renewal is due, and
+ * takes its results to their lines. When the next renewal of a hold is due is
+ * decided by policy/lease.c (renew_at): at a third of the TTL.
+ */
 #ifndef HF_RENEWALS_H
 #define HF_RENEWALS_H
 

@@ -23,7 +23,8 @@ struct job {
     char hosts[];
 };
 
-static int look_up(const char *host, const char *port, struct addrinfo **list)
+static int resolve_look_up(const char *host, const char *port,
+                           struct addrinfo **list)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV};
@@ -37,7 +38,7 @@ static int look_up(const char *host, const char *port, struct addrinfo **list)
 }
 
 /* Cuts the text up: the last colon of each is the port's. */
-static void look_up_all(struct job *job)
+static void resolve_look_up_all(struct job *job)
 {
     struct hf__lookup *l = &job->found;
     bool any = false, no_memory = false;
@@ -52,7 +53,7 @@ static void look_up_all(struct job *job)
         port = strrchr(host, ':');
         if (port) {
             *port++ = '\0';
-            rc = look_up(host, port, &l->list[l->len]);
+            rc = resolve_look_up(host, port, &l->list[l->len]);
         }
         if (rc)
             snprintf(l->why, sizeof(l->why), "%.80s: %s", host,
@@ -65,18 +66,18 @@ static void look_up_all(struct job *job)
     l->code = any ? 0 : no_memory ? HF_ENOMEM : HF_EBACKEND;
 }
 
-static void *job_main(void *arg)
+static void *resolve_job_main(void *arg)
 {
     struct job *job = arg;
 
     pthread_setname_np(pthread_self(), "hf-lookup");
-    look_up_all(job);
+    resolve_look_up_all(job);
     hf__lookup_leave(&job->found);
     return NULL;
 }
 
 /* The program's signals are not for it. */
-static int start_thread(struct job *job)
+static int resolve_start_thread(struct job *job)
 {
     sigset_t all, old;
     pthread_attr_t attr;
@@ -89,7 +90,7 @@ static int start_thread(struct job *job)
     pthread_attr_setstacksize(&attr, STACK_SIZE);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&thread, &attr, job_main, job);
+    rc = pthread_create(&thread, &attr, resolve_job_main, job);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     return rc;
@@ -104,9 +105,9 @@ struct hf__lookup *hf__lookup(const char *hosts, bool here)
         return NULL;
     memcpy(job->hosts, hosts, size);
     if (here) {
-        look_up_all(job);
+        resolve_look_up_all(job);
         job->left = 1;
-    } else if (start_thread(job)) {
+    } else if (resolve_start_thread(job)) {
         free(job);
         return NULL;
     }

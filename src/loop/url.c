@@ -19,7 +19,7 @@
 /* What must be there instead of a bad %xx. */
 #define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
 
-static int hex(int ch)
+static int url_hex(int ch)
 {
     if (ch >= '0' && ch <= '9')
         return ch - '0';
@@ -28,7 +28,7 @@ static int hex(int ch)
 }
 
 /* Decodes %xx in place. A NUL cannot be carried. */
-static int decode(char *s)
+static int url_decode(char *s)
 {
     char *to = s;
 
@@ -36,8 +36,8 @@ static int decode(char *s)
         int value = (unsigned char)*s;
 
         if (*s == '%') {
-            int high = hex((unsigned char)s[1]);
-            int low = high < 0 ? -1 : hex((unsigned char)s[2]);
+            int high = url_hex((unsigned char)s[1]);
+            int low = high < 0 ? -1 : url_hex((unsigned char)s[2]);
 
             value = high * 16 + low;
             if (low < 0 || !value)
@@ -51,7 +51,7 @@ static int decode(char *s)
 }
 
 /* Cuts s at ch; what follows, or NULL. */
-static char *cut(char *s, int ch)
+static char *url_cut(char *s, int ch)
 {
     char *at = strchr(s, ch);
 
@@ -60,7 +60,7 @@ static char *cut(char *s, int ch)
     return at;
 }
 
-static int parse_port(const char *text, uint16_t *port)
+static int url_parse_port(const char *text, uint16_t *port)
 {
     unsigned long value;
     char *end;
@@ -77,7 +77,7 @@ static int parse_port(const char *text, uint16_t *port)
 
 /* A text in place of the port may be a password that has a / in it, or one
  * without a host behind it: it is not shown. */
-static int bad_port(const char *port, hf_error *err)
+static int url_bad_port(const char *port, hf_error *err)
 {
     return hf__fail(err, HF_EINVAL,
                     "the URL has a port that is no number from 1 to 65535%s",
@@ -86,7 +86,7 @@ static int bad_port(const char *port, hf_error *err)
                         : "");
 }
 
-static int parse_host(struct hf__host *host, char *text, hf_error *err)
+static int url_parse_host(struct hf__host *host, char *text, hf_error *err)
 {
     char *port = NULL;
 
@@ -101,22 +101,22 @@ static int parse_host(struct hf__host *host, char *text, hf_error *err)
         port = end[1] ? end + 2 : NULL;
         text++;
     } else {
-        port = cut(text, ':');
+        port = url_cut(text, ':');
     }
-    if (port && parse_port(port, &host->port))
-        return bad_port(port, err);
+    if (port && url_parse_port(port, &host->port))
+        return url_bad_port(port, err);
     if (!*text)
         return hf__fail(err, HF_EINVAL,
                         "the URL has an empty host; it must be "
                         "host[:port][,host...]");
-    if (decode(text))
+    if (url_decode(text))
         return hf__fail(err, HF_EINVAL,
                         "the URL has a host with a bad %%xx" ESCAPES);
     host->name = text;
     return 0;
 }
 
-static int parse_authority(struct hf__url *url, char *text, hf_error *err)
+static int url_parse_authority(struct hf__url *url, char *text, hf_error *err)
 {
     char *at = strrchr(text, '@'), *next;
     int rc = 0;
@@ -125,10 +125,10 @@ static int parse_authority(struct hf__url *url, char *text, hf_error *err)
         *at = '\0';
         url->user = text;
         text = at + 1;
-        url->password = cut(url->user, ':');
+        url->password = url_cut(url->user, ':');
         if (!url->password)
             url->password = at;
-        if (decode(url->user) || decode(url->password))
+        if (url_decode(url->user) || url_decode(url->password))
             return hf__fail(
                 err, HF_EINVAL,
                 "the URL's user or password has a bad %%xx" ESCAPES);
@@ -137,18 +137,18 @@ static int parse_authority(struct hf__url *url, char *text, hf_error *err)
     while (!rc && (text = next)) {
         size_t max = sizeof(url->hosts) / sizeof(*url->hosts);
 
-        next = cut(text, ',');
+        next = url_cut(text, ',');
         if (url->hosts_len == max)
             return hf__fail(err, HF_EINVAL,
                             "the URL has over %zu hosts; it may have up to %zu "
                             "(redlock: 15)",
                             max, max);
-        rc = parse_host(&url->hosts[url->hosts_len++], text, err);
+        rc = url_parse_host(&url->hosts[url->hosts_len++], text, err);
     }
     return rc;
 }
 
-static int parse_options(struct hf__url *url, char *text, hf_error *err)
+static int url_parse_options(struct hf__url *url, char *text, hf_error *err)
 {
     size_t max = sizeof(url->options) / sizeof(*url->options);
     char *next;
@@ -156,12 +156,12 @@ static int parse_options(struct hf__url *url, char *text, hf_error *err)
     for (; text && *text; text = next) {
         struct hf__option *o = &url->options[url->options_len];
 
-        next = cut(text, '&');
+        next = url_cut(text, '&');
         if (url->options_len == max)
             return hf__fail(err, HF_EINVAL, "the URL has over %zu options",
                             max);
         o->key = text;
-        o->value = cut(text, '=');
+        o->value = url_cut(text, '=');
         if (!o->value)
             return hf__fail(err, HF_EINVAL,
                             "the URL has an option that is not key=value, as "
@@ -170,7 +170,7 @@ static int parse_options(struct hf__url *url, char *text, hf_error *err)
             return hf__fail(err, HF_EINVAL,
                             "the URL has an option without a name; it must be "
                             "key=value, as in ?ttl=10s");
-        if (decode(o->key) || decode(o->value))
+        if (url_decode(o->key) || url_decode(o->value))
             return hf__fail(err, HF_EINVAL,
                             "the URL has an option with a bad %%xx" ESCAPES);
         for (size_t i = 0; i < url->options_len; i++)
@@ -182,11 +182,11 @@ static int parse_options(struct hf__url *url, char *text, hf_error *err)
     return 0;
 }
 
-static int parse_scheme(struct hf__url *url, char **rest, hf_error *err)
+static int url_parse_scheme(struct hf__url *url, char **rest, hf_error *err)
 {
     char *s = url->memory + 1;
 
-    *rest = cut(s, ':');
+    *rest = url_cut(s, ':');
     for (char *p = s; *rest && *p; p++)
         *p = (char)tolower((unsigned char)*p); /* RFC 3986, 3.1 */
     if (!*rest || !isalpha((unsigned char)*s) ||
@@ -212,10 +212,10 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
         return hf__fail(err, HF_ENOMEM, "out of memory");
     memcpy(url->memory + 1, text, strlen(text));
     url->user = url->password = url->path = url->memory;
-    rc = parse_scheme(url, &rest, err);
+    rc = url_parse_scheme(url, &rest, err);
     if (rc)
         return rc;
-    options = cut(rest, '?');
+    options = url_cut(rest, '?');
     authority = !strncmp(rest, "//", 2) ? rest + 2 : NULL;
     slash = strchr(authority ? authority : rest, '/');
     if (authority && slash) {
@@ -228,11 +228,11 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
         url->path = slash;
     else if (!authority)
         url->path = rest;
-    if (decode(url->path))
+    if (url_decode(url->path))
         return hf__fail(err, HF_EINVAL,
                         "the URL's path has a bad %%xx" ESCAPES);
-    rc = authority ? parse_authority(url, authority, err) : 0;
-    return rc ? rc : parse_options(url, options, err);
+    rc = authority ? url_parse_authority(url, authority, err) : 0;
+    return rc ? rc : url_parse_options(url, options, err);
 }
 
 void hf__url_free(hf_client *c, struct hf__url *url)

@@ -1,4 +1,8 @@
-/* A URL, taken apart: see struct hf__url in backend.h. */
+/*
+ * Parses the URL that hf_open() is given into a struct hf__url (backend.h):
+ * scheme, user, hosts, path and options. An error text never quotes a part in
+ * which a password may stand.
+ */
 #ifndef HF_URL_H
 #define HF_URL_H
 

@@ -53,7 +53,7 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 /* ---- lookup ------------------------------------------------------------ */
 
 /* The name of a host whose address it is. A longer one has no address. */
-static void call(struct net_addr *a, const char *host)
+static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");
     const char *port = memrchr(host, ':', (size_t)len);
@@ -65,8 +65,8 @@ static void call(struct net_addr *a, const char *host)
              len - name_len, port);
 }
 
-static void add(struct net_endpoint *e, const struct addrinfo *a,
-                const char *host)
+static void endpoint_add(struct net_endpoint *e, const struct addrinfo *a,
+                         const char *host)
 {
     struct net_addr *to = &e->addr[e->len];
 
@@ -75,13 +75,13 @@ static void add(struct net_endpoint *e, const struct addrinfo *a,
     to->family = a->ai_family;
     to->len = a->ai_addrlen;
     memcpy(&to->sa, a->ai_addr, a->ai_addrlen);
-    call(to, host);
+    endpoint_call(to, host);
     e->len++;
 }
 
 /* The n-th of each host. */
-static void add_all(struct net_endpoint *e, const struct hf__lookup *found,
-                    size_t n)
+static void endpoint_add_all(struct net_endpoint *e,
+                             const struct hf__lookup *found, size_t n)
 {
     const char *host = e->hosts;
 
@@ -90,19 +90,20 @@ static void add_all(struct net_endpoint *e, const struct hf__lookup *found,
 
         for (size_t k = 0; a && k < n; k++)
             a = a->ai_next;
-        add(e, a, host);
+        endpoint_add(e, a, host);
         host += strcspn(host, ",") + 1;
     }
 }
 
 /* If nothing was found, the old ones stay. */
-static void take(struct net_endpoint *e, const struct hf__lookup *found)
+static void endpoint_take(struct net_endpoint *e,
+                          const struct hf__lookup *found)
 {
     size_t before = e->len;
 
     e->len = 0;
     for (size_t n = 0; n < NET_ADDRS; n++)
-        add_all(e, found, n);
+        endpoint_add_all(e, found, n);
     if (!e->len)
         e->len = before;
 }
@@ -116,7 +117,7 @@ int hf__net_find(struct net_endpoint *e)
         (found->may_pass ? e->core->why : e->core->lasts)(e->client, rc, "%s",
                                                           found->why);
     if (!rc)
-        take(e, found);
+        endpoint_take(e, found);
     e->core->lookup_leave(found);
     if (rc || e->len)
         return rc;
@@ -128,10 +129,10 @@ void hf__net_expect(struct net_endpoint *e)
 {
     e->len = 1;
     e->addr[0] = (struct net_addr){.family = AF_UNSPEC};
-    call(&e->addr[0], e->hosts);
+    endpoint_call(&e->addr[0], e->hosts);
 }
 
-static void begin_lookup(struct net_endpoint *e)
+static void endpoint_begin_lookup(struct net_endpoint *e)
 {
     if (e->hosts && !e->job)
         e->job = e->core->lookup(e->hosts, false);
@@ -139,7 +140,7 @@ static void begin_lookup(struct net_endpoint *e)
 
 void hf__net_find_again(struct net_endpoint *e, hf__time until)
 {
-    begin_lookup(e);
+    endpoint_begin_lookup(e);
     e->job_until = until;
 }
 
@@ -162,7 +163,7 @@ const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
     if (w->at >= e->len)
         w->at = 0; /* there is always one: open() saw to it */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
-        take(e, e->job);
+        endpoint_take(e, e->job);
         hf__net_connected(e);
     }
     return &e->addr[w->at];
@@ -201,7 +202,7 @@ hf__time hf__net_pause(struct net_endpoint *e, struct net_walk *w,
     w->at = w->tried = 0;
     w->failures++;
     if (w->failures % 4 == 2)
-        begin_lookup(e);
+        endpoint_begin_lookup(e);
     for (unsigned i = 1; i < w->failures && ms < most_ms; i++)
         ms = ms * 2 < most_ms ? ms * 2 : most_ms;
     return (ms / 2 + chance % (ms / 2)) * HF__MS;

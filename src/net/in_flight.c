@@ -28,7 +28,7 @@ void *hf__sent_at(const struct net_sents *s, size_t i)
     return s->ring + ((s->head + i) & (s->cap - 1)) * s->size;
 }
 
-static int grow(struct net_sents *s)
+static int flight_grow(struct net_sents *s)
 {
     size_t cap = s->cap ? s->cap * 2 : FIRST_CAP;
     char *ring;
@@ -52,7 +52,7 @@ void *hf__sent_add(struct net_sents *s, struct net_link *l)
     const struct net_out *o = &l->stream.out;
     struct net_sent *sent;
 
-    if (grow(s))
+    if (flight_grow(s))
         return NULL;
     sent = hf__sent_at(s, s->len++);
     memset(sent, 0, s->size);

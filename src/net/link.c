@@ -63,7 +63,7 @@ const char *hf__link_doubt(const struct net_link *l)
     return is_new && !l->understood && l->doubt ? l->doubt : "";
 }
 
-static hf__time pause(struct net_link *l)
+static hf__time link_pause(struct net_link *l)
 {
     uint32_t chance = 0;
 
@@ -85,7 +85,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
         l->walk = (struct net_walk){.at = next};
     } else if (was_up ||
                !hf__net_next(l->peer, &l->walk, code != HF_EBACKEND)) {
-        l->timer += pause(l);
+        l->timer += link_pause(l);
         l->walk.at = next;
         l->open_code = code;
     }
@@ -93,7 +93,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
 }
 
 /* If TLS does not agree, the server has answered. */
-static void broken(struct net_link *l, hf__time now)
+static void link_broken(struct net_link *l, hf__time now)
 {
     int code = l->stream.code ? l->stream.code : HF_EBACKEND;
 
@@ -108,17 +108,17 @@ static void broken(struct net_link *l, hf__time now)
 
 /* The path of a socket that is wrong or forbidden stays so until it is
  * corrected; a server that starts may not have created or opened it yet. */
-static void not_connected(struct net_link *l, hf__time now)
+static void link_not_connected(struct net_link *l, hf__time now)
 {
     int error = l->stream.broken;
 
     l->lasts = !l->peer->hosts && l->stream.fd >= 0 && error != ENOENT &&
                error != ECONNREFUSED && error != EAGAIN;
-    broken(l, now);
+    link_broken(l, now);
 }
 
 /* What greet() or secured() came to. */
-static void spoken(struct net_link *l, int rc, hf__time now)
+static void link_spoken(struct net_link *l, int rc, hf__time now)
 {
     if (rc)
         hf__link_fail(l, rc, now);
@@ -126,20 +126,20 @@ static void spoken(struct net_link *l, int rc, hf__time now)
         hf__net_flush(&l->stream);
 }
 
-static void connected(struct net_link *l, hf__time now)
+static void link_connected(struct net_link *l, hf__time now)
 {
     l->state = NET_GREETING;
     l->heard_at = now;
-    spoken(l, l->talk->greet(l->owner, now), now);
+    link_spoken(l, l->talk->greet(l->owner, now), now);
 }
 
 /* What hf__net_open() or hf__net_go_on() came to. */
-static void move_on(struct net_link *l, int rc, hf__time now)
+static void link_move_on(struct net_link *l, int rc, hf__time now)
 {
     if (rc == 0)
-        connected(l, now);
+        link_connected(l, now);
     else if (rc != HF__PENDING)
-        not_connected(l, now);
+        link_not_connected(l, now);
 }
 
 void hf__link_secure(struct net_link *l)
@@ -148,23 +148,23 @@ void hf__link_secure(struct net_link *l)
 }
 
 /* What hf__net_secure() or hf__net_go_on() came to. */
-static void secure(struct net_link *l, int rc, hf__time now)
+static void link_secure(struct net_link *l, int rc, hf__time now)
 {
     if (rc == HF__PENDING)
         return;
     l->securing = false;
     if (rc)
-        broken(l, now);
+        link_broken(l, now);
     else
-        spoken(l, l->talk->secured(l->owner, now), now);
+        link_spoken(l, l->talk->secured(l->owner, now), now);
 }
 
-static uint32_t hurried(const struct net_link *l, uint32_t ms)
+static uint32_t link_hurried(const struct net_link *l, uint32_t ms)
 {
     return l->hurry_ms && l->hurry_ms < ms ? l->hurry_ms : ms;
 }
 
-static void connect_now(struct net_link *l, hf__time now)
+static void link_connect_now(struct net_link *l, hf__time now)
 {
     const struct net_addr *a;
 
@@ -178,10 +178,10 @@ static void connect_now(struct net_link *l, hf__time now)
     l->refused_at = HF__NEVER;
     l->state = NET_CONNECTING;
     l->timer =
-        now + hurried(l, l->connect_ms /
-                             (uint32_t)(l->peer->len ? l->peer->len : 1)) *
+        now + link_hurried(l, l->connect_ms /
+                                  (uint32_t)(l->peer->len ? l->peer->len : 1)) *
                   HF__MS;
-    move_on(l, hf__net_open(&l->stream, a, ++*l->tags), now);
+    link_move_on(l, hf__net_open(&l->stream, a, ++*l->tags), now);
 }
 
 void hf__link_up(struct net_link *l, hf__time now)
@@ -194,7 +194,7 @@ void hf__link_up(struct net_link *l, hf__time now)
 
 /* ---- what the owner tells ---------------------------------------------- */
 
-static void look_if_closed(struct net_link *l)
+static void link_look_if_closed(struct net_link *l)
 {
     const struct hf__core *core = l->stream.core;
 
@@ -204,7 +204,7 @@ static void look_if_closed(struct net_link *l)
         l->stream.broken = ECONNRESET;
 }
 
-static void try_soon(struct net_link *l)
+static void link_try_soon(struct net_link *l)
 {
     hf__time at = l->refused_at;
 
@@ -219,8 +219,8 @@ static void try_soon(struct net_link *l)
 
 bool hf__link_wanted(struct net_link *l)
 {
-    look_if_closed(l);
-    try_soon(l);
+    link_look_if_closed(l);
+    link_try_soon(l);
     return l->state == NET_UP && !l->stream.broken;
 }
 
@@ -257,7 +257,7 @@ int hf__link_opened(const struct net_link *l)
                                                 "%s", l->text);
 }
 
-static void read_all(struct net_link *l, hf__time now)
+static void link_read_all(struct net_link *l, hf__time now)
 {
     char buf[READ_SIZE];
     int rc, reads = 0;
@@ -267,14 +267,14 @@ static void read_all(struct net_link *l, hf__time now)
         reads++;
         n = hf__net_read(&l->stream, buf, sizeof(buf));
         if (n < 0) {
-            broken(l, now);
+            link_broken(l, now);
         } else if (n > 0) {
             l->heard_at = now;
             rc = l->talk->data(l->owner, buf, (size_t)n, now);
             if (rc)
                 hf__link_fail(l, rc, now);
             else if (l->securing)
-                secure(l, hf__net_secure(&l->stream), now);
+                link_secure(l, hf__net_secure(&l->stream), now);
         }
     } while (l->stream.more && reads < READS);
 }
@@ -285,24 +285,24 @@ bool hf__link_ready(struct net_link *l, uint32_t tag, uint32_t events,
     if (tag != l->stream.tag || l->stream.fd < 0)
         return false;
     if (l->state == NET_CONNECTING) {
-        move_on(l, hf__net_go_on(&l->stream), now);
+        link_move_on(l, hf__net_go_on(&l->stream), now);
         return true;
     }
     if (l->securing) {
-        secure(l, hf__net_go_on(&l->stream), now);
+        link_secure(l, hf__net_go_on(&l->stream), now);
         return true;
     }
     if (events & EPOLLOUT)
         hf__net_flush(&l->stream);
     if (events & ~(uint32_t)EPOLLOUT)
-        read_all(l, now);
+        link_read_all(l, now);
     return true;
 }
 
-static hf__time silent_at(const struct net_link *l)
+static hf__time link_silent_at(const struct net_link *l)
 {
     return l->state == NET_UP && l->awaits
-               ? l->heard_at + hurried(l, l->silence_ms) * HF__MS
+               ? l->heard_at + link_hurried(l, l->silence_ms) * HF__MS
                : HF__NEVER;
 }
 
@@ -310,12 +310,12 @@ hf__time hf__link_timeout(const struct net_link *l)
 {
     return l->stream.broken || l->stream.more
                ? 0
-               : hf__min_time(l->timer, silent_at(l));
+               : hf__min_time(l->timer, link_silent_at(l));
 }
 
 /* A handshake that is not answered may be no handshake to the other end; where
  * TLS begins later, the server speaks first. */
-static const char *doubt_of_silence(const struct net_link *l)
+static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";
 }
@@ -323,17 +323,17 @@ static const char *doubt_of_silence(const struct net_link *l)
 void hf__link_advance(struct net_link *l, hf__time now)
 {
     if (l->stream.more)
-        read_all(l, now);
+        link_read_all(l, now);
     if (l->stream.broken) {
-        broken(l, now);
+        link_broken(l, now);
     } else if (l->state != NET_PAUSING && !l->stream.more &&
                now >= hf__link_timeout(l)) {
         hf__link_why(
             l, HF_EBACKEND, "no answer within %u ms%s",
-            hurried(l, l->state == NET_UP ? l->silence_ms : l->connect_ms),
-            doubt_of_silence(l));
+            link_hurried(l, l->state == NET_UP ? l->silence_ms : l->connect_ms),
+            link_doubt_of_silence(l));
         hf__link_fail(l, HF_EBACKEND, now);
     }
     if (l->state == NET_PAUSING && now >= l->timer)
-        connect_now(l, now);
+        link_connect_now(l, now);
 }

@@ -20,7 +20,7 @@ void hf__net_init(struct net_stream *s, const struct hf__core *core,
     *s = (struct net_stream){.core = core, .client = client, .fd = -1};
 }
 
-static int broke(struct net_stream *s, int error)
+static int stream_broke(struct net_stream *s, int error)
 {
     if (!s->broken)
         s->broken = error;
@@ -34,27 +34,27 @@ const char *hf__net_why(const struct net_stream *s)
     return s->words[0] ? s->words : strerror(s->broken);
 }
 
-static void watch(struct net_stream *s, uint32_t events)
+static void stream_watch(struct net_stream *s, uint32_t events)
 {
     if (s->events == events || s->fd < 0)
         return;
     if (s->core->watch(s->client, s->fd, events, s->tag) == 0)
         s->events = events;
     else
-        broke(s, ENOMEM);
+        stream_broke(s, ENOMEM);
 }
 
 /* ---- out --------------------------------------------------------------- */
 
-static void wipe(struct net_out *o)
+static void stream_wipe(struct net_out *o)
 {
     if (o->secret)
         explicit_bzero(o->data, o->cap);
 }
 
-static void empty(struct net_out *o)
+static void stream_empty(struct net_out *o)
 {
-    wipe(o);
+    stream_wipe(o);
     o->secret = false;
     o->from = o->len = 0;
 }
@@ -80,7 +80,7 @@ int hf__net_reserve(struct net_stream *s, size_t more)
         return HF_ENOMEM;
     if (o->data) {
         memcpy(data, o->data + o->from, used);
-        wipe(o);
+        stream_wipe(o);
         s->core->free(s->client, o->data);
     }
     *o = (struct net_out){data, 0, used, cap, o->secret};
@@ -88,7 +88,8 @@ int hf__net_reserve(struct net_stream *s, size_t more)
 }
 
 /* How much was written; 0: nothing can be now; a code. */
-static ssize_t write_some(struct net_stream *s, const char *p, size_t len)
+static ssize_t stream_write_some(struct net_stream *s, const char *p,
+                                 size_t len)
 {
     ssize_t n;
 
@@ -99,7 +100,7 @@ static ssize_t write_some(struct net_stream *s, const char *p, size_t len)
     while (n < 0 && errno == EINTR);
     if (n >= 0)
         return n;
-    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : broke(s, errno);
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : stream_broke(s, errno);
 }
 
 void hf__net_flush(struct net_stream *s)
@@ -111,10 +112,10 @@ void hf__net_flush(struct net_stream *s)
     if (!o->len && s->events == EPOLLIN)
         return;
     while (o->from < o->len && !s->broken) {
-        ssize_t n = write_some(s, o->data + o->from, o->len - o->from);
+        ssize_t n = stream_write_some(s, o->data + o->from, o->len - o->from);
 
         if (n == 0) {
-            watch(s, EPOLLIN | EPOLLOUT);
+            stream_watch(s, EPOLLIN | EPOLLOUT);
             return;
         }
         if (n > 0) {
@@ -123,8 +124,8 @@ void hf__net_flush(struct net_stream *s)
         }
     }
     if (o->from == o->len)
-        empty(o);
-    watch(s, EPOLLIN);
+        stream_empty(o);
+    stream_watch(s, EPOLLIN);
 }
 
 /* ---- in ---------------------------------------------------------------- */
@@ -143,9 +144,9 @@ ssize_t hf__net_read(struct net_stream *s, void *buf, size_t size)
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR
                    ? 0
-                   : broke(s, errno);
+                   : stream_broke(s, errno);
     s->closed = true;
-    return broke(s, ECONNRESET);
+    return stream_broke(s, ECONNRESET);
 }
 
 bool hf__net_is_over(struct net_stream *s)
@@ -159,21 +160,21 @@ bool hf__net_is_over(struct net_stream *s)
 
 /* ---- open, close ------------------------------------------------------- */
 
-static int shake(struct net_stream *s)
+static int stream_shake(struct net_stream *s)
 {
     int rc = hf__tls_shake(s);
 
     s->shaking = rc != 0;
     if (rc == HF__PENDING)
-        watch(s, hf__tls_wants_out(s) ? EPOLLOUT : EPOLLIN);
+        stream_watch(s, hf__tls_wants_out(s) ? EPOLLOUT : EPOLLIN);
     return rc;
 }
 
-static int begin_tls(struct net_stream *s)
+static int stream_begin_tls(struct net_stream *s)
 {
     int rc = hf__tls_begin(s);
 
-    return rc ? rc : shake(s);
+    return rc ? rc : stream_shake(s);
 }
 
 int hf__net_secure(struct net_stream *s)
@@ -183,13 +184,13 @@ int hf__net_secure(struct net_stream *s)
         return HF_EBACKEND;
     s->more = false; /* what comes now is TLS' */
     s->securing = s->out.len;
-    return s->securing ? HF__PENDING : begin_tls(s);
+    return s->securing ? HF__PENDING : stream_begin_tls(s);
 }
 
 /* Packets may vanish without a word, as behind a firewall that has forgotten
  * the connection. Then it breaks after 4 s if something was sent, else after
  * 20 s. */
-static void set_tcp(int fd)
+static void stream_set_tcp(int fd)
 {
     static const struct {
         int level, name, value;
@@ -204,11 +205,11 @@ static void set_tcp(int fd)
                    sizeof(int));
 }
 
-static int connected(struct net_stream *s, bool is_tcp)
+static int stream_connected(struct net_stream *s, bool is_tcp)
 {
     if (is_tcp)
-        set_tcp(s->fd);
-    return s->tls && !s->tls_later ? begin_tls(s) : 0;
+        stream_set_tcp(s->fd);
+    return s->tls && !s->tls_later ? stream_begin_tls(s) : 0;
 }
 
 int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
@@ -218,17 +219,17 @@ int hf__net_open(struct net_stream *s, const struct net_addr *a, uint32_t tag)
     memcpy(s->host, a->host, sizeof(s->host));
     if (a->family == AF_UNSPEC) {
         snprintf(s->words, sizeof(s->words), "the host is not known");
-        return broke(s, EHOSTUNREACH);
+        return stream_broke(s, EHOSTUNREACH);
     }
     s->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s->fd < 0)
-        return broke(s, errno);
+        return stream_broke(s, errno);
     if (connect(s->fd, (const struct sockaddr *)&a->sa, a->len) == 0)
-        return connected(s, a->family != AF_UNIX);
+        return stream_connected(s, a->family != AF_UNIX);
     if (errno != EINPROGRESS)
-        return broke(s, errno);
+        return stream_broke(s, errno);
     s->connecting = true;
-    watch(s, EPOLLOUT);
+    stream_watch(s, EPOLLOUT);
     return HF__PENDING;
 }
 
@@ -238,14 +239,14 @@ int hf__net_go_on(struct net_stream *s)
     socklen_t len = sizeof(error);
 
     if (s->shaking)
-        return shake(s);
+        return stream_shake(s);
     if (s->securing)
         return hf__net_secure(s);
     s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
     /* connect() to a Unix socket is never under way. */
-    return error ? broke(s, error) : connected(s, true);
+    return error ? stream_broke(s, error) : stream_connected(s, true);
 }
 
 void hf__net_close(struct net_stream *s)
@@ -253,7 +254,7 @@ void hf__net_close(struct net_stream *s)
     if (s->ssl)
         hf__tls_end(s);
     if (s->fd >= 0) {
-        watch(s, 0);
+        stream_watch(s, 0);
         close(s->fd);
     }
     s->fd = -1;
@@ -261,7 +262,7 @@ void hf__net_close(struct net_stream *s)
     s->broken = s->code = 0;
     s->words[0] = '\0';
     s->closed = s->more = s->connecting = s->securing = s->shaking = false;
-    empty(&s->out);
+    stream_empty(&s->out);
 }
 
 void hf__net_fini(struct net_stream *s)

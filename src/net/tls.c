@@ -23,7 +23,7 @@ struct net_tls {
 /* ---- the socket -------------------------------------------------------- */
 
 /* OpenSSL's own BIO writes by write(2), which raises SIGPIPE. */
-static int socket_write(BIO *bio, const char *p, int len)
+static int tls_socket_write(BIO *bio, const char *p, int len)
 {
     const struct net_stream *s = BIO_get_data(bio);
     ssize_t n = send(s->fd, p, (size_t)len, MSG_NOSIGNAL);
@@ -34,7 +34,7 @@ static int socket_write(BIO *bio, const char *p, int len)
     return (int)n;
 }
 
-static int socket_read(BIO *bio, char *p, int len)
+static int tls_socket_read(BIO *bio, char *p, int len)
 {
     const struct net_stream *s = BIO_get_data(bio);
     ssize_t n = recv(s->fd, p, (size_t)len, 0);
@@ -45,7 +45,7 @@ static int socket_read(BIO *bio, char *p, int len)
     return (int)n;
 }
 
-static long socket_ctrl(BIO *bio, int what, long number, void *p)
+static long tls_socket_ctrl(BIO *bio, int what, long number, void *p)
 {
     (void)bio;
     (void)number;
@@ -53,12 +53,13 @@ static long socket_ctrl(BIO *bio, int what, long number, void *p)
     return what == BIO_CTRL_FLUSH;
 }
 
-static BIO_METHOD *new_socket_method(void)
+static BIO_METHOD *tls_new_socket_method(void)
 {
     BIO_METHOD *m = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "holdfast");
 
-    if (m && BIO_meth_set_write(m, socket_write) &&
-        BIO_meth_set_read(m, socket_read) && BIO_meth_set_ctrl(m, socket_ctrl))
+    if (m && BIO_meth_set_write(m, tls_socket_write) &&
+        BIO_meth_set_read(m, tls_socket_read) &&
+        BIO_meth_set_ctrl(m, tls_socket_ctrl))
         return m;
     BIO_meth_free(m);
     return NULL;
@@ -67,8 +68,8 @@ static BIO_METHOD *new_socket_method(void)
 /* ---- files ------------------------------------------------------------- */
 
 /* What OpenSSL has against the file that it was given. */
-static int bad_file(const struct net_tls *t, const char *option,
-                    const char *path, const char *wanted)
+static int tls_bad_file(const struct net_tls *t, const char *option,
+                        const char *path, const char *wanted)
 {
     unsigned long e = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(e);
@@ -86,8 +87,8 @@ static int bad_file(const struct net_tls *t, const char *option,
 
 /* OpenSSL opens the file on the thread of the client, so that must not block:
  * opening a FIFO waits for a writer, and a device may be endless. */
-static int check_file(const struct net_tls *t, const char *option,
-                      const char *path)
+static int tls_check_file(const struct net_tls *t, const char *option,
+                          const char *path)
 {
     struct stat st;
 
@@ -106,7 +107,7 @@ static int check_file(const struct net_tls *t, const char *option,
 }
 
 /* Nobody is there who could be asked. */
-static int no_passphrase(char *buf, int size, int for_writing, void *arg)
+static int tls_no_passphrase(char *buf, int size, int for_writing, void *arg)
 {
     (void)buf;
     (void)size;
@@ -115,7 +116,7 @@ static int no_passphrase(char *buf, int size, int for_writing, void *arg)
     return -1;
 }
 
-static int take_own(struct net_tls *t, const char *cert, const char *key)
+static int tls_take_own(struct net_tls *t, const char *cert, const char *key)
 {
     int rc;
 
@@ -125,38 +126,38 @@ static int take_own(struct net_tls *t, const char *cert, const char *key)
         return t->core->why(t->client, HF_EINVAL,
                             "%s= without %s=: they must be given together",
                             cert ? "cert" : "key", cert ? "key" : "cert");
-    rc = check_file(t, "cert", cert);
+    rc = tls_check_file(t, "cert", cert);
     if (!rc)
-        rc = check_file(t, "key", key);
+        rc = tls_check_file(t, "key", key);
     if (rc)
         return rc;
-    SSL_CTX_set_default_passwd_cb(t->ctx, no_passphrase);
+    SSL_CTX_set_default_passwd_cb(t->ctx, tls_no_passphrase);
     if (SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
-        return bad_file(t, "cert", cert, "a certificate");
+        return tls_bad_file(t, "cert", cert, "a certificate");
     t->has_cert = true;
     if (SSL_CTX_use_PrivateKey_file(t->ctx, key, SSL_FILETYPE_PEM) == 1)
         return 0;
     if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
         return t->core->why(t->client, HF_EINVAL,
                             "key=%s: it is not the key of cert=%s", key, cert);
-    return bad_file(t, "key", key, "a private key without a passphrase");
+    return tls_bad_file(t, "key", key, "a private key without a passphrase");
 }
 
-static int take_cas(struct net_tls *t, const char *cacert)
+static int tls_take_cas(struct net_tls *t, const char *cacert)
 {
     int rc;
 
     if (!cacert)
         return SSL_CTX_set_default_verify_paths(t->ctx) == 1 ? 0 : HF_ENOMEM;
-    rc = check_file(t, "cacert", cacert);
+    rc = tls_check_file(t, "cacert", cacert);
     if (rc)
         return rc;
     if (SSL_CTX_load_verify_locations(t->ctx, cacert, NULL) == 1)
         return 0;
-    return bad_file(t, "cacert", cacert, "certificates of CAs");
+    return tls_bad_file(t, "cacert", cacert, "certificates of CAs");
 }
 
-static int offer(struct net_tls *t, const char *alpn)
+static int tls_offer(struct net_tls *t, const char *alpn)
 {
     unsigned char list[16];
     size_t len = alpn ? strlen(alpn) : 0;
@@ -173,7 +174,7 @@ static int offer(struct net_tls *t, const char *alpn)
                                                                     : 0;
 }
 
-static int set_up(struct net_tls *t, const struct net_tls_files *files)
+static int tls_set_up(struct net_tls *t, const struct net_tls_files *files)
 {
     int rc;
 
@@ -181,7 +182,7 @@ static int set_up(struct net_tls *t, const struct net_tls_files *files)
     /* Threads of ours may still use it when the program exits. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return HF_ENOMEM;
-    t->socket = new_socket_method();
+    t->socket = tls_new_socket_method();
     t->ctx = SSL_CTX_new(TLS_client_method());
     if (!t->socket || !t->ctx ||
         SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION) != 1)
@@ -194,10 +195,10 @@ static int set_up(struct net_tls *t, const struct net_tls_files *files)
     SSL_CTX_set_quiet_shutdown(t->ctx, 1);
     SSL_CTX_set_read_ahead(t->ctx, 1); /* one recv() for each record, not two */
     SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
-    rc = offer(t, files->alpn);
+    rc = tls_offer(t, files->alpn);
     if (!rc)
-        rc = take_cas(t, files->cacert);
-    return rc ? rc : take_own(t, files->cert, files->key);
+        rc = tls_take_cas(t, files->cacert);
+    return rc ? rc : tls_take_own(t, files->cert, files->key);
 }
 
 int hf__tls_new(const struct hf__core *core, hf_client *client,
@@ -210,7 +211,7 @@ int hf__tls_new(const struct hf__core *core, hf_client *client,
         return HF_ENOMEM;
     t->core = core;
     t->client = client;
-    rc = set_up(t, files);
+    rc = tls_set_up(t, files);
     ERR_clear_error();
     if (rc)
         hf__tls_free(t);
@@ -231,7 +232,7 @@ void hf__tls_free(struct net_tls *t)
 /* ---- what went wrong ---------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static int
-say(struct net_stream *s, int code, const char *fmt, ...)
+tls_say(struct net_stream *s, int code, const char *fmt, ...)
 {
     va_list ap;
 
@@ -243,54 +244,58 @@ say(struct net_stream *s, int code, const char *fmt, ...)
 }
 
 /* We do not believe the server. */
-static int distrusted(struct net_stream *s, long why)
+static int tls_distrusted(struct net_stream *s, long why)
 {
     switch (why) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        return say(s, HF_EAUTH,
-                   "the server's certificate is for other hosts than %.64s; "
-                   "use a host name that is in it",
-                   s->host);
+        return tls_say(
+            s, HF_EAUTH,
+            "the server's certificate is for other hosts than %.64s; "
+            "use a host name that is in it",
+            s->host);
     case X509_V_ERR_CERT_HAS_EXPIRED:
-        return say(s, HF_EAUTH,
-                   "the server's certificate, or its CA's, has expired");
+        return tls_say(s, HF_EAUTH,
+                       "the server's certificate, or its CA's, has expired");
     case X509_V_ERR_CERT_NOT_YET_VALID:
-        return say(s, HF_EAUTH,
-                   "the server's certificate, or its CA's, is not valid yet; "
-                   "is the clock right?");
+        return tls_say(
+            s, HF_EAUTH,
+            "the server's certificate, or its CA's, is not valid yet; "
+            "is the clock right?");
     case X509_V_ERR_OUT_OF_MEM:
-        return say(s, HF_ENOMEM, "out of memory");
+        return tls_say(s, HF_ENOMEM, "out of memory");
     default:
-        return say(s, HF_EAUTH,
-                   "the server's certificate is not trusted (%s); give its CA "
-                   "by cacert=",
-                   X509_verify_cert_error_string(why));
+        return tls_say(
+            s, HF_EAUTH,
+            "the server's certificate is not trusted (%s); give its CA "
+            "by cacert=",
+            X509_verify_cert_error_string(why));
     }
 }
 
 /* The server's alerts, and what we find wrong with what it sends. */
-static int explain(struct net_stream *s, unsigned long e)
+static int tls_explain(struct net_stream *s, unsigned long e)
 {
     const char *reason = ERR_reason_error_string(e);
 
     switch (ERR_GET_REASON(e)) {
     case ERR_R_MALLOC_FAILURE:
-        return say(s, HF_ENOMEM, "out of memory");
+        return tls_say(s, HF_ENOMEM, "out of memory");
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
-        return distrusted(s, SSL_get_verify_result(s->ssl));
+        return tls_distrusted(s, SSL_get_verify_result(s->ssl));
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
-        return say(s, HF_EPROTO, "what answers does not speak TLS");
+        return tls_say(s, HF_EPROTO, "what answers does not speak TLS");
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: /* TLS 1.2 says no more */
         if (s->tls->has_cert)
             break;
         /* fallthrough */
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        return say(s, HF_EAUTH,
-                   "the server wants a certificate of ours (%s); give it by "
-                   "cert= and key=",
-                   reason);
+        return tls_say(
+            s, HF_EAUTH,
+            "the server wants a certificate of ours (%s); give it by "
+            "cert= and key=",
+            reason);
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -298,21 +303,21 @@ static int explain(struct net_stream *s, unsigned long e)
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-        return say(s, HF_EAUTH, "the server refused our certificate (%s)",
-                   reason);
+        return tls_say(s, HF_EAUTH, "the server refused our certificate (%s)",
+                       reason);
     case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
-        return say(s, HF_EPROTO, "the server does not agree to speak %s",
-                   s->tls->alpn ? s->tls->alpn : "anything");
+        return tls_say(s, HF_EPROTO, "the server does not agree to speak %s",
+                       s->tls->alpn ? s->tls->alpn : "anything");
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-        return say(s, HF_EPROTO, "the server has no TLS 1.2 or later");
+        return tls_say(s, HF_EPROTO, "the server has no TLS 1.2 or later");
     }
-    return say(s, HF_EPROTO, "TLS: %s", reason ? reason : "unknown error");
+    return tls_say(s, HF_EPROTO, "TLS: %s", reason ? reason : "unknown error");
 }
 
 /* 0: nothing is wrong, it has to wait. Else broken is set. errno was set to 0
  * before. */
-static int outcome(struct net_stream *s, int n)
+static int tls_outcome(struct net_stream *s, int n)
 {
     int error = errno;
 
@@ -321,7 +326,7 @@ static int outcome(struct net_stream *s, int n)
     case SSL_ERROR_WANT_WRITE:
         return 0;
     case SSL_ERROR_SSL:
-        return explain(s, ERR_peek_error());
+        return tls_explain(s, ERR_peek_error());
     case SSL_ERROR_SYSCALL:
         if (error) {
             s->broken = error;
@@ -337,7 +342,7 @@ static int outcome(struct net_stream *s, int n)
 
 /* Our calls run on threads of the program, whose errors may be in the queue:
  * SSL_get_error() would take them for ours. */
-static void begin_call(void)
+static void tls_begin_call(void)
 {
     ERR_clear_error();
     errno = 0;
@@ -347,7 +352,7 @@ static void begin_call(void)
 
 /* An address is looked for among the addresses of the certificate, and is no
  * name to tell the server. */
-static bool set_host(SSL *ssl, const char *host)
+static bool tls_set_host(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
 
@@ -364,13 +369,13 @@ int hf__tls_begin(struct net_stream *s)
     BIO *bio;
 
     if (!s->host[0]) /* OpenSSL would take any certificate */
-        return say(s, HF_EAUTH, "there is no host name to be verified");
+        return tls_say(s, HF_EAUTH, "there is no host name to be verified");
     bio = BIO_new(s->tls->socket);
     s->ssl = SSL_new(s->tls->ctx);
-    if (!s->ssl || !bio || !set_host(s->ssl, s->host)) {
+    if (!s->ssl || !bio || !tls_set_host(s->ssl, s->host)) {
         BIO_free(bio);
         ERR_clear_error();
-        return say(s, HF_ENOMEM, "out of memory");
+        return tls_say(s, HF_ENOMEM, "out of memory");
     }
     BIO_set_data(bio, s);
     BIO_set_init(bio, 1);
@@ -380,7 +385,7 @@ int hf__tls_begin(struct net_stream *s)
 }
 
 /* A server that knows of no such list speaks something else. */
-static int look_if_agreed(struct net_stream *s)
+static int tls_look_if_agreed(struct net_stream *s)
 {
     const char *wanted = s->tls->alpn;
     const unsigned char *got = NULL;
@@ -391,18 +396,19 @@ static int look_if_agreed(struct net_stream *s)
     SSL_get0_alpn_selected(s->ssl, &got, &len);
     if (len == strlen(wanted) && memcmp(got, wanted, len) == 0)
         return 0;
-    return say(s, HF_EPROTO, "the server does not agree to speak %s", wanted);
+    return tls_say(s, HF_EPROTO, "the server does not agree to speak %s",
+                   wanted);
 }
 
 int hf__tls_shake(struct net_stream *s)
 {
     int n, rc;
 
-    begin_call();
+    tls_begin_call();
     n = SSL_do_handshake(s->ssl);
     if (n == 1)
-        return look_if_agreed(s);
-    rc = outcome(s, n);
+        return tls_look_if_agreed(s);
+    rc = tls_outcome(s, n);
     ERR_clear_error();
     return rc ? rc : HF__PENDING;
 }
@@ -416,11 +422,11 @@ ssize_t hf__tls_write(struct net_stream *s, const void *p, size_t len)
 {
     int n, rc;
 
-    begin_call();
+    tls_begin_call();
     n = SSL_write(s->ssl, p, len < INT32_MAX ? (int)len : INT32_MAX);
     if (n > 0)
         return n;
-    rc = outcome(s, n);
+    rc = tls_outcome(s, n);
     ERR_clear_error();
     return rc;
 }
@@ -430,16 +436,16 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
 {
     int n, rc;
 
-    begin_call();
+    tls_begin_call();
     n = SSL_read(s->ssl, p, (int)size);
     s->more = n > 0 && SSL_has_pending(s->ssl);
     if (n > 0)
         return n;
-    rc = outcome(s, n);
+    rc = tls_outcome(s, n);
     /* The answer to a key update does not go out now, and nobody would wait
      * for that. Rare enough to begin anew. */
     if (!rc && SSL_want_write(s->ssl))
-        rc = say(s, HF_EBACKEND, "TLS: a key update is stuck");
+        rc = tls_say(s, HF_EBACKEND, "TLS: a key update is stuck");
     ERR_clear_error();
     return rc;
 }
@@ -450,7 +456,7 @@ bool hf__tls_is_over(struct net_stream *s)
     int n;
     bool is_over;
 
-    begin_call();
+    tls_begin_call();
     n = SSL_peek(s->ssl, &byte, 1);
     is_over = n <= 0 && SSL_get_error(s->ssl, n) != SSL_ERROR_WANT_READ;
     ERR_clear_error();

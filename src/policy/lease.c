@@ -27,7 +27,7 @@ void hf__lease_init(struct hf__lease *l, bool endless)
                             .resend_at = HF__NEVER};
 }
 
-static void forget_current(struct hf__lease *l)
+static void lease_forget_current(struct hf__lease *l)
 {
     if (l->known == HF__KNOWN_CURRENT)
         l->known = HF__KNOWN_QUEUED;
@@ -43,7 +43,7 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     /* A question that was about to be given up because no thread was waiting is
      * as good as a new one. */
     if (l->drop && wanted)
-        forget_current(l); /* what it says now is for those who gave up */
+        lease_forget_current(l); /* what it says now is for those who gave up */
     l->drop = !wanted;
 }
 
@@ -56,14 +56,14 @@ void hf__lease_drop(struct hf__lease *l)
     l->renew_at = HF__NEVER;
 }
 
-static bool due(const struct hf__lease *l, hf__time now)
+static bool lease_due(const struct hf__lease *l, hf__time now)
 {
     return l->state == HF__ATTEMPTING
                ? l->question == HF__QUESTION_LOST
                : l->state == HF__WAITING && now >= l->poll_at;
 }
 
-static enum hf__todo let_go(struct hf__lease *l, hf__time now)
+static enum hf__todo lease_let_go(struct hf__lease *l, hf__time now)
 {
     l->let_go_op = l->state == HF__HELD ? HF__RELEASE : HF__ABANDON;
     l->let_go_id = l->hold_id;
@@ -91,7 +91,7 @@ void hf__lease_hurry(struct hf__lease *l, hf__time now)
 }
 
 /* From when on those who wait are kept by a let_go, if they are. */
-static void watch_block(struct hf__lease *l, hf__time now)
+static void lease_watch_block(struct hf__lease *l, hf__time now)
 {
     if (!l->wanted || !hf__lease_blocked(l)) {
         l->silent_at = HF__NEVER;
@@ -105,13 +105,13 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
 {
     hf__ends_verified(lease, l);
 
-    watch_block(l, now);
+    lease_watch_block(l, now);
     if (hf__lease_lets_go(l) && now >= l->resend_at) {
         l->resend_at = HF__NEVER;
         return HF__TODO_LET_GO;
     }
     if (l->drop && !hf__lease_lets_go(l))
-        return let_go(l, now);
+        return lease_let_go(l, now);
     if (l->drop || !l->wanted)
         return HF__TODO_NOTHING;
     if (l->state == HF__IDLE && l->let_go != HF__LET_GO_UNSURE) {
@@ -121,7 +121,7 @@ enum hf__todo hf__lease_next(struct hf__lease *l, hf__time now, uint64_t *ids)
         l->state = HF__ATTEMPTING;
         return HF__TODO_ATTEMPT;
     }
-    if (due(l, now)) {
+    if (lease_due(l, now)) {
         if (l->question == HF__QUESTION_RANG)
             l->question = HF__QUESTION_SENT;
         l->state = HF__ATTEMPTING;
@@ -152,25 +152,25 @@ void hf__lease_listen(struct hf__lease *l, hf__time now)
 void hf__lease_gone(struct hf__lease *l, hf__time now)
 {
     l->state = HF__IDLE;
-    watch_block(l, now);
+    lease_watch_block(l, now);
 }
 
-static void set_deadline(struct hf__lease *l)
+static void lease_set_deadline(struct hf__lease *l)
 {
     l->deadline =
         hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until));
 }
 
-static hf__time end_of(hf__time sent_at, uint32_t ms)
+static hf__time lease_end_of(hf__time sent_at, uint32_t ms)
 {
     return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
 }
 
 /* The server has promised that much, counted from then. */
-static void extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
+static void lease_extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 {
-    l->until = end_of(sent_at, ms);
-    set_deadline(l);
+    l->until = lease_end_of(sent_at, ms);
+    lease_set_deadline(l);
 }
 
 void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
@@ -178,11 +178,11 @@ void hf__lease_cap(struct hf__lease *l, hf__time now, int64_t max_hold_ms)
     hf__ends_verified(lease, l);
 
     l->max_until = max_hold_ms ? now + max_hold_ms * HF__MS : HF__NEVER;
-    set_deadline(l);
+    lease_set_deadline(l);
 }
 
-static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
-                   int64_t max_hold_ms)
+static int lease_granted(struct hf__lease *l, const struct hf__req *req,
+                         hf__time now, int64_t max_hold_ms)
 {
     uint32_t term_ms = l->session ? req->session_ms : l->lease_ms;
     bool ends = !l->endless || l->fixed;
@@ -195,11 +195,11 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
     l->renew_at = HF__NEVER;
     l->until = l->kept_until = HF__NEVER;
     if (ends)
-        extend(l, req->sent_at, term_ms);
+        lease_extend(l, req->sent_at, term_ms);
     if (ends && (!l->fixed || l->session))
         l->renew_at = req->sent_at + term_ms * HF__MS / 3;
     if (l->fixed && l->session)
-        l->kept_until = end_of(req->sent_at, l->lease_ms);
+        l->kept_until = lease_end_of(req->sent_at, l->lease_ms);
     hf__lease_cap(l, now, max_hold_ms);
     if (!hf__lease_expired(l, now))
         return HF__GRANTED;
@@ -209,7 +209,7 @@ static int granted(struct hf__lease *l, const struct hf__req *req, hf__time now,
 }
 
 /* An answer that was lost, or a refusal. */
-static void may_know(struct hf__lease *l, const struct hf__req *req)
+static void lease_may_know(struct hf__lease *l, const struct hf__req *req)
 {
     if (l->known == HF__KNOWN_NOT && !req->untouched)
         l->known = HF__KNOWN_PERHAPS;
@@ -225,7 +225,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     switch (req->result) {
     case HF__GRANTED:
         if (!l->drop)
-            return granted(l, req, now, max_hold_ms);
+            return lease_granted(l, req, now, max_hold_ms);
         l->until = HF__NEVER; /* it was poll_at */
         l->state = HF__HELD;
         return HF__PENDING;
@@ -237,7 +237,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
-        may_know(l, req);
+        lease_may_know(l, req);
         l->question = HF__QUESTION_LOST; /* at once */
         return HF__PENDING;
     case HF__BUSY:
@@ -252,7 +252,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         return req->result;
     default:
         /* Unless certainly nothing is there, nothing is left behind. */
-        may_know(l, req);
+        lease_may_know(l, req);
         l->drop = l->known != HF__KNOWN_NOT;
         l->state = HF__WAITING;
         l->poll_at = now;
@@ -304,7 +304,7 @@ void hf__lease_put_off(struct hf__lease *l, hf__time now)
         l->renew_at = now + term_ms * HF__MS / 10 + 10 * HF__MS;
 }
 
-static void all_renewed(struct hf__lease *l)
+static void lease_all_renewed(struct hf__lease *l)
 {
     l->least = HF__NEVER;
     l->mixed = 0;
@@ -312,10 +312,10 @@ static void all_renewed(struct hf__lease *l)
 
 /* Threads report answers in any order. So of several renewals at a time nobody
  * knows which one the server has done last, and the first end counts. */
-static void compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
+static void lease_compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->mixed = l->mixed || (l->least != HF__NEVER && lease_ms != l->renew_ms);
-    l->least = hf__min_time(l->least, end_of(now, lease_ms));
+    l->least = hf__min_time(l->least, lease_end_of(now, lease_ms));
     l->renew_ms = lease_ms;
 }
 
@@ -324,38 +324,40 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
     hf__ends_verified(lease, l);
 
     if (!l->renewing)
-        all_renewed(l);
+        lease_all_renewed(l);
     if (lease_ms)
-        compare(l, lease_ms, now);
+        lease_compare(l, lease_ms, now);
     /* If that many are under way none of them makes it longer any more. */
     if (l->renewing < RENEWING_MAX)
         l->renewing++;
     if (l->session) { /* which is never made shorter */
         if (l->fixed && lease_ms)
-            l->kept_until = hf__min_time(l->kept_until, end_of(now, lease_ms));
+            l->kept_until =
+                hf__min_time(l->kept_until, lease_end_of(now, lease_ms));
         l->keeping = l->keeping || !lease_ms;
-        set_deadline(l);
+        lease_set_deadline(l);
         return;
     }
     if (lease_ms > l->lease_ms)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
         return; /* it needs no renewal: asking for one takes nothing away */
-    l->until = hf__min_time(l->until, end_of(now, lease_ms));
+    l->until = hf__min_time(l->until, lease_end_of(now, lease_ms));
     l->deadline = hf__min_time(l->deadline, l->until);
 }
 
 /* What the session is good for; an older answer may come after a newer one. A
  * fixed lease lasts until `end`, as the program's renewals have said; NEVER: as
  * long as before. */
-static void session_renewed(struct hf__lease *l, hf__time sent_at, hf__time end)
+static void lease_session_renewed(struct hf__lease *l, hf__time sent_at,
+                                  hf__time end)
 {
     if (l->fixed && end != HF__NEVER) {
         l->kept_until = end;
-        set_deadline(l);
+        lease_set_deadline(l);
     }
-    if (end_of(sent_at, l->session_ms) > l->until)
-        extend(l, sent_at, l->session_ms);
+    if (lease_end_of(sent_at, l->session_ms) > l->until)
+        lease_extend(l, sent_at, l->session_ms);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + l->session_ms * HF__MS / 3;
 }
@@ -377,8 +379,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         l->keeping = 0;
     if (l->renewing == l->keeping) { /* the last of them */
         if (lease_ms)
-            end = mixed ? l->least : end_of(sent_at, lease_ms);
-        all_renewed(l);
+            end = mixed ? l->least : lease_end_of(sent_at, lease_ms);
+        lease_all_renewed(l);
     }
     if (result == HF_ENOTOWNER) {
         hf__lease_gone(l, now);
@@ -394,7 +396,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     if (end != HF__NEVER && !mixed)
         l->lease_ms = lease_ms;
     if (l->session) {
-        session_renewed(l, sent_at, end);
+        lease_session_renewed(l, sent_at, end);
         return HF__DONE;
     }
     /* While another is under way that may make it shorter, its answer, or none,
@@ -402,7 +404,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     if ((l->endless && !l->fixed) || end == HF__NEVER)
         return HF__DONE;
     l->until = end;
-    set_deadline(l);
+    lease_set_deadline(l);
     if (l->renew_at != HF__NEVER)
         l->renew_at = sent_at + length / 3;
     return HF__DONE;
@@ -433,14 +435,14 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 
 /* Later than this nothing is done by threads that run. It is more than a driver
  * may be late before the helper thread acts in its place. */
-static hf__time late(const struct hf__lease *l)
+static hf__time lease_late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
 
     return hf__min_time((hf__time)term_ms * HF__MS / 5, 1000 * HF__MS);
 }
 
-static struct hf__loss stopped(const struct hf__lease *l, hf__time at)
+static struct hf__loss lease_stopped(const struct hf__lease *l, hf__time at)
 {
     struct hf__loss loss = hf__loss(HF__LOSS_STOPPED, at);
 
@@ -457,10 +459,10 @@ struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
     if (l->renew_at == HF__NEVER)
         return hf__loss(HF__LOSS_ORPHAN, now);
     /* No thread has sent the renewal that was due, or noticed the deadline. */
-    if (!l->renewing && l->renew_at + late(l) <= l->deadline)
-        return stopped(l, l->renew_at);
-    if (l->deadline + late(l) <= now)
-        return stopped(l, l->deadline);
+    if (!l->renewing && l->renew_at + lease_late(l) <= l->deadline)
+        return lease_stopped(l, l->renew_at);
+    if (l->deadline + lease_late(l) <= now)
+        return lease_stopped(l, l->deadline);
     return hf__loss(l->refused ? HF__LOSS_REFUSED : HF__LOSS_SILENT,
                     l->deadline);
 }
@@ -486,7 +488,7 @@ hf__time hf__lease_timer(const struct hf__lease *l)
 
 #ifdef HF__ASSERT
 
-static void verify_let_go(const struct hf__lease *l)
+static void lease_verify_let_go(const struct hf__lease *l)
 {
     hf__assert(l->let_go <= HF__LET_GO_UNSURE);
     if (l->let_go == HF__LET_GO_SENT)
@@ -495,7 +497,7 @@ static void verify_let_go(const struct hf__lease *l)
         hf__assert(l->let_go_id != l->hold_id); /* never used again */
 }
 
-static void verify_hold(const struct hf__lease *l)
+static void lease_verify_hold(const struct hf__lease *l)
 {
     hf__time end =
         hf__min_time(l->until, hf__min_time(l->max_until, l->kept_until));
@@ -512,7 +514,7 @@ static void verify_hold(const struct hf__lease *l)
 
 void hf__lease_verify(const struct hf__lease *l)
 {
-    verify_let_go(l);
+    lease_verify_let_go(l);
     hf__assert(l->question <= HF__QUESTION_LOST);
     switch (l->state) {
     case HF__IDLE:
@@ -524,7 +526,7 @@ void hf__lease_verify(const struct hf__lease *l)
         break;
     case HF__HELD:
         if (!l->drop)
-            verify_hold(l);
+            lease_verify_hold(l);
         break;
     default:
         break;

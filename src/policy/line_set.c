@@ -1,14 +1,14 @@
 #include "policy/line_set.h"
 #include "base/list.h"
 
-static void put(struct hf__line_set *s, struct hf__line_entry *n,
-                enum hf__place place)
+static void line_set_put(struct hf__line_set *s, struct hf__line_entry *n,
+                         enum hf__place place)
 {
     n->place = (uint8_t)place;
     hf__list_add(s->at[place], n);
 }
 
-static void take_out(struct hf__line_set *s, struct hf__line_entry *n)
+static void line_set_take_out(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__list_remove(s->at[n->place], n);
     n->prev = n->next = NULL;
@@ -19,14 +19,14 @@ void hf__line_set_add(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
 
-    put(s, n, HF__TAKEN);
+    line_set_put(s, n, HF__TAKEN);
 }
 
 void hf__line_set_init(struct hf__line_set *s, enum hf_kind kind,
                        struct hf__line_entry *first)
 {
     *s = (struct hf__line_set){.first = first, .kind = (uint8_t)kind};
-    put(s, first, HF__RESTING);
+    line_set_put(s, first, HF__RESTING);
 }
 
 struct hf__line_entry *hf__line_set_all_but_first(struct hf__line_set *s)
@@ -35,38 +35,38 @@ struct hf__line_entry *hf__line_set_all_but_first(struct hf__line_set *s)
 
     for (int place = 0; place < HF__PLACES; place++)
         while ((n = s->at[place])) {
-            take_out(s, n);
+            line_set_take_out(s, n);
             if (n == s->first)
                 continue;
             n->next = others;
             others = n;
         }
-    put(s, s->first, HF__TAKEN);
+    line_set_put(s, s->first, HF__TAKEN);
     hf__line_set_rest(s, s->first);
     return others;
 }
 
-static enum hf__place resting(enum hf_mode mode)
+static enum hf__place line_set_resting(enum hf_mode mode)
 {
     return mode == HF_READ ? HF__READING : HF__RESTING;
 }
 
-static enum hf__place place_of(const struct hf__queue *g)
+static enum hf__place line_set_place_of(const struct hf__queue *g)
 {
     if (hf__queue_unused(g))
-        return resting(g->shared ? HF_READ : HF_WRITE);
+        return line_set_resting(g->shared ? HF_READ : HF_WRITE);
     return hf__queue_leaving(g) ? HF__LEAVING : HF__TAKEN;
 }
 
 void hf__line_set_rest(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
-    enum hf__place place = place_of(n->queue);
+    enum hf__place place = line_set_place_of(n->queue);
 
     if (n->place == place || n->place == HF__PLACES)
         return;
-    take_out(s, n);
-    put(s, n, place);
+    line_set_take_out(s, n);
+    line_set_put(s, n, place);
 }
 
 void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
@@ -75,8 +75,8 @@ void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
 
     if (n->place == HF__TAKEN)
         return;
-    take_out(s, n);
-    put(s, n, HF__TAKEN);
+    line_set_take_out(s, n);
+    line_set_put(s, n, HF__TAKEN);
 }
 
 void hf__line_set_granted(struct hf__line_set *s, struct hf__line_entry *n)
@@ -85,12 +85,12 @@ void hf__line_set_granted(struct hf__line_set *s, struct hf__line_entry *n)
 
     if (n->place != HF__TAKEN || s->at[HF__TAKEN] == n)
         return;
-    take_out(s, n);
-    put(s, n, HF__TAKEN);
+    line_set_take_out(s, n);
+    line_set_put(s, n, HF__TAKEN);
 }
 
-static struct hf__line_entry *take(struct hf__line_set *s,
-                                   struct hf__line_entry *n)
+static struct hf__line_entry *line_set_take(struct hf__line_set *s,
+                                            struct hf__line_entry *n)
 {
     if (n)
         hf__line_set_take(s, n);
@@ -102,48 +102,48 @@ struct hf__line_entry *hf__line_set_quiet(const struct hf__line_set *s,
 {
     if (s->kind == HF_SEMAPHORE ||
         (s->kind == HF_RWLOCK && !s->at[HF__TAKEN] && !s->at[HF__LEAVING]))
-        return s->at[resting(mode)];
+        return s->at[line_set_resting(mode)];
     return NULL;
 }
 
 struct hf__line_entry *hf__line_set_unused(struct hf__line_set *s,
                                            enum hf_mode mode)
 {
-    return take(s, s->at[resting(mode)]);
+    return line_set_take(s, s->at[line_set_resting(mode)]);
 }
 
-static bool is_for(const struct hf__line_entry *n, enum hf_mode mode)
+static bool line_set_is_for(const struct hf__line_entry *n, enum hf_mode mode)
 {
     return n->queue->shared == (mode == HF_READ);
 }
 
 /* A server that does not answer is not asked through ever more lines: whoever
  * comes waits for one that is not let go yet, and fails with it. */
-static struct hf__line_entry *unused_or_stuck(struct hf__line_set *s,
-                                              enum hf_mode mode)
+static struct hf__line_entry *line_set_unused_or_stuck(struct hf__line_set *s,
+                                                       enum hf_mode mode)
 {
     struct hf__line_entry *n = hf__line_set_unused(s, mode);
 
     if (n)
         return n;
     n = s->at[HF__LEAVING];
-    while (n && !(is_for(n, mode) && hf__queue_stuck(n->queue)))
+    while (n && !(line_set_is_for(n, mode) && hf__queue_stuck(n->queue)))
         n = n->next;
-    return take(s, n);
+    return line_set_take(s, n);
 }
 
-static struct hf__line_entry *joinable(const struct hf__line_set *s,
-                                       const struct hf__waiter *w,
-                                       enum hf_mode mode, hf__time now)
+static struct hf__line_entry *line_set_joinable(const struct hf__line_set *s,
+                                                const struct hf__waiter *w,
+                                                enum hf_mode mode, hf__time now)
 {
     for (struct hf__line_entry *n = s->at[HF__TAKEN]; n; n = n->next)
-        if (is_for(n, mode) && hf__queue_joinable(n->queue, w, now))
+        if (line_set_is_for(n, mode) && hf__queue_joinable(n->queue, w, now))
             return n;
     return NULL;
 }
 
-static struct hf__line_entry *of_reader(const struct hf__line_set *s,
-                                        uint64_t owner)
+static struct hf__line_entry *line_set_of_reader(const struct hf__line_set *s,
+                                                 uint64_t owner)
 {
     for (struct hf__line_entry *n = s->at[HF__TAKEN]; n; n = n->next)
         if (n->queue->shared && hf__queue_knows(n->queue, owner))
@@ -151,26 +151,28 @@ static struct hf__line_entry *of_reader(const struct hf__line_set *s,
     return NULL;
 }
 
-static int for_reading(struct hf__line_set *s, const struct hf__waiter *w,
-                       hf__time now, struct hf__line_entry **out)
+static int line_set_for_reading(struct hf__line_set *s,
+                                const struct hf__waiter *w, hf__time now,
+                                struct hf__line_entry **out)
 {
     *out = s->first;
     if (hf__queue_knows(s->first->queue, w->owner))
         return 0; /* a read within a write is one more of the same */
-    *out = of_reader(s, w->owner);
+    *out = line_set_of_reader(s, w->owner);
     if (!*out && !s->first->queue->head) /* else a writer here is before us */
-        *out = joinable(s, w, HF_READ, now);
+        *out = line_set_joinable(s, w, HF_READ, now);
     if (!*out)
-        *out = unused_or_stuck(s, HF_READ);
+        *out = line_set_unused_or_stuck(s, HF_READ);
     return 0;
 }
 
-static int for_writing(struct hf__line_set *s, const struct hf__waiter *w,
-                       hf__time now, struct hf__line_entry **out)
+static int line_set_for_writing(struct hf__line_set *s,
+                                const struct hf__waiter *w, hf__time now,
+                                struct hf__line_entry **out)
 {
-    struct hf__line_entry *n = of_reader(s, w->owner);
+    struct hf__line_entry *n = line_set_of_reader(s, w->owner);
 
-    *out = n ? n : take(s, s->first);
+    *out = n ? n : line_set_take(s, s->first);
     if (!n)
         return 0;
     return hf__queue_check(n->queue, w->owner, now) ? HF_ELOST : HF_ENOTSUP;
@@ -184,12 +186,12 @@ int hf__line_set_for(struct hf__line_set *s, const struct hf__waiter *w,
 
     *out = NULL;
     if (s->kind == HF_RWLOCK)
-        return mode == HF_READ ? for_reading(s, w, now, out)
-                               : for_writing(s, w, now, out);
+        return mode == HF_READ ? line_set_for_reading(s, w, now, out)
+                               : line_set_for_writing(s, w, now, out);
     if (s->kind == HF_LATCH)
-        *out = joinable(s, w, mode, now);
+        *out = line_set_joinable(s, w, mode, now);
     if (!*out)
-        *out = unused_or_stuck(s, mode);
+        *out = line_set_unused_or_stuck(s, mode);
     return 0;
 }
 

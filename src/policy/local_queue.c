@@ -7,7 +7,7 @@ void hf__queue_init(struct hf__queue *g, bool fair, bool endless, uint64_t ids)
     hf__lease_init(&g->lease, endless);
 }
 
-static void append(struct hf__queue *g, struct hf__waiter *w)
+static void queue_append(struct hf__queue *g, struct hf__waiter *w)
 {
     w->state = HF__W_WAITING;
     w->roused = w->known = false;
@@ -15,7 +15,7 @@ static void append(struct hf__queue *g, struct hf__waiter *w)
     hf__queue_add(g->head, g->tail, w);
 }
 
-static void take_out(struct hf__queue *g, struct hf__waiter *w)
+static void queue_take_out(struct hf__queue *g, struct hf__waiter *w)
 {
     hf__queue_remove(g->head, g->tail, w);
     if (!g->head)
@@ -23,7 +23,7 @@ static void take_out(struct hf__queue *g, struct hf__waiter *w)
 }
 
 /* The remote hold is wanted while somebody waits and nobody has it. */
-static void rethink(struct hf__queue *g)
+static void queue_rethink(struct hf__queue *g)
 {
     hf__lease_want(&g->lease, g->head != NULL);
     if (!g->head && !g->owner && g->lease.state == HF__HELD)
@@ -31,7 +31,7 @@ static void rethink(struct hf__queue *g)
 }
 
 /* An entry that w did not need. */
-static void return_entry(struct hf__queue *g, struct hf__waiter *w)
+static void queue_return_entry(struct hf__queue *g, struct hf__waiter *w)
 {
     if (!w->reader)
         return;
@@ -41,11 +41,11 @@ static void return_entry(struct hf__queue *g, struct hf__waiter *w)
     w->reader = NULL;
 }
 
-static void finish(struct hf__queue *g, struct hf__waiter *w, int result,
-                   hf__wake_fn *wake)
+static void queue_finish(struct hf__queue *g, struct hf__waiter *w, int result,
+                         hf__wake_fn *wake)
 {
-    take_out(g, w);
-    return_entry(g, w);
+    queue_take_out(g, w);
+    queue_return_entry(g, w);
     if (w->roused)
         g->waking = false;
     w->result = (int16_t)result;
@@ -53,13 +53,14 @@ static void finish(struct hf__queue *g, struct hf__waiter *w, int result,
     wake(g, w);
 }
 
-static void own(struct hf__queue *g, uint64_t owner)
+static void queue_own(struct hf__queue *g, uint64_t owner)
 {
     g->owner = owner;
     g->count = 1;
 }
 
-static struct hf__lost *find_lost(const struct hf__queue *g, uint64_t owner)
+static struct hf__lost *queue_find_lost(const struct hf__queue *g,
+                                        uint64_t owner)
 {
     for (int i = 0; i < HF__LOST_MAX; i++)
         if (g->lost[i].count && g->lost[i].owner == owner)
@@ -67,7 +68,8 @@ static struct hf__lost *find_lost(const struct hf__queue *g, uint64_t owner)
     return NULL;
 }
 
-static struct hf__reader *find_reader(const struct hf__queue *g, uint64_t owner)
+static struct hf__reader *queue_find_reader(const struct hf__queue *g,
+                                            uint64_t owner)
 {
     struct hf__reader *r = g->readers;
 
@@ -76,7 +78,7 @@ static struct hf__reader *find_reader(const struct hf__queue *g, uint64_t owner)
     return r;
 }
 
-static void lose_owner(struct hf__queue *g, struct hf__loss loss)
+static void queue_lose_owner(struct hf__queue *g, struct hf__loss loss)
 {
     int i;
 
@@ -89,7 +91,7 @@ static void lose_owner(struct hf__queue *g, struct hf__loss loss)
     g->lost[0] = (struct hf__lost){g->owner, loss, g->count};
 }
 
-static void lose_readers(struct hf__queue *g, struct hf__loss loss)
+static void queue_lose_readers(struct hf__queue *g, struct hf__loss loss)
 {
     g->loss = loss;
     for (struct hf__reader *r = g->readers; r; r = r->next)
@@ -115,16 +117,16 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
     if (!g->owner)
         return;
     if (!g->shared)
-        lose_owner(g, loss);
+        queue_lose_owner(g, loss);
     else
-        lose_readers(g, loss);
+        queue_lose_readers(g, loss);
     g->owner = 0;
     g->count = 0;
     g->was_lost = true;
 }
 
 /* The local owner's hold, or a free one: is it ours still? */
-static bool holds(struct hf__queue *g, hf__time now)
+static bool queue_holds(struct hf__queue *g, hf__time now)
 {
     if (g->lease.state != HF__HELD || g->lease.drop)
         return false;
@@ -139,7 +141,7 @@ void hf__queue_gone(struct hf__queue *g, uint64_t hold_id,
 {
     hf__ends_verified(queue, g);
 
-    if (g->lease.hold_id == hold_id && holds(g, now))
+    if (g->lease.hold_id == hold_id && queue_holds(g, now))
         hf__queue_lose(g, true, why, now);
 }
 
@@ -150,7 +152,7 @@ struct hf__loss hf__queue_last_loss(const struct hf__queue *g)
 
 struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
 {
-    const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+    const struct hf__reader *r = g->shared ? queue_find_reader(g, owner) : NULL;
 
     if (g->shared)
         return r && r->lost ? r->loss : g->loss;
@@ -161,35 +163,37 @@ struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
 }
 
 /* Is the hold free for a local turn of w? */
-static bool turn_free(struct hf__queue *g, const struct hf__waiter *w,
-                      hf__time now)
+static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
+                            hf__time now)
 {
     return g->lease.state == HF__HELD && !g->owner && g->turns && !w->fixed &&
-           holds(g, now);
+           queue_holds(g, now);
 }
 
 /* w is the hold's next local owner. */
-static void turn(struct hf__queue *g, const struct hf__waiter *w, hf__time now)
+static void queue_turn(struct hf__queue *g, const struct hf__waiter *w,
+                       hf__time now)
 {
     g->turns--;
-    own(g, w->owner);
+    queue_own(g, w->owner);
     hf__lease_cap(&g->lease, now, w->max_hold_ms);
 }
 
-static void take_turn(struct hf__queue *g, struct hf__waiter *w, hf__time now)
+static void queue_take_turn(struct hf__queue *g, struct hf__waiter *w,
+                            hf__time now)
 {
-    turn(g, w, now);
+    queue_turn(g, w, now);
     w->result = HF__GRANTED;
     w->state = HF__W_FINISHED;
 }
 
 /* A hold of its own: with an end that is not that of others. */
-static bool alone(const struct hf__waiter *w)
+static bool queue_alone(const struct hf__waiter *w)
 {
     return w->fixed || w->max_hold_ms;
 }
 
-static void add_reader(struct hf__queue *g, struct hf__waiter *w)
+static void queue_add_reader(struct hf__queue *g, struct hf__waiter *w)
 {
     struct hf__reader *r = w->reader;
 
@@ -201,7 +205,7 @@ static void add_reader(struct hf__queue *g, struct hf__waiter *w)
     g->count++;
 }
 
-static void remove_reader(struct hf__queue *g, struct hf__reader *gone)
+static void queue_remove_reader(struct hf__queue *g, struct hf__reader *gone)
 {
     struct hf__reader **p = &g->readers;
 
@@ -212,51 +216,52 @@ static void remove_reader(struct hf__queue *g, struct hf__reader *gone)
     g->left = gone;
 }
 
-static bool open_to(const struct hf__queue *g, const struct hf__waiter *w,
-                    hf__time now)
+static bool queue_open_to(const struct hf__queue *g, const struct hf__waiter *w,
+                          hf__time now)
 {
     const struct hf__lease *l = &g->lease;
 
     return g->shared && g->owner && now < g->join_until && !l->drop &&
-           !l->fixed && l->max_until == HF__NEVER && !alone(w) &&
+           !l->fixed && l->max_until == HF__NEVER && !queue_alone(w) &&
            !hf__lease_expired(l, now);
 }
 
-static int enter_shared(struct hf__queue *g, struct hf__waiter *w, hf__time now)
+static int queue_enter_shared(struct hf__queue *g, struct hf__waiter *w,
+                              hf__time now)
 {
-    struct hf__reader *r = find_reader(g, w->owner);
+    struct hf__reader *r = queue_find_reader(g, w->owner);
 
     if (r) {
-        if (r->lost || !holds(g, now))
+        if (r->lost || !queue_holds(g, now))
             return HF_ELOST;
         if (!w->reentrant || r->count == UINT32_MAX)
             return HF_EDEADLK;
         r->count++;
         return HF__GRANTED;
     }
-    if (!open_to(g, w, now))
+    if (!queue_open_to(g, w, now))
         return HF__PENDING;
     if (g->join_until == HF__NEVER)
         g->join_until = now + HF__JOIN;
-    add_reader(g, w);
+    queue_add_reader(g, w);
     return HF__GRANTED;
 }
 
-static int enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
-                           hf__time now)
+static int queue_enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
+                                 hf__time now)
 {
     if (g->owner == w->owner) {
-        if (!holds(g, now))
+        if (!queue_holds(g, now))
             return HF_ELOST;
         if (!w->reentrant || g->count == UINT32_MAX)
             return HF_EDEADLK;
         g->count++;
         return HF__GRANTED;
     }
-    if (find_lost(g, w->owner))
+    if (queue_find_lost(g, w->owner))
         return HF_ELOST;
-    if ((!g->fair || !g->head) && turn_free(g, w, now)) {
-        take_turn(g, w, now);
+    if ((!g->fair || !g->head) && queue_turn_free(g, w, now)) {
+        queue_take_turn(g, w, now);
         return HF__GRANTED;
     }
     return HF__PENDING;
@@ -264,7 +269,7 @@ static int enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
 
 /* Not free, as far as is known here. A question or a let_go under way says
  * nothing about that: a try waits for the answer. */
-static bool busy(const struct hf__queue *g)
+static bool queue_busy(const struct hf__queue *g)
 {
     return g->owner || !hf__lease_unanswered(&g->lease);
 }
@@ -272,22 +277,23 @@ static bool busy(const struct hf__queue *g)
 int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
 {
     hf__ends_verified(queue, g);
-    int rc = g->shared ? enter_shared(g, w, now) : enter_exclusive(g, w, now);
+    int rc = g->shared ? queue_enter_shared(g, w, now)
+                       : queue_enter_exclusive(g, w, now);
     bool dropped;
 
     if (rc != HF__PENDING) {
-        return_entry(g, w);
+        queue_return_entry(g, w);
         return rc;
     }
-    if (w->is_try && busy(g)) {
-        return_entry(g, w);
+    if (w->is_try && queue_busy(g)) {
+        queue_return_entry(g, w);
         return HF_EBUSY;
     }
     dropped = g->lease.drop;
-    append(g, w);
+    queue_append(g, w);
     if (g->head == w) /* a question that others gave up may be under way */
         hf__lease_listen(&g->lease, now);
-    rethink(g);
+    queue_rethink(g);
     if (dropped && !g->lease.drop) /* it is taken up again: ask now */
         hf__lease_bell(&g->lease, now);
     if (hf__lease_unanswered(&g->lease))
@@ -303,14 +309,14 @@ bool hf__queue_claim(struct hf__queue *g, struct hf__waiter *w, hf__time now)
         return false;
     w->roused = false;
     g->waking = false;
-    if (w->state == HF__W_FINISHED || !turn_free(g, w, now))
+    if (w->state == HF__W_FINISHED || !queue_turn_free(g, w, now))
         return false;
-    take_out(g, w);
-    take_turn(g, w, now);
+    queue_take_out(g, w);
+    queue_take_turn(g, w, now);
     return true;
 }
 
-static void rouse(struct hf__queue *g, hf__wake_fn *wake)
+static void queue_rouse(struct hf__queue *g, hf__wake_fn *wake)
 {
     if (!g->head || g->waking)
         return;
@@ -321,7 +327,7 @@ static void rouse(struct hf__queue *g, hf__wake_fn *wake)
 
 /* The roused one gave up a free turn: the next one may have it, if it can use
  * it and comes for it by itself. */
-static void pass_turn(struct hf__queue *g, hf__wake_fn *wake)
+static void queue_pass_turn(struct hf__queue *g, hf__wake_fn *wake)
 {
     const struct hf__waiter *w = g->head;
 
@@ -329,7 +335,7 @@ static void pass_turn(struct hf__queue *g, hf__wake_fn *wake)
     if (g->owner || g->lease.state != HF__HELD || g->lease.drop)
         return;
     if (w && !w->fixed && !w->is_async)
-        rouse(g, wake);
+        queue_rouse(g, wake);
     else
         hf__lease_drop(&g->lease);
 }
@@ -341,13 +347,13 @@ int hf__queue_leave(struct hf__queue *g, struct hf__waiter *w, int code,
 
     if (w->state == HF__W_FINISHED)
         return w->result;
-    take_out(g, w);
-    return_entry(g, w);
+    queue_take_out(g, w);
+    queue_return_entry(g, w);
     w->result = (int16_t)code;
     w->state = HF__W_FINISHED;
     if (w->roused)
-        pass_turn(g, wake);
-    rethink(g);
+        queue_pass_turn(g, wake);
+    queue_rethink(g);
     return code;
 }
 
@@ -356,18 +362,18 @@ void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
     hf__ends_verified(queue, g);
 
     while (g->head)
-        finish(g, g->head, code, wake);
-    rethink(g);
+        queue_finish(g, g->head, code, wake);
+    queue_rethink(g);
 }
 
 /* A request of that kind was refused. Those who came after it was sent ask
  * anew. */
-static void refuse(struct hf__queue *g, enum hf__todo what, int code,
-                   hf__wake_fn *wake)
+static void queue_refuse(struct hf__queue *g, enum hf__todo what, int code,
+                         hf__wake_fn *wake)
 {
     while (g->head && (g->head->covered & what))
-        finish(g, g->head, code, wake);
-    rethink(g);
+        queue_finish(g, g->head, code, wake);
+    queue_rethink(g);
 }
 
 bool hf__queue_let_go(struct hf__queue *g, int result, hf__time now,
@@ -379,48 +385,50 @@ bool hf__queue_let_go(struct hf__queue *g, int result, hf__time now,
         return true;
     if (result == HF_EUNKNOWN || (g->lease.state == HF__HELD && !g->lease.drop))
         return false;
-    refuse(g, HF__TODO_LET_GO, result, wake);
+    queue_refuse(g, HF__TODO_LET_GO, result, wake);
     if (g->head)
         hf__lease_hurry(&g->lease, now);
     return false;
 }
 
 /* A local hand-over, if turns are left and the next one can use the hold. */
-static bool hand_over(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
+static bool queue_hand_over(struct hf__queue *g, hf__time now,
+                            hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
     if (!w || !g->turns || g->lease.fixed || w->fixed)
         return false;
     if (!g->fair && !w->is_async) {
-        rouse(g, wake); /* it competes with whoever comes along */
+        queue_rouse(g, wake); /* it competes with whoever comes along */
         return true;
     }
-    turn(g, w, now);
-    finish(g, w, HF__GRANTED, wake);
+    queue_turn(g, w, now);
+    queue_finish(g, w, HF__GRANTED, wake);
     return true;
 }
 
-static int release_shared(struct hf__queue *g, uint64_t owner, hf__time now)
+static int queue_release_shared(struct hf__queue *g, uint64_t owner,
+                                hf__time now)
 {
-    struct hf__reader *r = find_reader(g, owner);
+    struct hf__reader *r = queue_find_reader(g, owner);
 
     if (!r)
         return HF_ENOTOWNER;
     if (!r->lost)
-        (void)holds(g, now);
+        (void)queue_holds(g, now);
     if (--r->count)
         return r->lost ? HF_ELOST : HF__PENDING;
     if (r->lost)
         g->loss = r->loss; /* the entry goes back */
-    remove_reader(g, r);
+    queue_remove_reader(g, r);
     if (r->lost)
         return HF_ELOST;
     if (--g->count)
         return HF__PENDING;
     g->owner = 0;
     hf__lease_drop(&g->lease);
-    rethink(g);
+    queue_rethink(g);
     return HF__DONE;
 }
 
@@ -431,18 +439,18 @@ int hf__queue_release(struct hf__queue *g, uint64_t owner, hf__time now,
     struct hf__lost *lost;
 
     if (g->shared)
-        return release_shared(g, owner, now);
-    if (g->owner == owner && holds(g, now)) {
+        return queue_release_shared(g, owner, now);
+    if (g->owner == owner && queue_holds(g, now)) {
         if (--g->count)
             return HF__PENDING;
         g->owner = 0;
-        if (hand_over(g, now, wake))
+        if (queue_hand_over(g, now, wake))
             return HF__PENDING;
         hf__lease_drop(&g->lease);
-        rethink(g);
+        queue_rethink(g);
         return HF__DONE;
     }
-    lost = find_lost(g, owner);
+    lost = queue_find_lost(g, owner);
     if (!lost)
         return HF_ENOTOWNER;
     lost->count--;
@@ -452,27 +460,27 @@ int hf__queue_release(struct hf__queue *g, uint64_t owner, hf__time now,
 int hf__queue_check(struct hf__queue *g, uint64_t owner, hf__time now)
 {
     if (g->shared) {
-        const struct hf__reader *r = find_reader(g, owner);
+        const struct hf__reader *r = queue_find_reader(g, owner);
 
         if (!r)
             return HF_ENOTOWNER;
-        return !r->lost && holds(g, now) ? HF__DONE : HF_ELOST;
+        return !r->lost && queue_holds(g, now) ? HF__DONE : HF_ELOST;
     }
-    if (g->owner == owner && holds(g, now))
+    if (g->owner == owner && queue_holds(g, now))
         return HF__DONE;
-    return find_lost(g, owner) ? HF_ELOST : HF_ENOTOWNER;
+    return queue_find_lost(g, owner) ? HF_ELOST : HF_ENOTOWNER;
 }
 
 uint32_t hf__queue_count(const struct hf__queue *g, uint64_t owner)
 {
-    const struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+    const struct hf__reader *r = g->shared ? queue_find_reader(g, owner) : NULL;
 
     if (g->shared)
         return r ? r->count : 0;
     return g->owner == owner ? g->count : 0;
 }
 
-static bool somebody_waits(const struct hf__queue *g)
+static bool queue_somebody_waits(const struct hf__queue *g)
 {
     for (const struct hf__waiter *w = g->head; w; w = w->next)
         if (!w->is_try)
@@ -481,7 +489,7 @@ static bool somebody_waits(const struct hf__queue *g)
 }
 
 /* A request goes out. Those whom an earlier one covers come first. */
-static void cover(struct hf__queue *g, enum hf__todo what)
+static void queue_cover(struct hf__queue *g, enum hf__todo what)
 {
     for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
         w->covered |= what & 3u;
@@ -502,12 +510,12 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
         hf__lease_drop(&g->lease);
     todo = hf__lease_next(&g->lease, now, &g->ids);
     if (todo != HF__TODO_NOTHING)
-        cover(g, todo);
+        queue_cover(g, todo);
     if (todo == HF__TODO_ATTEMPT) {
         /* Asked again, it is the same question: a BUSY that comes of leave
          * taken back would leave a place in the queue behind. */
         if (g->lease.hold_id != last)
-            g->queueing = somebody_waits(g);
+            g->queueing = queue_somebody_waits(g);
         *first = g->head;
         *may_queue = g->queueing;
         g->lease.fixed = g->head->fixed;
@@ -517,30 +525,31 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
 }
 
 /* It is not free: those who only try have their answer. */
-static void refuse_tries(struct hf__queue *g, hf__wake_fn *wake)
+static void queue_refuse_tries(struct hf__queue *g, hf__wake_fn *wake)
 {
     struct hf__waiter *w, *next;
 
     for (w = g->head; w; w = next) {
         next = w->next;
         if (w->is_try)
-            finish(g, w, HF_EBUSY, wake);
+            queue_finish(g, w, HF_EBUSY, wake);
     }
-    rethink(g);
+    queue_rethink(g);
 }
 
-static void granted_to_all(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
+static void queue_granted_to_all(struct hf__queue *g, hf__time now,
+                                 hf__wake_fn *wake)
 {
-    bool just_one = alone(g->head);
+    bool just_one = queue_alone(g->head);
 
     g->join_until = now + HF__JOIN;
     do {
-        add_reader(g, g->head);
-        finish(g, g->head, HF__GRANTED, wake);
-    } while (g->head && !just_one && !alone(g->head));
+        queue_add_reader(g, g->head);
+        queue_finish(g, g->head, HF__GRANTED, wake);
+    } while (g->head && !just_one && !queue_alone(g->head));
 }
 
-static void are_known(struct hf__queue *g)
+static void queue_are_known(struct hf__queue *g)
 {
     for (struct hf__waiter *w = g->head; w; w = w->next)
         w->known = true;
@@ -549,8 +558,8 @@ static void are_known(struct hf__queue *g)
 /* Nothing is held, so nothing is let go, and no lease makes it late. Unless it
  * is known to be 0, or nobody was told to wait, it may have been 0 before the
  * last of them came, and be set again. */
-static void let_through(struct hf__queue *g, bool is_zero, hf__time now,
-                        hf__wake_fn *wake)
+static void queue_let_through(struct hf__queue *g, bool is_zero, hf__time now,
+                              hf__wake_fn *wake)
 {
     bool all = is_zero || g->lease.known < HF__KNOWN_QUEUED;
     struct hf__waiter *w, *next;
@@ -560,23 +569,23 @@ static void let_through(struct hf__queue *g, bool is_zero, hf__time now,
     for (w = g->head; w; w = next) {
         next = w->next;
         if (all || w->known)
-            finish(g, w, HF__GRANTED, wake);
+            queue_finish(g, w, HF__GRANTED, wake);
     }
-    rethink(g);
+    queue_rethink(g);
 }
 
-static void granted(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
+static void queue_granted(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
 {
     struct hf__waiter *w = g->head;
 
     if (g->shared) {
-        granted_to_all(g, now, wake);
+        queue_granted_to_all(g, now, wake);
         return;
     }
     g->turns = hf__queue_turns(w) & HF__HANDOFF_MAX;
-    own(g, w->owner);
-    finish(g, w, HF__GRANTED, wake);
-    refuse_tries(g, wake);
+    queue_own(g, w->owner);
+    queue_finish(g, w, HF__GRANTED, wake);
+    queue_refuse_tries(g, wake);
 }
 
 void hf__queue_answered(struct hf__queue *g, const struct hf__req *req,
@@ -587,16 +596,16 @@ void hf__queue_answered(struct hf__queue *g, const struct hf__req *req,
     int rc = hf__lease_answered(&g->lease, req, now, max_hold_ms);
 
     if (g->latch && g->lease.state == HF__HELD) {
-        let_through(g, req->is_zero, now, wake);
+        queue_let_through(g, req->is_zero, now, wake);
     } else if (rc == HF__GRANTED) {
-        granted(g, now, wake);
+        queue_granted(g, now, wake);
     } else if (rc == HF__BUSY || (req->result == HF__QUEUED &&
                                   req->hold_id == g->lease.hold_id)) {
         if (g->latch)
-            are_known(g);
-        refuse_tries(g, wake);
+            queue_are_known(g);
+        queue_refuse_tries(g, wake);
     } else if (rc != HF__PENDING) {
-        refuse(g, HF__TODO_ATTEMPT, rc, wake);
+        queue_refuse(g, HF__TODO_ATTEMPT, rc, wake);
     }
 }
 
@@ -606,7 +615,7 @@ void hf__queue_renewed(struct hf__queue *g, uint64_t hold_id, int result,
     hf__ends_verified(queue, g);
 
     if (g->lease.state == HF__HELD && g->lease.hold_id == hold_id &&
-        !holds(g, now))
+        !queue_holds(g, now))
         return;
     if (hf__lease_renewed(&g->lease, hold_id, result, sent_at, lease_ms, now) ==
         HF_ELOST)
@@ -618,7 +627,7 @@ void hf__queue_tick(struct hf__queue *g, hf__time now, hf__wake_fn *wake)
     hf__ends_verified(queue, g);
 
     if (g->lease.state == HF__HELD && !g->lease.drop)
-        (void)holds(g, now);
+        (void)queue_holds(g, now);
     if (hf__queue_silent(g, now))
         hf__queue_fail(g, HF_EBACKEND, wake);
 }
@@ -661,20 +670,20 @@ bool hf__queue_stuck(const struct hf__queue *g)
 bool hf__queue_knows(const struct hf__queue *g, uint64_t owner)
 {
     if (g->shared)
-        return find_reader(g, owner) != NULL;
-    return g->owner == owner || find_lost(g, owner) != NULL;
+        return queue_find_reader(g, owner) != NULL;
+    return g->owner == owner || queue_find_lost(g, owner) != NULL;
 }
 
 bool hf__queue_forget(struct hf__queue *g, uint64_t owner)
 {
     hf__ends_verified(queue, g);
-    struct hf__lost *lost = g->shared ? NULL : find_lost(g, owner);
-    struct hf__reader *r = g->shared ? find_reader(g, owner) : NULL;
+    struct hf__lost *lost = g->shared ? NULL : queue_find_lost(g, owner);
+    struct hf__reader *r = g->shared ? queue_find_reader(g, owner) : NULL;
 
     if (lost)
         lost->count = 0;
     if (r && r->lost)
-        remove_reader(g, r);
+        queue_remove_reader(g, r);
     return lost || (r && r->lost);
 }
 
@@ -688,17 +697,17 @@ void hf__queue_forget_all(struct hf__queue *g)
     for (r = g->shared ? g->readers : NULL; r; r = next) {
         next = r->next;
         if (r->lost)
-            remove_reader(g, r);
+            queue_remove_reader(g, r);
     }
 }
 
 bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
                         hf__time now)
 {
-    if (open_to(g, w, now))
+    if (queue_open_to(g, w, now))
         return true;
     /* A latch may have been set again since an answer under way was given. */
-    return g->head && !w->is_try && !alone(w) && !alone(g->head) &&
+    return g->head && !w->is_try && !queue_alone(w) && !queue_alone(g->head) &&
            (g->lease.state == HF__WAITING ||
             (g->shared && g->lease.state == HF__ATTEMPTING)) &&
            !g->lease.drop;
@@ -711,12 +720,12 @@ void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
     struct hf__waiter w = {.owner = from->owner, .reader = r};
 
     hf__lease_move(&to->lease, &from->lease, now);
-    add_reader(to, &w);
+    queue_add_reader(to, &w);
     r->count = from->count;
     to->join_until = now + HF__JOIN;
     from->owner = 0;
     from->count = 0;
-    rethink(from);
+    queue_rethink(from);
 }
 
 bool hf__queue_quick_unshare(struct hf__queue *g, uint64_t owner)
@@ -733,7 +742,7 @@ bool hf__queue_quick_unshare(struct hf__queue *g, uint64_t owner)
 
 #ifdef HF__ASSERT
 
-static void verify_waiters(const struct hf__queue *g)
+static void queue_verify_waiters(const struct hf__queue *g)
 {
     const struct hf__waiter *last = NULL;
 
@@ -747,7 +756,7 @@ static void verify_waiters(const struct hf__queue *g)
     hf__assert(g->lease.wanted == (g->head != NULL));
 }
 
-static void verify_readers(const struct hf__queue *g)
+static void queue_verify_readers(const struct hf__queue *g)
 {
     uint32_t holding = 0;
 
@@ -767,9 +776,9 @@ void hf__queue_verify(const struct hf__queue *g)
     bool asking = l->state == HF__ATTEMPTING || l->state == HF__WAITING;
 
     hf__lease_verify(l);
-    verify_waiters(g);
+    queue_verify_waiters(g);
     if (g->shared)
-        verify_readers(g);
+        queue_verify_readers(g);
     else
         hf__assert(!g->owner == !g->count);
     hf__assert(!g->latch || (l->state != HF__HELD && !g->owner));

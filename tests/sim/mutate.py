@@ -20,8 +20,8 @@ LEASE, QUEUE, SET = 0, 1, 2
 MUTANTS = {
     # the lease
     "deadline-from-receipt": [
-        (LEASE, "extend(l, req->sent_at, term_ms);",
-         "extend(l, now, term_ms);")],
+        (LEASE, "lease_extend(l, req->sent_at, term_ms);",
+         "lease_extend(l, now, term_ms);")],
     "no-margin": [
         (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
          "return (void)lease_ms, 0;")],
@@ -29,7 +29,7 @@ MUTANTS = {
         (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
          "        return HF__PENDING;",
          "        return l->drop ? HF__PENDING\n"
-         "                       : granted(l, req, now, max_hold_ms);")],
+         "                       : lease_granted(l, req, now, max_hold_ms);")],
     "unknown-is-failure": [
         (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
          "        return HF__PENDING;",
@@ -77,11 +77,11 @@ MUTANTS = {
          "    if (result == HF_ENOTOWNER)\n        result = HF__DONE;\n"
          "    if (result == HF_EBUSY) {\n")],
     "renewal-from-receipt": [
-        (LEASE, "mixed ? l->least : end_of(sent_at, lease_ms);",
-         "mixed ? l->least : end_of(now, lease_ms);")],
+        (LEASE, "mixed ? l->least : lease_end_of(sent_at, lease_ms);",
+         "mixed ? l->least : lease_end_of(now, lease_ms);")],
     "last-answer-taken-for-the-last-renewal": [
-        (LEASE, "mixed ? l->least : end_of(sent_at, lease_ms);",
-         "end_of(sent_at, lease_ms);")],
+        (LEASE, "mixed ? l->least : lease_end_of(sent_at, lease_ms);",
+         "lease_end_of(sent_at, lease_ms);")],
     "session-takes-the-lease-for-its-own": [
         (LEASE, "term_ms = l->session ? req->session_ms : l->lease_ms;",
          "term_ms = l->lease_ms;")],
@@ -95,17 +95,17 @@ MUTANTS = {
         (LEASE, "        l->resend_at = hf__min_time(l->resend_at, now);",
          "        (void)now;")],
     "refused-let-go-not-told": [
-        (QUEUE, "    refuse(g, HF__TODO_LET_GO, result, wake);\n", "")],
+        (QUEUE, "    queue_refuse(g, HF__TODO_LET_GO, result, wake);\n", "")],
     "try-behind-a-let-go-is-busy": [
         (QUEUE, "    return g->owner || !hf__lease_unanswered(&g->lease);",
          "    return g->head || g->owner || g->lease.state != HF__IDLE;")],
     "every-refusal-did-nothing": [
-        (LEASE, "        may_know(l, req);\n        l->drop =", "        l->drop =")],
+        (LEASE, "        lease_may_know(l, req);\n        l->drop =", "        l->drop =")],
     "refused-place-forgotten": [
         (LEASE, "l->drop = l->known != HF__KNOWN_NOT;",
          "l->drop = !req->untouched;")],
     "lost-question-did-nothing": [
-        (LEASE, "        may_know(l, req);\n        l->question", "        l->question")],
+        (LEASE, "        lease_may_know(l, req);\n        l->question", "        l->question")],
     "refusal-that-did-nothing-abandoned": [
         (LEASE, "l->drop = l->known != HF__KNOWN_NOT;", "l->drop = true;")],
     "old-refusal-told": [
@@ -117,25 +117,25 @@ MUTANTS = {
     "taken-up-again-and-not-asked": [
         (QUEUE, "    if (dropped && !g->lease.drop)", "    if (dropped && !now)")],
     "try-waits-behind-a-grant": [
-        (QUEUE, "    finish(g, w, HF__GRANTED, wake);\n    refuse_tries(g, wake);",
-         "    finish(g, w, HF__GRANTED, wake);")],
+        (QUEUE, "    queue_finish(g, w, HF__GRANTED, wake);\n    queue_refuse_tries(g, wake);",
+         "    queue_finish(g, w, HF__GRANTED, wake);")],
     # the queue
     "reentry-not-counted": [
         (QUEUE, "        if (--g->count)\n", "        if (--g->count > 9)\n")],
     "hand-over-without-end": [
         (QUEUE, "    g->turns--;\n", "")],
     "release-by-anybody": [
-        (QUEUE, "    if (g->owner == owner && holds(g, now)) {\n"
+        (QUEUE, "    if (g->owner == owner && queue_holds(g, now)) {\n"
          "        if (--g->count)",
-         "    if (g->owner && holds(g, now)) {\n        if (--g->count)")],
+         "    if (g->owner && queue_holds(g, now)) {\n        if (--g->count)")],
     "cancelled-and-granted": [
-        (QUEUE, "        return w->result;\n    take_out(g, w);",
-         "        return code;\n    take_out(g, w);")],
+        (QUEUE, "        return w->result;\n    queue_take_out(g, w);",
+         "        return code;\n    queue_take_out(g, w);")],
     "nobody-roused": [
         (QUEUE, "    g->head->roused = true;\n    wake(g, g->head);", "")],
     "turn-left-lying": [
-        (QUEUE, "    if (w && !w->fixed && !w->is_async)\n        rouse",
-         "    if (w)\n        rouse")],
+        (QUEUE, "    if (w && !w->fixed && !w->is_async)\n        queue_rouse",
+         "    if (w)\n        queue_rouse")],
     "max-hold-of-the-first": [
         (QUEUE, "    hf__lease_cap(&g->lease, now, w->max_hold_ms);\n",
          "    (void)now;\n")],
@@ -152,8 +152,8 @@ MUTANTS = {
     "wanted-by-nobody": [
         (QUEUE, "    if (!g->head)\n        g->lease.wanted = false;\n", "")],
     "turn-for-a-fixed-lease": [
-        (QUEUE, "g->turns && !w->fixed &&\n           holds", "g->turns &&\n"
-         "           holds"),
+        (QUEUE, "g->turns && !w->fixed &&\n           queue_holds", "g->turns &&\n"
+         "           queue_holds"),
         (QUEUE, "if (!w || !g->turns || g->lease.fixed || w->fixed)",
          "if (!w || !g->turns || g->lease.fixed)")],
     # readers
@@ -164,17 +164,17 @@ MUTANTS = {
         (QUEUE, "g->shared && g->owner && now < g->join_until && !l->drop &&",
          "g->shared && g->lease.state != HF__IDLE && now < g->join_until &&"),
         (QUEUE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
-         "    rethink(g);\n    return HF__DONE;",
+         "    queue_rethink(g);\n    return HF__DONE;",
          "    g->owner = 0;\n    if (!hf__lease_lets_go(&g->lease))\n"
          "        hf__lease_drop(&g->lease);\n    return HF__DONE;")],
     "joined-for-a-fixed-lease": [
-        (QUEUE, "l->max_until == HF__NEVER && !alone(w) &&",
+        (QUEUE, "l->max_until == HF__NEVER && !queue_alone(w) &&",
          "l->max_until == HF__NEVER &&")],
     "shared-by-those-with-an-end": [
-        (QUEUE, "while (g->head && !just_one && !alone(g->head));",
+        (QUEUE, "while (g->head && !just_one && !queue_alone(g->head));",
          "while (g->head && !just_one);"),
-        (QUEUE, "g->head && !w->is_try && !alone(w) && !alone(g->head) &&",
-         "g->head && !w->is_try && !alone(g->head) &&")],
+        (QUEUE, "g->head && !w->is_try && !queue_alone(w) && !queue_alone(g->head) &&",
+         "g->head && !w->is_try && !queue_alone(g->head) &&")],
     "lost-reader-not-told": [
         (QUEUE, "            r->lost = true;\n", "            r->lost = r->lost;\n")],
     "first-reader-takes-it-away": [
@@ -183,7 +183,7 @@ MUTANTS = {
          "    g->owner = 0;\n    hf__lease_drop")],
     "last-reader-keeps-it": [
         (QUEUE, "    g->owner = 0;\n    hf__lease_drop(&g->lease);\n"
-         "    rethink(g);\n    return HF__DONE;",
+         "    queue_rethink(g);\n    return HF__DONE;",
          "    g->owner = 0;\n    return HF__DONE;")],
     "reentry-of-readers-not-counted": [
         (QUEUE, "        r->count++;\n", "")],
@@ -218,24 +218,24 @@ MUTANTS = {
         (QUEUE, "    r->count = from->count;\n", "")],
     # which line
     "upgrade-waits-for-itself": [
-        (SET, "    *out = n ? n : take(s, s->first);\n    if (!n)\n",
-         "    *out = take(s, s->first);\n    if (s)\n")],
+        (SET, "    *out = n ? n : line_set_take(s, s->first);\n    if (!n)\n",
+         "    *out = line_set_take(s, s->first);\n    if (s)\n")],
     "read-within-a-write-apart": [
         (SET, "    if (hf__queue_knows(s->first->queue, w->owner))\n",
          "    if (!s)\n")],
     "readers-line-forgotten": [
-        (SET, "    *out = of_reader(s, w->owner);\n", "    *out = NULL;\n")],
+        (SET, "    *out = line_set_of_reader(s, w->owner);\n", "    *out = NULL;\n")],
     "line-in-use-taken": [
         (SET, "    if (hf__queue_unused(g))\n",
          "    if (!g->head)\n")],
     "ever-more-lines": [
-        (SET, "is_for(n, mode) && hf__queue_stuck(n->queue)",
-         "is_for(n, mode) && !n->queue")],
+        (SET, "line_set_is_for(n, mode) && hf__queue_stuck(n->queue)",
+         "line_set_is_for(n, mode) && !n->queue")],
 }
 
 ASSERTED = {
     "max-hold-without-a-deadline": [
-        (LEASE, "now + max_hold_ms * HF__MS : HF__NEVER;\n    set_deadline(l);",
+        (LEASE, "now + max_hold_ms * HF__MS : HF__NEVER;\n    lease_set_deadline(l);",
          "now + max_hold_ms * HF__MS : HF__NEVER;")],
     "let-go-refused-before-it-was-sent": [
         (LEASE, "    l->refusals = 0;\n", "")],
@@ -256,8 +256,8 @@ ASSERTED = {
         (QUEUE, "    hf__lease_want(&g->lease, g->head != NULL);\n",
          "    if (g->head)\n        hf__lease_want(&g->lease, true);\n")],
     "free-turn-that-nobody-takes": [
-        (QUEUE, "        rouse(g, wake);\n    else\n",
-         "        rouse(g, wake);\n    else if (!w)\n")],
+        (QUEUE, "        queue_rouse(g, wake);\n    else\n",
+         "        queue_rouse(g, wake);\n    else if (!w)\n")],
     "roused-and-forgotten": [
         (QUEUE, "    if (w->roused)\n        g->waking = false;\n", "")],
     "line-in-another-list": [

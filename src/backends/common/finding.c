@@ -9,7 +9,7 @@
 #define FIND(level, subject, ...)                                              \
     core->find(client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
-static unsigned count_hosts(const char *hosts)
+static unsigned finding_count_hosts(const char *hosts)
 {
     unsigned n = 1;
 
@@ -21,7 +21,7 @@ static unsigned count_hosts(const char *hosts)
 }
 
 /* A name may lead to several servers, an address does not. */
-static bool has_names(const char *hosts)
+static bool finding_has_names(const char *hosts)
 {
     return strspn(hosts, "0123456789.:,") != strlen(hosts) &&
            !strchr(hosts, '[');
@@ -30,11 +30,11 @@ static bool has_names(const char *hosts)
 static void find_hosts(const struct hf__core *core, hf_client *client,
                        struct hf__query *q, const struct hf__quorum *of)
 {
-    unsigned n = count_hosts(of->hosts);
+    unsigned n = finding_count_hosts(of->hosts);
 
     if (n >= of->voters)
         FIND(OK, "hosts", "the URL names %u of %u %ss", n, of->voters, of->one);
-    else if (has_names(of->hosts))
+    else if (finding_has_names(of->hosts))
         FIND(OK, "hosts",
              "the URL names %u host%s, and there are %u %ss: name all, unless "
              "a name leads to several",

@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-static uint32_t hash_of(uint16_t number, const char *text, size_t len)
+static uint32_t table_hash_of(uint16_t number, const char *text, size_t len)
 {
     uint32_t hash = hf__hash32(HF__HASH32 ^ number, text, len);
 
     return hash ^ hash >> 15;
 }
 
-static struct hf__keyed **bucket_of(const struct hf__table *t, uint32_t hash)
+static struct hf__keyed **table_bucket_of(const struct hf__table *t,
+                                          uint32_t hash)
 {
     return &t->bucket[hash & (t->cap - 1)];
 }
@@ -19,8 +20,8 @@ static struct hf__keyed **bucket_of(const struct hf__table *t, uint32_t hash)
 void *hf__table_find(const struct hf__table *t, uint16_t number,
                      const char *text, size_t len)
 {
-    uint32_t hash = hash_of(number, text, len);
-    struct hf__keyed *k = t->cap ? *bucket_of(t, hash) : NULL;
+    uint32_t hash = table_hash_of(number, text, len);
+    struct hf__keyed *k = t->cap ? *table_bucket_of(t, hash) : NULL;
 
     while (k && (k->hash != hash || k->number != number || k->len != len ||
                  memcmp(k->text, text, len) != 0))
@@ -28,15 +29,15 @@ void *hf__table_find(const struct hf__table *t, uint16_t number,
     return k;
 }
 
-static void put(struct hf__table *t, struct hf__keyed *k)
+static void table_put(struct hf__table *t, struct hf__keyed *k)
 {
-    struct hf__keyed **at = bucket_of(t, k->hash);
+    struct hf__keyed **at = table_bucket_of(t, k->hash);
 
     k->next = *at;
     *at = k;
 }
 
-static int grow(struct hf__table *t)
+static int table_grow(struct hf__table *t)
 {
     struct hf__table bigger = *t;
 
@@ -52,7 +53,7 @@ static int grow(struct hf__table *t)
             struct hf__keyed *k = t->bucket[i];
 
             t->bucket[i] = k->next;
-            put(&bigger, k);
+            table_put(&bigger, k);
         }
     t->core->free(t->client, t->bucket);
     *t = bigger;
@@ -63,22 +64,22 @@ void *hf__table_add(struct hf__table *t, size_t size, uint16_t number,
                     const char *text, size_t len)
 {
     struct hf__keyed *k =
-        grow(t) ? NULL : t->core->alloc(t->client, size + len + 1);
+        table_grow(t) ? NULL : t->core->alloc(t->client, size + len + 1);
 
     if (!k)
         return NULL;
     k->text = memcpy((char *)k + size, text, len);
     k->number = number;
     k->len = (uint16_t)len;
-    k->hash = hash_of(number, text, len);
-    put(t, k);
+    k->hash = table_hash_of(number, text, len);
+    table_put(t, k);
     t->len++;
     return k;
 }
 
 void hf__table_remove(struct hf__table *t, void *keyed)
 {
-    struct hf__keyed *k = keyed, **at = bucket_of(t, k->hash);
+    struct hf__keyed *k = keyed, **at = table_bucket_of(t, k->hash);
 
     while (*at != k)
         at = &(*at)->next;

@@ -15,13 +15,14 @@
 
 #include <string.h>
 
-static bool is_below(const struct et_lock *l, const ProtobufCBinaryData *key)
+static bool answer_is_below(const struct et_lock *l,
+                            const ProtobufCBinaryData *key)
 {
     return key->len > l->dir_len && key->len <= ET_KEY_MAX &&
            memcmp(key->data, l->key, l->dir_len) == 0;
 }
 
-static void keep(struct et_ahead *s, const Etcd__KeyValue *kv)
+static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
 {
     if (s->len)
         return;
@@ -31,16 +32,17 @@ static void keep(struct et_ahead *s, const Etcd__KeyValue *kv)
 }
 
 /* One that is before ours, from the youngest on. True: nothing else matters. */
-static bool consider(struct et_request *a, const Etcd__KeyValue *kv)
+static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
     const struct et_lock *l = a->lock;
     const ProtobufCBinaryData *key = &kv->key;
     struct et_ahead *s = &a->ahead;
     uint32_t permits = 0, size = 0;
     enum et_form form =
-        is_below(l, key) ? hf__et_form((char *)key->data + l->dir_len,
-                                       key->len - l->dir_len, &permits, &size)
-                         : ET_FORM_NONE;
+        answer_is_below(l, key)
+            ? hf__et_form((char *)key->data + l->dir_len, key->len - l->dir_len,
+                          &permits, &size)
+            : ET_FORM_NONE;
 
     if (form == ET_FORM_NONE || form == ET_FORM_MARK)
         return false;
@@ -55,14 +57,15 @@ static bool consider(struct et_request *a, const Etcd__KeyValue *kv)
     }
     s->permits += permits;
     if (l->form != ET_FORM_READ || form == ET_FORM_WRITE)
-        keep(s, kv);
+        answer_keep(s, kv);
     return !hf__et_needs_all(l);
 }
 
 /* A transaction may have made several keys: those of the last revision of a
  * page may go on behind it, and are left to the next one. Unless there are more
  * of them than fit. */
-static int64_t page_end(const struct et_request *a, const Etcd__RangeAnswer *r)
+static int64_t answer_page_end(const struct et_request *a,
+                               const Etcd__RangeAnswer *r)
 {
     int64_t last = r->more ? r->kvs[r->n_kvs - 1]->create_revision : 0;
     bool is_all = r->kvs[0]->create_revision == last;
@@ -71,7 +74,8 @@ static int64_t page_end(const struct et_request *a, const Etcd__RangeAnswer *r)
 }
 
 /* The entries before ours, as far as this view shows. */
-static int decide(struct et_request *a, const Etcd__TxnAnswer *t, size_t i)
+static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
+                         size_t i)
 {
     struct et_lock *l = a->lock;
     const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
@@ -81,12 +85,12 @@ static int decide(struct et_request *a, const Etcd__TxnAnswer *t, size_t i)
 
     if (!r)
         return HF_EPROTO;
-    end = r->n_kvs ? page_end(a, r) : 0;
+    end = r->n_kvs ? answer_page_end(a, r) : 0;
     for (size_t k = 0; k < r->n_kvs && !is_over; k++) {
         int64_t rev = r->kvs[k]->create_revision;
 
         if (rev < from && rev > end)
-            is_over = consider(a, r->kvs[k]);
+            is_over = answer_consider(a, r->kvs[k]);
     }
     l->is_fresh = a->op == ET_ENTER;
     if (!a->view)
@@ -102,13 +106,13 @@ static int decide(struct et_request *a, const Etcd__TxnAnswer *t, size_t i)
     return 0;
 }
 
-static bool is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
+static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
 {
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
 /* There is an entry already, or the guard was written. */
-static int not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
+static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
     const Etcd__RangeAnswer *mine = hf__et_ranged(t, 0),
@@ -121,7 +125,7 @@ static int not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
         return hf__grpc_leave(&e->g, "the client's key has been deleted");
     if (guard->kvs[0]->mod_revision > e->guard) /* else it is an old answer */
         e->guard = guard->kvs[0]->mod_revision;
-    if (mine->n_kvs && !is_ours(l, mine->kvs[0])) {
+    if (mine->n_kvs && !answer_is_ours(l, mine->kvs[0])) {
         l->maybe = false;
         memcpy(s.before, l->key, l->key_len);
         s.len = l->key_len;
@@ -138,17 +142,17 @@ static int not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int entered(struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_entered(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     if (!t->succeeded)
-        return not_entered(a->lock, t);
+        return answer_not_entered(a->lock, t);
     a->lock->rev = a->lock->mod = t->header->revision;
     a->lock->maybe = false;
-    return decide(a, t, 1);
+    return answer_decide(a, t, 1);
 }
 
 /* The writer, its mark, or neither. */
-static int mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
     bool is_there = false, is_marked = false;
@@ -166,7 +170,7 @@ static int mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int counted(struct et_lock *l, const Etcd__TxnAnswer *t)
+static int answer_counted(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
 
@@ -178,7 +182,8 @@ static int counted(struct et_lock *l, const Etcd__TxnAnswer *t)
 }
 
 /* Then it is deleted by its revision. */
-static int confirmed(const struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_confirmed(const struct et_request *a,
+                            const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 1);
@@ -203,7 +208,7 @@ static int confirmed(const struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int dropped(const struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_dropped(const struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
     const Etcd__DeleteAnswer *d = hf__et_deleted(t, 0);
@@ -216,7 +221,8 @@ static int dropped(const struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int mark_written(const struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_mark_written(const struct et_request *a,
+                               const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->batch->item[a->from].remote->impl;
     bool is_gone = !t->succeeded;
@@ -227,7 +233,7 @@ static int mark_written(const struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int checked(struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_checked(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     bool gone[ET_CHECKS] = {false};
 
@@ -248,9 +254,9 @@ static int answered_batch(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     switch (a->op) {
     case ET_WRITE_MARK:
-        return mark_written(a, t);
+        return answer_mark_written(a, t);
     case ET_RENEW:
-        return checked(a, t);
+        return answer_checked(a, t);
     case ET_MOVE:
         return hf__et_moved(a, t);
     default:
@@ -268,22 +274,22 @@ static int answered(struct et_request *a, const Etcd__TxnAnswer *t)
     l->under_way = NULL;
     switch (a->op) {
     case ET_ENTER:
-        return entered(a, t);
+        return answer_entered(a, t);
     case ET_READ_QUEUE:
         if (t->succeeded)
-            return decide(a, t, 0);
+            return answer_decide(a, t, 0);
         hf__et_lock_taken(l); /* somebody has deleted it, */
         l->maybe = true;      /* unless the member is behind */
         hf__et_entered(l, 0);
         return 0;
     case ET_READ_MARK:
-        return mark_read(a, t);
+        return answer_mark_read(a, t);
     case ET_COUNT:
-        return counted(l, t);
+        return answer_counted(l, t);
     case ET_CONFIRM:
-        return confirmed(a, t);
+        return answer_confirmed(a, t);
     case ET_DROP:
-        return dropped(a, t);
+        return answer_dropped(a, t);
     case ET_MOVE:
         return hf__et_moved(a, t);
     default:
@@ -291,7 +297,7 @@ static int answered(struct et_request *a, const Etcd__TxnAnswer *t)
     }
 }
 
-static void fail(struct et_request *a, int code)
+static void answer_fail(struct et_request *a, int code)
 {
     struct et_lock *l = a->lock;
 
@@ -326,7 +332,7 @@ static void fail(struct et_request *a, int code)
 
 /* A CONFIRM that says so answers what was to be found out: the entry is gone as
  * well. */
-static int lease_gone(struct et_request *a)
+static int answer_lease_gone(struct et_request *a)
 {
     struct et_lock *l = a->lock;
     bool is_answer = a->op == ET_CONFIRM && !l->lease && !l->moving;
@@ -336,11 +342,11 @@ static int lease_gone(struct et_request *a)
         l->under_way = NULL;
     rc = hf__et_lease_over(a->call.g->owner,
                            "the server ended the client's lease");
-    fail(a, is_answer ? 0 : HF_EUNKNOWN);
+    answer_fail(a, is_answer ? 0 : HF_EUNKNOWN);
     return rc;
 }
 
-static int refused(struct et_request *a)
+static int answer_refused(struct et_request *a)
 {
     struct etcd *e = a->call.g->owner;
     const struct grpc_call *c = &a->call;
@@ -348,22 +354,22 @@ static int refused(struct et_request *a)
     if (a->op == ET_REVOKE)
         return 0;
     if (c->status == 5 && a->op == ET_MOVE) {
-        fail(a, HF_EUNKNOWN); /* it has ended already */
+        answer_fail(a, HF_EUNKNOWN); /* it has ended already */
         return 0;
     }
     if (c->status == 5)
-        return lease_gone(a);
+        return answer_lease_gone(a);
     if (!hf__et_is_unsure(c)) {
-        fail(a, hf__et_refusal(e, c));
+        answer_fail(a, hf__et_refusal(e, c));
         return 0;
     }
     hf__et_request_lost(a);
     e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
-    fail(a, HF_EUNKNOWN);
+    answer_fail(a, HF_EUNKNOWN);
     return hf__et_leave_member(e, c);
 }
 
-static int transacted(struct et_request *a, const uint8_t *p, size_t len)
+static int answer_transacted(struct et_request *a, const uint8_t *p, size_t len)
 {
     struct etcd *e = a->call.g->owner;
     Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
@@ -375,26 +381,26 @@ static int transacted(struct et_request *a, const uint8_t *p, size_t len)
     return rc;
 }
 
-static int termed(struct et_request *a, const uint8_t *p, size_t len)
+static int answer_termed(struct et_request *a, const uint8_t *p, size_t len)
 {
     if (a->lock)
         a->lock->under_way = NULL;
     return hf__et_termed(a, p, len);
 }
 
-static int understood(struct et_request *a)
+static int answer_understood(struct et_request *a)
 {
     struct etcd *e = a->call.g->owner;
     size_t len;
     const uint8_t *p = hf__grpc_answer(&a->call, &len);
     int rc = a->op == ET_REVOKE ? 0
-             : a->op == ET_TERM ? termed(a, p, len)
-                                : transacted(a, p, len);
+             : a->op == ET_TERM ? answer_termed(a, p, len)
+                                : answer_transacted(a, p, len);
 
     if (rc != HF_EPROTO)
         return rc;
     hf__et_request_lost(a);
-    fail(a, HF_EUNKNOWN);
+    answer_fail(a, HF_EUNKNOWN);
     return hf__et_odd(e);
 }
 
@@ -411,11 +417,11 @@ int hf__et_request_over(struct grpc_call *c, hf__time now)
     } else if (c->end != GRPC_ANSWERED) {
         hf__et_request_lost(a);
         e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
-        fail(a, HF_EUNKNOWN);
+        answer_fail(a, HF_EUNKNOWN);
     } else if (c->status) {
-        rc = refused(a);
+        rc = answer_refused(a);
     } else {
-        rc = understood(a);
+        rc = answer_understood(a);
     }
     hf__et_request_free(e, a);
     return rc;

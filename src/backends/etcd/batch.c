@@ -11,7 +11,7 @@ bool hf__et_item_is_held(const struct hf__renewal *item)
     return l->rev && l->state == ET_HELD && l->hold_id == item->hold_id;
 }
 
-static void over(struct etcd *e, struct hf__batch *b)
+static void batch_over(struct etcd *e, struct hf__batch *b)
 {
     if (--b->chunks)
         return;
@@ -37,7 +37,7 @@ void hf__et_renew_kept(struct etcd *e)
             continue;
         }
         *at = req->next;
-        over(e, (struct hf__batch *)req);
+        batch_over(e, (struct hf__batch *)req);
     }
 }
 
@@ -48,11 +48,11 @@ void hf__et_renew_failed(struct etcd *e, int code)
     while ((b = e->batches)) {
         e->batches = (struct hf__batch *)b->req.next;
         hf__et_batch_lose(b, 0, b->len, code);
-        over(e, b);
+        batch_over(e, b);
     }
 }
 
-static void take(struct hf__renewal *item)
+static void batch_take(struct hf__renewal *item)
 {
     if (hf__et_item_is_held(item))
         hf__et_lock_taken(item->remote->impl);
@@ -66,8 +66,8 @@ void hf__et_checked(const struct et_request *a, int code, const bool *gone)
 
     for (size_t i = 0; !code && i < a->len; i++)
         if (gone[i])
-            take(&b->item[a->from + i]);
+            batch_take(&b->item[a->from + i]);
     if (code)
         hf__et_batch_lose(b, a->from, a->len, code);
-    over(e, b);
+    batch_over(e, b);
 }

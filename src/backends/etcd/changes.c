@@ -19,7 +19,7 @@ struct et_changes {
     char key[]; /* all that begins so */
 };
 
-static void answer(struct etcd *e, struct et_changes *r, int result)
+static void changes_answer(struct etcd *e, struct et_changes *r, int result)
 {
     struct hf__query *q = r->q;
 
@@ -27,17 +27,17 @@ static void answer(struct etcd *e, struct et_changes *r, int result)
     hf__et_finish(e, &q->req, result);
 }
 
-static void confirmed(struct etcd *e, struct et_changes *r)
+static void changes_confirmed(struct etcd *e, struct et_changes *r)
 {
     if (r->q)
-        answer(e, r, HF__DONE);
+        changes_answer(e, r, HF__DONE);
     else
         e->core->changed(e->client, r->on, NULL, 0);
 }
 
 /* Of a prefix the name is said, if the key is an entry. */
-static void written(struct etcd *e, struct et_changes *r, const char *key,
-                    size_t len)
+static void changes_written(struct etcd *e, struct et_changes *r,
+                            const char *key, size_t len)
 {
     size_t root = strlen(e->root), name = 0;
 
@@ -48,22 +48,24 @@ static void written(struct etcd *e, struct et_changes *r, const char *key,
     e->core->changed(e->client, r->on, name ? key + root : NULL, name);
 }
 
-static void refused(struct etcd *e, struct et_changes *r, const char *why)
+static void changes_refused(struct etcd *e, struct et_changes *r,
+                            const char *why)
 {
     int code = strstr(why, "ermission") ? HF_EAUTH : HF_EBACKEND;
 
     if (r->q)
-        answer(
+        changes_answer(
             e, r,
             e->core->why(e->client, code, "%s: %.160s", e->g.link.where, why));
     else
         e->core->changed(e->client, r->on, NULL, 0);
 }
 
-static const struct et_watch_events events = {
-    .confirmed = confirmed, .written = written, .refused = refused};
+static const struct et_watch_events events = {.confirmed = changes_confirmed,
+                                              .written = changes_written,
+                                              .refused = changes_refused};
 
-static void begin(struct etcd *e, struct et_changes *r)
+static void changes_begin(struct etcd *e, struct et_changes *r)
 {
     if (!r->watch)
         hf__et_watch_changes(e, &events, r, &r->watch, r->key, r->len);
@@ -105,7 +107,7 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
         hf__list_add(e->changes, r);
     }
     r->q = q;
-    begin(e, r);
+    changes_begin(e, r);
     /* We are connected. A stream that fails is opened again later, which begins
      * this watch, too; else it is memory that is lacking. */
     if (!r->watch && e->core->now() >= e->stream_at) {
@@ -125,12 +127,12 @@ void hf__et_changes_fini(struct etcd *e)
 void hf__et_changes_up(struct etcd *e)
 {
     for (struct et_changes *r = e->changes; r; r = r->next)
-        begin(e, r);
+        changes_begin(e, r);
 }
 
 void hf__et_changes_down(struct etcd *e)
 {
     for (struct et_changes *r = e->changes; r; r = r->next)
         if (r->q)
-            answer(e, r, HF_EUNKNOWN);
+            changes_answer(e, r, HF_EUNKNOWN);
 }

@@ -30,7 +30,7 @@ static const struct grpc_method members = {
     .most = ET_ANSWER,
     .over = hf__et_query_over};
 
-static int pack(struct et_query *x)
+static int diagnose_pack(struct et_query *x)
 {
     Etcd__Status a = ETCD__STATUS__INIT;
     Etcd__MemberList b = ETCD__MEMBER_LIST__INIT;
@@ -40,7 +40,7 @@ static int pack(struct et_query *x)
     return hf__et_pack(&x->call, is_first ? (void *)&a : (void *)&b);
 }
 
-static void find_lease(struct etcd *e, struct hf__query *q)
+static void diagnose_find_lease(struct etcd *e, struct hf__query *q)
 {
     if (e->term_ms > e->ttl_s * 1000)
         FIND(WARNING, "lease",
@@ -52,7 +52,7 @@ static void find_lease(struct etcd *e, struct hf__query *q)
         FIND(OK, "lease", "the lease lasts as long as the ttl, %u s", e->ttl_s);
 }
 
-static void find_rights(struct etcd *e, struct hf__query *q)
+static void diagnose_find_rights(struct etcd *e, struct hf__query *q)
 {
     if (e->user[0] && !e->g.token)
         FIND(WARNING, "rights",
@@ -68,8 +68,8 @@ static void find_rights(struct etcd *e, struct hf__query *q)
 
 /* The server ends if a client does so while the server reads for it: see
  * etcd-io/etcd issue 14110. */
-static void find_version(struct etcd *e, struct hf__query *q,
-                         const char *version)
+static void diagnose_find_version(struct etcd *e, struct hf__query *q,
+                                  const char *version)
 {
     unsigned patch;
 
@@ -82,8 +82,8 @@ static void find_version(struct etcd *e, struct hf__query *q,
 }
 
 /* Its alarms, and what else it says is wrong. */
-static bool find_errors(struct etcd *e, struct hf__query *q,
-                        const Etcd__StatusAnswer *a)
+static bool diagnose_find_errors(struct etcd *e, struct hf__query *q,
+                                 const Etcd__StatusAnswer *a)
 {
     for (size_t i = 0; i < a->n_errors; i++)
         if (strstr(a->errors[i], "NOSPACE"))
@@ -98,8 +98,8 @@ static bool find_errors(struct etcd *e, struct hf__query *q,
     return a->n_errors;
 }
 
-static void find_space(struct etcd *e, struct hf__query *q,
-                       const Etcd__StatusAnswer *a)
+static void diagnose_find_space(struct etcd *e, struct hf__query *q,
+                                const Etcd__StatusAnswer *a)
 {
     bool is_known = a->db_size_quota > 0;
     int64_t most = is_known ? a->db_size_quota : QUOTA_DEFAULT;
@@ -118,16 +118,16 @@ static void find_space(struct etcd *e, struct hf__query *q,
              is_known ? "" : " (the default of its quota)");
 }
 
-static int find_server(struct etcd *e, struct hf__query *q, const uint8_t *p,
-                       size_t len)
+static int diagnose_find_server(struct etcd *e, struct hf__query *q,
+                                const uint8_t *p, size_t len)
 {
     Etcd__StatusAnswer *a = etcd__status_answer__unpack(&e->memory, len, p);
 
     if (!a)
         return HF_EPROTO;
-    find_version(e, q, a->version);
-    if (!find_errors(e, q, a))
-        find_space(e, q, a);
+    diagnose_find_version(e, q, a->version);
+    if (!diagnose_find_errors(e, q, a))
+        diagnose_find_space(e, q, a);
     if (a->is_learner)
         FIND(ERROR, "cluster",
              "this member is a learner, which serves no locks: connect to a "
@@ -136,7 +136,7 @@ static int find_server(struct etcd *e, struct hf__query *q, const uint8_t *p,
     return HF__PENDING;
 }
 
-static void find_promise(struct etcd *e, struct hf__query *q)
+static void diagnose_find_promise(struct etcd *e, struct hf__query *q)
 {
     FIND(OK, HF__PROMISE,
          "a crashed process loses its hold within %u s (its lease, which a new "
@@ -145,8 +145,8 @@ static void find_promise(struct etcd *e, struct hf__query *q)
          e->term_ms / 1000 + 1);
 }
 
-static int find_members(struct etcd *e, struct hf__query *q, const uint8_t *p,
-                        size_t len)
+static int diagnose_find_members(struct etcd *e, struct hf__query *q,
+                                 const uint8_t *p, size_t len)
 {
     Etcd__MemberListAnswer *a =
         etcd__member_list_answer__unpack(&e->memory, len, p);
@@ -158,14 +158,14 @@ static int find_members(struct etcd *e, struct hf__query *q, const uint8_t *p,
         quorum.voters += !a->members[i]->is_learner;
     etcd__member_list_answer__free_unpacked(a, &e->memory);
     hf__find_quorum(e->core, e->client, q, &quorum);
-    find_promise(e, q);
-    find_lease(e, q);
-    find_rights(e, q);
+    diagnose_find_promise(e, q);
+    diagnose_find_lease(e, q);
+    diagnose_find_rights(e, q);
     return HF__DONE;
 }
 
 /* What may not be read is a finding. */
-static int refused(struct et_query *x, int code)
+static int diagnose_refused(struct et_query *x, int code)
 {
     struct etcd *e = x->e;
     struct hf__query *q = x->q;
@@ -174,28 +174,28 @@ static int refused(struct et_query *x, int code)
     FIND(WARNING, "cluster", "the %s may not be read: %.120s",
          x->call.method == &status ? "status" : "list of members",
          x->call.text);
-    find_promise(e, q);
-    find_lease(e, q);
-    find_rights(e, q);
+    diagnose_find_promise(e, q);
+    diagnose_find_lease(e, q);
+    diagnose_find_rights(e, q);
     return HF__DONE;
 }
 
-static int understood(struct et_query *x, const uint8_t *p, size_t len)
+static int diagnose_understood(struct et_query *x, const uint8_t *p, size_t len)
 {
     struct checkup *c = (struct checkup *)x;
 
     if (c->is_first_over)
-        return find_members(x->e, x->q, p, len);
+        return diagnose_find_members(x->e, x->q, p, len);
     c->is_first_over = true;
-    return find_server(x->e, x->q, p, len);
+    return diagnose_find_server(x->e, x->q, p, len);
 }
 
 int hf__et_diagnose(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct checkup),
-                                        .pack = pack,
-                                        .read = understood,
-                                        .refused = refused};
+                                        .pack = diagnose_pack,
+                                        .read = diagnose_understood,
+                                        .refused = diagnose_refused};
     int rc;
     struct checkup *c = hf__et_query_new(e, q, &play, "", &rc);
 

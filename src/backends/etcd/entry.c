@@ -13,7 +13,7 @@
 #define LEASE_DIGITS 16
 #define OURS "holdfast "
 
-static bool is_hex(const char *at, size_t len)
+static bool entry_is_hex(const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (!at[i] || !strchr("0123456789abcdef", at[i]))
@@ -22,7 +22,7 @@ static bool is_hex(const char *at, size_t len)
 }
 
 /* Takes the text from the front. */
-static bool skip(const char **at, size_t *len, const char *text)
+static bool entry_skip(const char **at, size_t *len, const char *text)
 {
     size_t n = strlen(text);
 
@@ -35,7 +35,8 @@ static bool skip(const char **at, size_t *len, const char *text)
 
 /* A number of 32 bits, and not 0, behind the last `stop`, which is taken from
  * the end. */
-static bool last_number(const char *at, size_t *len, char stop, uint32_t *out)
+static bool entry_last_number(const char *at, size_t *len, char stop,
+                              uint32_t *out)
 {
     const char *found = memrchr(at, stop, *len);
     size_t digits;
@@ -54,7 +55,7 @@ static bool last_number(const char *at, size_t *len, char stop, uint32_t *out)
     return digits <= 10 && n > 0 && n <= UINT32_MAX;
 }
 
-static bool is_own(const char *at, size_t len)
+static bool entry_is_own(const char *at, size_t len)
 {
     return len > LEASE_DIGITS && !memchr(at, '/', len);
 }
@@ -64,23 +65,23 @@ enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
 {
     uint32_t a, b;
 
-    if (len <= LEASE_DIGITS && is_hex(rest, len))
+    if (len <= LEASE_DIGITS && entry_is_hex(rest, len))
         return ET_FORM_MUTEX;
     if (len == 4 && memcmp(rest, "lock", len) == 0)
         return ET_FORM_UNFAIR;
     if (len == 5 && memcmp(rest, "latch", len) == 0)
         return ET_FORM_LATCH;
-    if (skip(&rest, &len, "read/"))
-        return is_own(rest, len) ? ET_FORM_READ : ET_FORM_NONE;
-    if (skip(&rest, &len, "write/")) {
-        if (!is_own(rest, len))
+    if (entry_skip(&rest, &len, "read/"))
+        return entry_is_own(rest, len) ? ET_FORM_READ : ET_FORM_NONE;
+    if (entry_skip(&rest, &len, "write/")) {
+        if (!entry_is_own(rest, len))
             return ET_FORM_NONE;
         return rest[len - 1] == '+' ? ET_FORM_MARK : ET_FORM_WRITE;
     }
-    if (!skip(&rest, &len, "permit/") ||
-        !last_number(rest, &len, '.', size ? size : &b) ||
-        !last_number(rest, &len, '.', permits ? permits : &a) ||
-        !is_own(rest, len))
+    if (!entry_skip(&rest, &len, "permit/") ||
+        !entry_last_number(rest, &len, '.', size ? size : &b) ||
+        !entry_last_number(rest, &len, '.', permits ? permits : &a) ||
+        !entry_is_own(rest, len))
         return ET_FORM_NONE;
     return ET_FORM_PERMIT;
 }
@@ -193,7 +194,7 @@ int64_t hf__et_number(const char **at, const char *end)
     return strtoll(text, NULL, 10);
 }
 
-static int64_t left_ms(int64_t lease, int64_t written_ms, int64_t now_ms)
+static int64_t entry_left_ms(int64_t lease, int64_t written_ms, int64_t now_ms)
 {
     int64_t from = written_ms > 0 ? written_ms : 0;
     int64_t spent = now_ms > from ? now_ms - from : 0;
@@ -208,14 +209,14 @@ void hf__et_value_read(hf_party *p, const char *value, size_t len,
     int64_t lease;
     size_t n;
 
-    if (!skip(&value, &len, OURS))
+    if (!entry_skip(&value, &len, OURS))
         return;
     line = hf__cut(&value, end, '\n', &n);
     stop = line + n;
     lease = hf__et_number(&line, stop);
     p->since_unix_ms = hf__et_number(&line, stop);
     if (lease > 0 && lease <= UINT32_MAX)
-        p->left_ms = left_ms(lease, hf__et_number(&line, stop), now_ms);
+        p->left_ms = entry_left_ms(lease, hf__et_number(&line, stop), now_ms);
     line = hf__cut(&value, end, '\n', &n);
     p->pid = hf__et_number(&line, line + n);
     hf__about_read(p, value, end);
@@ -231,8 +232,8 @@ bool hf__et_count_parse(const char *value, size_t len, uint64_t *count)
     char text[24];
     char *end;
 
-    if (!skip(&value, &len, OURS "latch ") || !len || len >= sizeof(text) ||
-        value[0] < '1' || value[0] > '9')
+    if (!entry_skip(&value, &len, OURS "latch ") || !len ||
+        len >= sizeof(text) || value[0] < '1' || value[0] > '9')
         return false;
     hf__copy_text(text, sizeof(text), value, len);
     errno = 0;

@@ -13,17 +13,21 @@
 
 #define VIEW 8 /* entries that are read in one go */
 
-static int over(struct grpc_call *c, hf__time now)
+static int over_request(struct grpc_call *c, hf__time now)
 {
     return ((struct etcd *)c->owner)->request_over(c, now);
 }
 
 static const struct grpc_method txn = {
-    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
-static const struct grpc_method grant = {
-    .path = "/etcdserverpb.Lease/LeaseGrant", .most = ET_ANSWER, .over = over};
-static const struct grpc_method revoke = {
-    .path = "/etcdserverpb.Lease/LeaseRevoke", .most = ET_ANSWER, .over = over};
+    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over_request};
+static const struct grpc_method grant = {.path =
+                                             "/etcdserverpb.Lease/LeaseGrant",
+                                         .most = ET_ANSWER,
+                                         .over = over_request};
+static const struct grpc_method revoke = {.path =
+                                              "/etcdserverpb.Lease/LeaseRevoke",
+                                          .most = ET_ANSWER,
+                                          .over = over_request};
 
 /* ---- memory ---------------------------------------------------------------
  */
@@ -124,7 +128,7 @@ bool hf__et_needs_all(const struct et_lock *l)
  * is 0. The member answers alone, without its leader: it has what was there
  * when our entry was made, because it has answered that or the greeting since,
  * and what it shows as deleted is. */
-static void add_view(struct et_request *a, struct et_txn *t, char *end)
+static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
     Etcd__Range *r = hf__et_range(t, ET_THEN, l->key, l->dir_len);
@@ -142,8 +146,8 @@ static void add_view(struct et_request *a, struct et_txn *t, char *end)
     r->max_create_revision = a->below ? a->below - 1 : 0;
 }
 
-static void add_guard(const struct etcd *e, struct et_txn *t,
-                      enum et_branch branch)
+static void request_add_guard(const struct etcd *e, struct et_txn *t,
+                              enum et_branch branch)
 {
     hf__et_put(t, branch, e->guard_key, e->guard_len, e->about,
                strlen(e->about), e->lease);
@@ -169,14 +173,14 @@ int hf__et_enter(struct et_lock *l)
     hf__et_if_created(&t, l->key, l->key_len, 0);
     hf__et_if_changed(&t, e->guard_key, e->guard_len, e->guard);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
-    add_view(a, &t, end);
+    request_add_view(a, &t, end);
     hf__et_range(&t, ET_ELSE, l->key, l->key_len)->keys_only = false;
     hf__et_range(&t, ET_ELSE, e->guard_key, e->guard_len);
     return hf__et_request_send(a, &t.m);
 }
 
 /* Those before ours, from a->below on. */
-static int read_queue(struct et_request *a)
+static int request_read_queue(struct et_request *a)
 {
     const struct et_lock *l = a->lock;
     char end[ET_KEY_MAX];
@@ -184,7 +188,7 @@ static int read_queue(struct et_request *a)
 
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
-    add_view(a, &t, end);
+    request_add_view(a, &t, end);
     return hf__et_request_send(a, &t.m);
 }
 
@@ -195,7 +199,7 @@ int hf__et_read_queue(struct et_lock *l)
     if (!a)
         return HF_ENOMEM;
     a->below = l->rev;
-    return read_queue(a);
+    return request_read_queue(a);
 }
 
 int hf__et_read_on(const struct et_request *before)
@@ -209,7 +213,7 @@ int hf__et_read_on(const struct et_request *before)
     a->ahead = before->ahead;
     a->view = before->view;
     a->limit = before->limit < ET_VIEW_MAX ? 16 * before->limit : ET_VIEW_MAX;
-    return read_queue(a);
+    return request_read_queue(a);
 }
 
 /* A writer and its mark stand beside each other. */
@@ -235,7 +239,7 @@ int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 
 /* Whether there is an entry, and of which revision: no ENTER of the past is
  * done after the guard was written, so what is found stays so. */
-static int confirm(struct et_lock *l)
+static int request_confirm(struct et_lock *l)
 {
     struct etcd *e = l->e;
     struct et_request *a = hf__et_request_new(e, ET_CONFIRM, l);
@@ -244,13 +248,13 @@ static int confirm(struct et_lock *l)
     if (!a)
         return HF_ENOMEM;
     hf__et_txn(&t);
-    add_guard(e, &t, ET_THEN);
+    request_add_guard(e, &t, ET_THEN);
     hf__et_range(&t, ET_THEN, l->key, l->key_len)->keys_only = false;
     return hf__et_request_send(a, &t.m);
 }
 
-static void add_drop(struct et_txn *t, const struct et_lock *l,
-                     char mark[ET_KEY_MAX + 1])
+static void request_add_drop(struct et_txn *t, const struct et_lock *l,
+                             char mark[ET_KEY_MAX + 1])
 {
     hf__et_if_created(t, l->key, l->key_len, l->rev);
     hf__et_delete(t, ET_THEN, l->key, l->key_len);
@@ -268,12 +272,12 @@ int hf__et_drop(struct et_lock *l)
     struct et_txn t;
 
     if (!l->rev || l->doubt)
-        return confirm(l);
+        return request_confirm(l);
     a = hf__et_request_new(l->e, ET_DROP, l);
     if (!a)
         return HF_ENOMEM;
     hf__et_txn(&t);
-    add_drop(&t, l, mark);
+    request_add_drop(&t, l, mark);
     return hf__et_request_send(a, &t.m);
 }
 
@@ -300,11 +304,11 @@ void hf__et_leave(struct et_lock *l)
         return;
     hf__et_txn(&t);
     if (l->rev)
-        add_drop(&t, l, mark);
+        request_add_drop(&t, l, mark);
     else
         hf__et_delete(&t, ET_THEN, l->key, l->key_len);
     if (l->doubt)
-        add_guard(e, &t, ET_THEN);
+        request_add_guard(e, &t, ET_THEN);
     hf__et_request_send(a, &t.m);
     l->rev = 0;
     l->maybe = l->doubt = l->is_marked = false;

@@ -33,7 +33,7 @@
 #define BACKOFF_MAX_MS 1000
 #define ELSEWHERE_MS 2000
 
-static char *copy(struct etcd *e, const char *text, const char *end)
+static char *etcd_copy(struct etcd *e, const char *text, const char *end)
 {
     size_t len = strlen(text), more = strlen(end);
     char *p = e->core->alloc(e->client, len + more + 1);
@@ -47,7 +47,7 @@ static char *copy(struct etcd *e, const char *text, const char *end)
 
 /* Of an answer that is being read. What is usual has its room already. Two
  * bytes of an answer may become a hundred of ours, so there is a limit. */
-static void *take(void *self, size_t size)
+static void *etcd_take(void *self, size_t size)
 {
     struct etcd *e = self;
     struct et_room *r = &e->room;
@@ -69,7 +69,7 @@ static void *take(void *self, size_t size)
     return p;
 }
 
-static void give(void *self, void *p)
+static void etcd_give(void *self, void *p)
 {
     struct etcd *e = self;
     struct et_room *r = &e->room;
@@ -82,7 +82,7 @@ static void give(void *self, void *p)
         r->used = r->bytes = 0;
 }
 
-static void free_all(struct etcd *e)
+static void etcd_free_all(struct etcd *e)
 {
     hf__et_requests_fini(e);
     hf__et_queries_fini(e);
@@ -101,7 +101,7 @@ static void free_all(struct etcd *e)
 /* ---- open ------------------------------------------------------------------
  */
 
-static int parse_hosts(struct etcd *e, const struct hf__url *url)
+static int etcd_parse_hosts(struct etcd *e, const struct hf__url *url)
 {
     if (!url->hosts_len || !url->hosts[0].name[0])
         return e->core->why(e->client, HF_EINVAL,
@@ -110,14 +110,14 @@ static int parse_hosts(struct etcd *e, const struct hf__url *url)
     return hf__net_set_hosts(&e->peer, url->hosts, url->hosts_len, PORT);
 }
 
-static int parse_root(struct etcd *e, const struct hf__url *url)
+static int etcd_parse_root(struct etcd *e, const struct hf__url *url)
 {
     const char *path = url->path;
     size_t len;
 
     while (*path == '/')
         path++;
-    e->root = copy(e, path, *path ? "/" : "");
+    e->root = etcd_copy(e, path, *path ? "/" : "");
     if (!e->root)
         return HF_ENOMEM;
     len = strlen(e->root);
@@ -131,14 +131,14 @@ static int parse_root(struct etcd *e, const struct hf__url *url)
         return e->core->why(
             e->client, HF_EINVAL,
             "the path has %zu bytes; it must have less than 200", len - 1);
-    e->ask_key = copy(e, e->root, ET_OURS "ask");
+    e->ask_key = etcd_copy(e, e->root, ET_OURS "ask");
     return e->ask_key ? 0 : HF_ENOMEM;
 }
 
-static int parse_user(struct etcd *e, const struct hf__config *config)
+static int etcd_parse_user(struct etcd *e, const struct hf__config *config)
 {
-    e->user = copy(e, config->url->user, "");
-    e->password = copy(e, config->password, "");
+    e->user = etcd_copy(e, config->url->user, "");
+    e->password = etcd_copy(e, config->password, "");
     if (!e->user || !e->password)
         return HF_ENOMEM;
     if (!e->user[0] == !e->password[0])
@@ -152,7 +152,7 @@ static int parse_user(struct etcd *e, const struct hf__config *config)
                               "etcd://user@host");
 }
 
-static int parse_tls(struct etcd *e, struct hf__url *url)
+static int etcd_parse_tls(struct etcd *e, struct hf__url *url)
 {
     struct net_tls_files files = {.cacert = e->core->option(url, "cacert"),
                                   .cert = e->core->option(url, "cert"),
@@ -168,21 +168,21 @@ static int parse_tls(struct etcd *e, struct hf__url *url)
                         "with etcds://");
 }
 
-static int parse(struct etcd *e, const struct hf__config *config)
+static int etcd_parse(struct etcd *e, const struct hf__config *config)
 {
-    int rc = parse_hosts(e, config->url);
+    int rc = etcd_parse_hosts(e, config->url);
 
     if (!rc)
-        rc = parse_root(e, config->url);
+        rc = etcd_parse_root(e, config->url);
     if (!rc)
-        rc = parse_user(e, config);
-    return rc ? rc : parse_tls(e, config->url);
+        rc = etcd_parse_user(e, config);
+    return rc ? rc : etcd_parse_tls(e, config->url);
 }
 
 /* A PING is answered within that time. Where there is another member, a waiter
  * that hears nothing is better off there. */
-static uint32_t silence_of(const struct etcd *e,
-                           const struct hf__config *config)
+static uint32_t etcd_silence_of(const struct etcd *e,
+                                const struct hf__config *config)
 {
     uint32_t ms = config->ttl_ms / 4 < 500 ? 500 : config->ttl_ms / 4,
              most = config->op_timeout_ms;
@@ -192,7 +192,7 @@ static uint32_t silence_of(const struct etcd *e,
     return ms < most ? ms : most;
 }
 
-static int start(struct etcd *e, const struct hf__config *config)
+static int start_etcd(struct etcd *e, const struct hf__config *config)
 {
     static const struct grpc_header always = {"hasleader", "true"};
     struct net_link *l = &e->g.link;
@@ -208,7 +208,7 @@ static int start(struct etcd *e, const struct hf__config *config)
                              : "; is it etcd? With TLS it is etcds://";
     l->goes_round = true; /* that member may answer nobody */
     l->connect_ms = config->open_timeout_ms;
-    l->silence_ms = silence_of(e, config);
+    l->silence_ms = etcd_silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
     e->g.headers = &always;
     e->g.headers_len = 1;
@@ -231,16 +231,16 @@ static int etcd_open(hf_client *client, const struct hf__core *core,
         return HF_ENOMEM;
     e->core = e->peer.core = e->watches.core = core;
     e->client = e->peer.client = e->watches.client = client;
-    e->memory = (ProtobufCAllocator){take, give, e};
+    e->memory = (ProtobufCAllocator){etcd_take, etcd_give, e};
     e->request_over = hf__et_request_over;
     hf__about(e->about, sizeof(e->about), "");
     rc = hf__et_session_init(e);
     if (!rc)
-        rc = parse(e, config);
+        rc = etcd_parse(e, config);
     if (!rc)
-        rc = start(e, config);
+        rc = start_etcd(e, config);
     if (rc) {
-        free_all(e);
+        etcd_free_all(e);
         return rc;
     }
     *self = e;
@@ -260,7 +260,7 @@ static void etcd_close(void *self)
     hf__et_requests_fini(e);
     hf__et_queries_fini(e);
     hf__et_session_close(e);
-    free_all(e);
+    etcd_free_all(e);
 }
 
 /* ---- driving ------------------------------------------------------------ */

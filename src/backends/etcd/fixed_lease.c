@@ -27,7 +27,7 @@
 #include <string.h>
 
 /* NULL: it is about another entry now. */
-static struct et_lock *lock_of(const struct et_request *a)
+static struct et_lock *lease_lock_of(const struct et_request *a)
 {
     struct et_lock *l =
         a->batch ? a->batch->item[a->from].remote->impl : a->lock;
@@ -37,8 +37,8 @@ static struct et_lock *lock_of(const struct et_request *a)
 
 /* ---- requests ----------------------------------------------------------- */
 
-static int grant(struct et_request *a, const struct et_lock *l,
-                 uint32_t lease_ms)
+static int lease_grant(struct et_request *a, const struct et_lock *l,
+                       uint32_t lease_ms)
 {
     struct etcd *e = l->e;
     Etcd__Grant m = ETCD__GRANT__INIT;
@@ -59,7 +59,7 @@ int hf__et_term(struct et_lock *l)
 {
     struct et_request *a = hf__et_request_new(l->e, ET_TERM, l);
 
-    return a ? grant(a, l, l->attempt->lease_ms) : HF_ENOMEM;
+    return a ? lease_grant(a, l, l->attempt->lease_ms) : HF_ENOMEM;
 }
 
 int hf__et_term_anew(struct etcd *e, struct hf__batch *b, size_t item)
@@ -71,11 +71,11 @@ int hf__et_term_anew(struct etcd *e, struct hf__batch *b, size_t item)
     a->batch = b;
     a->from = item;
     a->len = 1;
-    return grant(a, b->item[item].remote->impl, b->item[item].lease_ms);
+    return lease_grant(a, b->item[item].remote->impl, b->item[item].lease_ms);
 }
 
 /* The one before it has ended. */
-static void move(const struct et_request *before, struct et_lock *l)
+static void lease_move(const struct et_request *before, struct et_lock *l)
 {
     struct etcd *e = l->e;
     struct et_request *a = hf__et_request_new(e, ET_MOVE, before->lock);
@@ -122,7 +122,7 @@ void hf__et_term_failed(const struct et_request *a, int code)
 int hf__et_termed(const struct et_request *a, const uint8_t *p, size_t len)
 {
     struct etcd *e = a->call.g->owner;
-    struct et_lock *l = lock_of(a);
+    struct et_lock *l = lease_lock_of(a);
     Etcd__GrantAnswer *m = etcd__grant_answer__unpack(&e->memory, len, p);
     bool is_long = m && m->ttl >= ((int64_t)a->lease_ms + 999) / 1000;
 
@@ -131,7 +131,7 @@ int hf__et_termed(const struct et_request *a, const uint8_t *p, size_t len)
     if (!is_long)
         return HF_EPROTO;
     if (l) {
-        move(a, l);
+        lease_move(a, l);
         return 0;
     }
     hf__et_revoke(e, a->lease);
@@ -139,7 +139,7 @@ int hf__et_termed(const struct et_request *a, const uint8_t *p, size_t len)
     return 0;
 }
 
-static void gone(const struct et_request *a)
+static void lease_gone(const struct et_request *a)
 {
     static const bool is_gone = true;
     struct et_lock *l = a->lock;
@@ -153,8 +153,8 @@ static void gone(const struct et_request *a)
 }
 
 /* Of two that were done the answers may come in another order. */
-static void done(const struct et_request *a, struct et_lock *l,
-                 int64_t revision)
+static void lease_done(const struct et_request *a, struct et_lock *l,
+                       int64_t revision)
 {
     static const bool is_gone = false;
     int64_t old = l->lease;
@@ -176,21 +176,21 @@ static void done(const struct et_request *a, struct et_lock *l,
 
 int hf__et_moved(const struct et_request *a, const Etcd__TxnAnswer *t)
 {
-    struct et_lock *l = lock_of(a);
+    struct et_lock *l = lease_lock_of(a);
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
 
     if (!l) {
         hf__et_revoke(a->call.g->owner, a->lease);
         hf__et_term_failed(a, HF_ENOTOWNER);
     } else if (t->succeeded) {
-        done(a, l, t->header->revision);
+        lease_done(a, l, t->header->revision);
     } else if (!r) {
         return HF_EPROTO;
     } else if (!r->n_kvs || r->kvs[0]->create_revision != a->rev) {
-        gone(a);
+        lease_gone(a);
     } else {
         l->mod = r->kvs[0]->mod_revision;
-        move(a, l);
+        lease_move(a, l);
     }
     return 0;
 }

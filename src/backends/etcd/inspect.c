@@ -39,7 +39,7 @@ struct inspection {
     char tokens[ET_WISHES];    /* ASK: of DOOMED */
 };
 
-static void forget(struct inspection *k)
+static void inspect_forget(struct inspection *k)
 {
     struct etcd *e = k->base.e;
     struct seen *s;
@@ -54,14 +54,14 @@ static void forget(struct inspection *k)
     k->is_known = false;
 }
 
-static void fini(struct et_query *x)
+static void inspect_fini(struct et_query *x)
 {
-    forget((struct inspection *)x);
+    inspect_forget((struct inspection *)x);
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
-static int add(struct inspection *k, const Etcd__KeyValue *kv)
+static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
 {
     struct etcd *e = k->base.e;
     size_t dir = k->base.len, len = kv->key.len;
@@ -95,7 +95,7 @@ static int add(struct inspection *k, const Etcd__KeyValue *kv)
 
 /* Where the page ends: keys of one revision may go on behind it, and are left
  * to the next one then, unless there are more than fit. */
-static int64_t page_end(const Etcd__RangeAnswer *r)
+static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
 {
     int64_t last = r->kvs[r->n_kvs - 1]->create_revision;
 
@@ -103,7 +103,7 @@ static int64_t page_end(const Etcd__RangeAnswer *r)
 }
 
 /* PENDING: there are more. */
-static int read_page(struct inspection *k, const Etcd__TxnAnswer *t)
+static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
     int64_t end;
@@ -113,14 +113,14 @@ static int read_page(struct inspection *k, const Etcd__TxnAnswer *t)
         return HF_EPROTO;
     if (!r->n_kvs)
         return 0;
-    end = page_end(r);
+    end = inspect_page_end(r);
     for (size_t i = 0; i < r->n_kvs && !rc; i++) {
         int64_t rev = r->kvs[i]->create_revision;
 
         if (rev < k->from)
             return HF_EPROTO;
         if (rev < end)
-            rc = add(k, r->kvs[i]);
+            rc = inspect_add(k, r->kvs[i]);
     }
     k->from = end;
     if (rc)
@@ -130,7 +130,7 @@ static int read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 
 /* ---- who holds it ------------------------------------------------------- */
 
-static void find_marks(struct inspection *k)
+static void inspect_find_marks(struct inspection *k)
 {
     for (const struct seen *m = k->seen; m; m = m->next)
         for (struct seen *s = k->seen; m->form == ET_FORM_MARK && s != m;
@@ -140,12 +140,12 @@ static void find_marks(struct inspection *k)
                 s->is_marked = true;
 }
 
-static void find_holders(struct inspection *k)
+static void inspect_find_holders(struct inspection *k)
 {
     bool has_reader = false, has_writer = false;
     uint64_t permits = 0;
 
-    find_marks(k);
+    inspect_find_marks(k);
     for (struct seen *s = k->seen; s; s = s->next) {
         permits += s->permits;
         switch (s->form) {
@@ -172,7 +172,7 @@ static void find_holders(struct inspection *k)
     }
 }
 
-static void party_of(const struct seen *s, hf_party *p)
+static void inspect_party_of(const struct seen *s, hf_party *p)
 {
     snprintf(p->owner, sizeof(p->owner), "%" PRIx64, s->lease);
     p->token = (uint64_t)s->rev;
@@ -183,7 +183,7 @@ static void party_of(const struct seen *s, hf_party *p)
                       hf__et_wall_ms());
 }
 
-static uint64_t count_of(const struct seen *s)
+static uint64_t inspect_count_of(const struct seen *s)
 {
     uint64_t count = 0;
 
@@ -191,13 +191,13 @@ static uint64_t count_of(const struct seen *s)
     return count;
 }
 
-static int show(struct inspection *k)
+static int inspect_show(struct inspection *k)
 {
     struct etcd *e = k->base.e;
     struct hf__query *q = k->base.q;
     hf_info *info = q->info;
 
-    find_holders(k);
+    inspect_find_holders(k);
     for (const struct seen *s = k->seen; s; s = s->next) {
         hf_party *p;
 
@@ -209,13 +209,13 @@ static int show(struct inspection *k)
                 s->form == ET_FORM_UNFAIR || s->form == ET_FORM_LATCH;
         }
         if (s->form == ET_FORM_LATCH)
-            info->count = count_of(s);
+            info->count = inspect_count_of(s);
         if (s->form == ET_FORM_LATCH || s->form == ET_FORM_MARK)
             continue;
         p = e->core->add_party(e->client, q, s->holds);
         if (!p)
             return HF_ENOMEM;
-        party_of(s, p);
+        inspect_party_of(s, p);
         if (s->holds && s->form != ET_FORM_READ && info->kind != HF_SEMAPHORE)
             info->token = p->token;
     }
@@ -233,20 +233,20 @@ static void send_inspect(struct et_query *x, struct et_txn *t)
 
 static int inspected(struct et_query *x, const Etcd__TxnAnswer *t)
 {
-    int rc = read_page((struct inspection *)x, t);
+    int rc = inspect_read_page((struct inspection *)x, t);
 
-    return rc ? rc : show((struct inspection *)x);
+    return rc ? rc : inspect_show((struct inspection *)x);
 }
 
-static int begin(struct etcd *e, struct hf__query *q,
-                 const struct et_play *play)
+static int inspect_begin(struct etcd *e, struct hf__query *q,
+                         const struct et_play *play)
 {
     int rc;
     struct inspection *k = hf__et_query_new(e, q, play, "/", &rc);
 
     if (!k)
         return rc;
-    forget(k);
+    inspect_forget(k);
     return hf__et_query_begin(&k->base);
 }
 
@@ -255,37 +255,37 @@ int hf__et_inspect(struct etcd *e, struct hf__query *q)
     static const struct et_play play = {.size = sizeof(struct inspection),
                                         .send = send_inspect,
                                         .answered = inspected,
-                                        .fini = fini};
+                                        .fini = inspect_fini};
 
-    return begin(e, q, &play);
+    return inspect_begin(e, q, &play);
 }
 
 /* ---- break, ask --------------------------------------------------------- */
 
-static bool is_meant(const struct hf__query *q, const struct seen *s)
+static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
 {
     hf_party p = {0};
 
-    party_of(s, &p);
+    inspect_party_of(s, &p);
     return (!q->token || q->token == p.token) &&
            (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
 }
 
 /* Which are meant. PENDING: there are some. */
-static int choose(struct inspection *k)
+static int inspect_choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
     struct hf__query *q = k->base.q;
     bool any = false, others = false;
 
-    find_holders(k);
+    inspect_find_holders(k);
     for (struct seen *s = k->seen; s; s = s->next) {
         if (!s->holds)
             continue;
         if (s->form == ET_FORM_LATCH && q->req.op == HF__ASK)
             continue;
-        s->is_doomed = is_meant(q, s) && (s->form != ET_FORM_LATCH ||
-                                          (!q->token && !q->owner[0]));
+        s->is_doomed = inspect_is_meant(q, s) && (s->form != ET_FORM_LATCH ||
+                                                  (!q->token && !q->owner[0]));
         any = any || s->is_doomed;
         if (s->is_doomed)
             continue;
@@ -302,7 +302,7 @@ static int choose(struct inspection *k)
     return e->core->why(e->client, HF_ENOTOWNER, "it is not held");
 }
 
-static void send_break(struct et_query *x, struct et_txn *t)
+static void inspect_send_break(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;
     unsigned len = 0;
@@ -326,7 +326,7 @@ static void send_break(struct et_query *x, struct et_txn *t)
 }
 
 /* Of those that were sent: they are gone. True: there are more. */
-static bool strike(struct inspection *k)
+static bool inspect_strike(struct inspection *k)
 {
     unsigned len = 0;
     bool more = false;
@@ -341,35 +341,35 @@ static bool strike(struct inspection *k)
     return more;
 }
 
-static int broke(struct et_query *x, const Etcd__TxnAnswer *t)
+static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
 {
     struct inspection *k = (struct inspection *)x;
     int rc;
 
     if (!k->is_known) {
-        rc = read_page(k, t);
-        return rc ? rc : choose(k);
+        rc = inspect_read_page(k, t);
+        return rc ? rc : inspect_choose(k);
     }
     k->is_sent = false;
     if (t->succeeded)
-        return strike(k) ? HF__PENDING : HF__DONE;
-    forget(k); /* one has gone meanwhile */
+        return inspect_strike(k) ? HF__PENDING : HF__DONE;
+    inspect_forget(k); /* one has gone meanwhile */
     return HF__PENDING;
 }
 
 int hf__et_break(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = send_break,
-                                        .answered = broke,
-                                        .fini = fini};
+                                        .send = inspect_send_break,
+                                        .answered = inspect_broke,
+                                        .fini = inspect_fini};
 
-    return begin(e, q, &play);
+    return inspect_begin(e, q, &play);
 }
 
 /* Under our lease, so that it goes with us. The create revisions say which
  * holds are meant, so it may be written twice, or late. */
-static void send_ask(struct et_query *x, struct et_txn *t)
+static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;
     size_t len = 0, n = 0;
@@ -392,9 +392,9 @@ static void send_ask(struct et_query *x, struct et_txn *t)
 int hf__et_ask_holders(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = send_ask,
-                                        .answered = broke,
-                                        .fini = fini};
+                                        .send = inspect_send_ask,
+                                        .answered = inspect_broke,
+                                        .fini = inspect_fini};
 
-    return begin(e, q, &play);
+    return inspect_begin(e, q, &play);
 }

@@ -40,7 +40,7 @@ struct count {
     char mark[ET_KEY_MAX], value[ET_VALUE_MAX];
 };
 
-static bool counts(const struct count *c)
+static bool latch_counts(const struct count *c)
 {
     return c->base.q->req.op != HF__LATCH_GET;
 }
@@ -49,7 +49,8 @@ static bool counts(const struct count *c)
 
 /* What is below NAME/, to see whether there are entries. Names below this one
  * are among it, so there may be many pages. */
-static void add_others(struct count *c, struct et_txn *t, enum et_branch branch)
+static void latch_add_others(struct count *c, struct et_txn *t,
+                             enum et_branch branch)
 {
     struct et_query *x = &c->base;
     Etcd__Range *r = hf__et_range(t, branch, c->from_len ? c->from : x->key,
@@ -62,17 +63,18 @@ static void add_others(struct count *c, struct et_txn *t, enum et_branch branch)
     r->limit = OTHERS;
 }
 
-static void add_read(struct count *c, struct et_txn *t, enum et_branch branch)
+static void latch_add_read(struct count *c, struct et_txn *t,
+                           enum et_branch branch)
 {
     hf__et_range(t, branch, c->base.key, c->base.len)->keys_only = false;
-    if (counts(c))
+    if (latch_counts(c))
         hf__et_range(t, branch, c->mark, c->mark_len);
     if (c->base.q->req.op == HF__LATCH_SET)
-        add_others(c, t, branch);
+        latch_add_others(c, t, branch);
 }
 
 /* A lock that came after the latch was set is refused by itself. */
-static bool has_entries(const struct count *c, const Etcd__RangeAnswer *r)
+static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {
         const ProtobufCBinaryData *key = &r->kvs[i]->key;
@@ -89,12 +91,12 @@ static bool has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 }
 
 /* Of a page of others; true: there is another one. */
-static bool read_others(struct count *c, const Etcd__RangeAnswer *r)
+static bool latch_read_others(struct count *c, const Etcd__RangeAnswer *r)
 {
     const ProtobufCBinaryData *last =
         r->more && r->n_kvs ? &r->kvs[r->n_kvs - 1]->key : NULL;
 
-    c->has_others = has_entries(c, r);
+    c->has_others = latch_has_entries(c, r);
     c->from_len = 0;
     if (!last || c->has_others)
         return false;
@@ -102,13 +104,13 @@ static bool read_others(struct count *c, const Etcd__RangeAnswer *r)
     return true;
 }
 
-static int mismatch(struct etcd *e, const char *text)
+static int latch_mismatch(struct etcd *e, const char *text)
 {
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* The answer to what add_read() has added. */
-static int take_in(struct count *c, const Etcd__TxnAnswer *t)
+/* The answer to what latch_add_read() has added. */
+static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;
     const Etcd__RangeAnswer *latch = hf__et_ranged(t, 0),
@@ -116,7 +118,7 @@ static int take_in(struct count *c, const Etcd__TxnAnswer *t)
                             *others = hf__et_ranged(t, 2);
     bool is_set = c->base.q->req.op == HF__LATCH_SET;
 
-    if (!latch || (counts(c) && !mark) || (is_set && !others))
+    if (!latch || (latch_counts(c) && !mark) || (is_set && !others))
         return HF_EPROTO;
     c->revision = c->created = 0;
     c->left = 0;
@@ -125,30 +127,31 @@ static int take_in(struct count *c, const Etcd__TxnAnswer *t)
 
         if (!hf__et_count_parse((char *)kv->value.data, kv->value.len,
                                 &c->left))
-            return mismatch(e, "the key \"latch\" of this name is no latch of "
-                               "holdfast's");
+            return latch_mismatch(
+                e, "the key \"latch\" of this name is no latch of "
+                   "holdfast's");
         c->revision = kv->mod_revision;
         c->created = kv->create_revision;
     }
-    c->is_marked = counts(c) && mark->n_kvs;
+    c->is_marked = latch_counts(c) && mark->n_kvs;
     c->is_known = true;
-    return is_set && read_others(c, others) ? HF__PENDING : 0;
+    return is_set && latch_read_others(c, others) ? HF__PENDING : 0;
 }
 
 /* ---- writing ------------------------------------------------------------ */
 
-static void send_count(struct et_query *x, struct et_txn *t)
+static void latch_send_count(struct et_query *x, struct et_txn *t)
 {
     struct count *c = (struct count *)x;
     bool is_set = x->q->req.op == HF__LATCH_SET;
     size_t len;
 
     if (!c->is_known) {
-        add_read(c, t, ET_THEN);
+        latch_add_read(c, t, ET_THEN);
         return;
     }
     if (c->from_len) {
-        add_others(c, t, ET_THEN);
+        latch_add_others(c, t, ET_THEN);
         return;
     }
     if (c->undoes) {
@@ -167,99 +170,102 @@ static void send_count(struct et_query *x, struct et_txn *t)
     else
         hf__et_delete(t, ET_THEN, x->key, x->len);
     if (is_set)
-        add_others(c, t, ET_THEN);
-    add_read(c, t, ET_ELSE);
+        latch_add_others(c, t, ET_THEN);
+    latch_add_read(c, t, ET_ELSE);
 }
 
-static int done(struct count *c, int rc, uint64_t left)
+static int latch_done(struct count *c, int rc, uint64_t left)
 {
     struct et_query *x = &c->base;
 
     x->q->count = left;
-    if (counts(c) && rc != HF_EUNKNOWN && !c->is_repeated)
+    if (latch_counts(c) && rc != HF_EUNKNOWN && !c->is_repeated)
         hf__et_wipe(x->e, c->mark, c->mark_len);
     return rc;
 }
 
 /* Unless a lock was there before it. */
-static int is_set_by_us(struct count *c)
+static int latch_is_set_by_us(struct count *c)
 {
     if (!c->has_others || !c->created)
-        return done(c, HF__DONE, c->left);
+        return latch_done(c, HF__DONE, c->left);
     c->undoes = true;
     return HF__PENDING;
 }
 
 /* What is known decides, or leads to the next transaction. */
-static int decide(struct count *c)
+static int latch_decide(struct count *c)
 {
     struct etcd *e = c->base.e;
 
     switch (c->base.q->req.op) {
     case HF__LATCH_GET:
-        return done(c, HF__DONE, c->left);
+        return latch_done(c, HF__DONE, c->left);
     case HF__LATCH_DOWN:
-        return c->is_marked || !c->revision ? done(c, HF__DONE, c->left)
+        return c->is_marked || !c->revision ? latch_done(c, HF__DONE, c->left)
                                             : HF__PENDING;
     default:
         if (c->is_marked || c->is_written)
-            return is_set_by_us(c);
+            return latch_is_set_by_us(c);
         if (c->revision)
-            return done(c, HF_EBUSY, c->left);
+            return latch_done(c, HF_EBUSY, c->left);
         if (c->has_others)
-            return done(
-                c, mismatch(e, "the name is in use as another kind of lock"),
+            return latch_done(
+                c,
+                latch_mismatch(e, "the name is in use as another kind of lock"),
                 0);
         return HF__PENDING;
     }
 }
 
-static int written(struct count *c, const Etcd__TxnAnswer *t)
+static int latch_written(struct count *c, const Etcd__TxnAnswer *t)
 {
     const struct hf__query *q = c->base.q;
     const Etcd__RangeAnswer *others = hf__et_ranged(t, 2);
 
     if (q->req.op == HF__LATCH_DOWN)
-        return done(c, HF__DONE, c->left - 1);
+        return latch_done(c, HF__DONE, c->left - 1);
     if (!others)
         return HF_EPROTO;
     c->is_written = true;
     c->created = t->header->revision;
     c->left = q->count;
-    return read_others(c, others) ? HF__PENDING : is_set_by_us(c);
+    return latch_read_others(c, others) ? HF__PENDING : latch_is_set_by_us(c);
 }
 
-static int read_page(struct count *c, const Etcd__TxnAnswer *t)
+static int latch_read_page(struct count *c, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *others = hf__et_ranged(t, 0);
 
     if (!others)
         return HF_EPROTO;
-    return read_others(c, others) ? HF__PENDING : decide(c);
+    return latch_read_others(c, others) ? HF__PENDING : latch_decide(c);
 }
 
-static int answered(struct et_query *x, const Etcd__TxnAnswer *t)
+static int latch_answered(struct et_query *x, const Etcd__TxnAnswer *t)
 {
     struct count *c = (struct count *)x;
     int rc;
 
     if (c->from_len)
-        return read_page(c, t);
+        return latch_read_page(c, t);
     c->is_sent = false;
     if (c->undoes)
-        return done(
-            c, mismatch(x->e, "the name is in use as another kind of lock"), 0);
+        return latch_done(
+            c,
+            latch_mismatch(x->e, "the name is in use as another kind of lock"),
+            0);
     if (c->is_known && t->succeeded)
-        return written(c, t);
-    rc = take_in(c, t);
-    return rc ? rc : decide(c);
+        return latch_written(c, t);
+    rc = latch_take_in(c, t);
+    return rc ? rc : latch_decide(c);
 }
 
 /* ---- all three ---------------------------------------------------------- */
 
 /* What was sent under a lease that has ended may have been counted: its mark is
  * gone, and it must not be sent again. */
-static bool may_count_twice(struct etcd *e, const struct hf__query *q)
+static bool latch_may_count_twice(struct etcd *e, const struct hf__query *q)
 {
     if (e->latch_lease != e->lease) {
         e->latch_lease = e->lease;
@@ -274,13 +280,14 @@ static bool may_count_twice(struct etcd *e, const struct hf__query *q)
 
 int hf__et_latch(struct etcd *e, struct hf__query *q)
 {
-    static const struct et_play play = {
-        .size = sizeof(struct count), .send = send_count, .answered = answered};
+    static const struct et_play play = {.size = sizeof(struct count),
+                                        .send = latch_send_count,
+                                        .answered = latch_answered};
     bool is_repeated = q->request <= e->latch_last;
     struct count *c;
     int rc;
 
-    if (q->req.op != HF__LATCH_GET && may_count_twice(e, q)) {
+    if (q->req.op != HF__LATCH_GET && latch_may_count_twice(e, q)) {
         q->request = 0;
         return e->core->why(e->client, HF_EUNKNOWN,
                             "the lease ended before the answer came");

@@ -4,7 +4,7 @@
 #include "lock_state.h"
 #include "message.h"
 
-static hf__time part(const struct etcd *e, unsigned of)
+static hf__time lease_part(const struct etcd *e, unsigned of)
 {
     return (hf__time)(e->term_ms ? e->term_ms : 1000) * HF__MS / of;
 }
@@ -13,7 +13,7 @@ void hf__et_keep(struct etcd *e, hf__time now)
 {
     Etcd__KeepAlive m = ETCD__KEEP_ALIVE__INIT;
 
-    e->keep_at = now + part(e, 3);
+    e->keep_at = now + lease_part(e, 3);
     if (e->g.link.state != NET_UP || e->kept_len == ET_KEPT || !e->lease)
         return;
     m.id = e->lease;
@@ -23,7 +23,7 @@ void hf__et_keep(struct etcd *e, hf__time now)
     else
         e->keep_at = now + 100 * HF__MS;
     /* A member that does not answer is left while there is time. */
-    if (now - e->g.pinged_at >= part(e, 4))
+    if (now - e->g.pinged_at >= lease_part(e, 4))
         hf__grpc_ping(&e->g, now);
 }
 

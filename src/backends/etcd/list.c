@@ -17,7 +17,7 @@ struct walk {
     struct hf__table names; /* those that were reported */
 };
 
-static void fini(struct et_query *x)
+static void list_fini(struct et_query *x)
 {
     hf__table_fini(&((struct walk *)x)->names);
 }
@@ -31,7 +31,7 @@ static void send_list(struct et_query *x, struct et_txn *t)
     r->limit = PAGE;
 }
 
-static int found(struct walk *w, const char *name, size_t len)
+static int list_found(struct walk *w, const char *name, size_t len)
 {
     const struct hf__query *q = w->base.q;
     struct etcd *e = w->base.e;
@@ -64,7 +64,7 @@ static int listed(struct et_query *x, const Etcd__TxnAnswer *t)
             return HF_EPROTO;
         len = hf__et_name_len((char *)key->data + root, key->len - root);
         if (len)
-            rc = found(w, (char *)key->data + root, len);
+            rc = list_found(w, (char *)key->data + root, len);
     }
     if (rc || !r->more || !r->n_kvs)
         return rc;
@@ -77,7 +77,7 @@ int hf__et_list(struct etcd *e, struct hf__query *q)
     static const struct et_play play = {.size = sizeof(struct walk),
                                         .send = send_list,
                                         .answered = listed,
-                                        .fini = fini};
+                                        .fini = list_fini};
     int rc;
     struct walk *w = hf__et_query_new(e, q, &play, "", &rc);
 

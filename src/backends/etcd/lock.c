@@ -19,7 +19,7 @@
 /* ---- locks ------------------------------------------------------------------
  */
 
-static enum et_form form_of(const struct hf__remote *r)
+static enum et_form lock_form_of(const struct hf__remote *r)
 {
     switch (r->kind) {
     case HF_RWLOCK:
@@ -34,7 +34,7 @@ static enum et_form form_of(const struct hf__remote *r)
 }
 
 /* The key of a new entry. */
-static void set_key(struct et_lock *l)
+static void lock_set_key(struct et_lock *l)
 {
     const struct hf__req *req = l->attempt;
 
@@ -85,7 +85,7 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* Is the lease known to live for long enough? What is believed begins when
  * that was sent, and so does a fixed lease. */
-static bool is_proved(const struct etcd *e, const struct hf__req *req)
+static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
 
@@ -96,7 +96,7 @@ static bool is_proved(const struct etcd *e, const struct hf__req *req)
 
 /* etcd 3.4 is up to 100 ms late with the events of a new watch if there was a
  * write while it was made. */
-static void queue(struct et_lock *l)
+static void lock_queue(struct et_lock *l)
 {
     static const uint32_t recheck_ms[] = {5, 20, 80};
     struct etcd *e = l->e;
@@ -109,19 +109,19 @@ static void queue(struct et_lock *l)
 }
 
 /* What is next for an attempt could not be sent. */
-static void not_sent(struct et_lock *l, int rc)
+static void lock_not_sent(struct et_lock *l, int rc)
 {
     l->verdict = 0;
     hf__et_finish(l->e, l->attempt, rc == HF__LATER ? HF_EUNKNOWN : rc);
 }
 
-static void grant(struct et_lock *l)
+static void lock_grant(struct et_lock *l)
 {
     struct etcd *e = l->e;
     struct hf__req *req = l->attempt;
     int rc;
 
-    if (l->awaits != ET_AWAITS_PROOF && !is_proved(e, req)) {
+    if (l->awaits != ET_AWAITS_PROOF && !lock_is_proved(e, req)) {
         l->awaits = ET_AWAITS_PROOF;
         hf__et_keep(e, e->core->now());
         return;
@@ -132,7 +132,7 @@ static void grant(struct et_lock *l)
         l->awaits = ET_AWAITS_ANSWER;
         rc = hf__et_term(l);
         if (rc)
-            not_sent(l, rc);
+            lock_not_sent(l, rc);
         return;
     }
     if (l->form == ET_FORM_PERMIT && !l->is_fresh)
@@ -163,7 +163,7 @@ bool hf__et_locks_proved(struct etcd *e)
         if (l->awaits != ET_AWAITS_PROOF || !l->attempt)
             continue;
         if (l->attempt->sent_at <= e->proved)
-            grant(l);
+            lock_grant(l);
         else
             is_all = false;
     }
@@ -194,7 +194,7 @@ void hf__et_locks_down(struct etcd *e)
 
 /* ---- steps -------------------------------------------------------------- */
 
-static bool is_beside(const struct et_lock *a, const struct et_lock *b)
+static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
 {
     return a != b && a->dir_len == b->dir_len &&
            memcmp(a->key, b->key, a->dir_len) == 0;
@@ -202,24 +202,24 @@ static bool is_beside(const struct et_lock *a, const struct et_lock *b)
 
 /* The server serves requests in any order. Who does not wait must not find what
  * the same client has let go of before. */
-static bool is_dropped_beside(const struct et_lock *l)
+static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
 
-    while (o && !(hf__et_is_dropped(o) && is_beside(o, l)))
+    while (o && !(hf__et_is_dropped(o) && lock_is_beside(o, l)))
         o = o->next;
     return o;
 }
 
 /* The entry of an earlier hold must be known to be gone: a DROP of it whose
  * answer was lost may yet be done. */
-static int step(struct et_lock *l)
+static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
         if (l->rev || l->maybe || l->doubt)
             return hf__et_drop(l);
         l->hold_id = l->attempt->hold_id;
-        l->form = form_of(l->remote);
+        l->form = lock_form_of(l->remote);
         l->state = ET_RESTING;
         l->owes_mark = false;
         l->round = 0;
@@ -227,32 +227,32 @@ static int step(struct et_lock *l)
     }
     if (l->rev)
         return hf__et_read_queue(l);
-    l->awaits = !l->attempt->may_queue && is_dropped_beside(l)
+    l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
                     : ET_AWAITS_ANSWER;
     if (l->awaits == ET_AWAITS_DROP)
         return 0;
-    set_key(l);
+    lock_set_key(l);
     return l->form == ET_FORM_LATCH ? hf__et_count(l) : hf__et_enter(l);
 }
 
 /* From inside of an answer. */
-static void next_step(struct et_lock *l)
+static void lock_next_step(struct et_lock *l)
 {
-    int rc = l->attempt && !l->under_way && !l->let_go ? step(l) : 0;
+    int rc = l->attempt && !l->under_way && !l->let_go ? lock_step(l) : 0;
 
     if (rc)
-        not_sent(l, rc);
+        lock_not_sent(l, rc);
 }
 
-static void wake_beside(const struct et_lock *l)
+static void lock_wake_beside(const struct et_lock *l)
 {
     for (struct et_lock *o = l->e->locks; o; o = o->next)
-        if (o->awaits == ET_AWAITS_DROP && is_beside(o, l))
-            next_step(o);
+        if (o->awaits == ET_AWAITS_DROP && lock_is_beside(o, l))
+            lock_next_step(o);
 }
 
-static int mismatch(const struct et_lock *l)
+static int lock_mismatch(const struct et_lock *l)
 {
     struct etcd *e = l->e;
     static const char *const kinds[] = {[HF_MUTEX] = "a mutex",
@@ -269,14 +269,14 @@ static int mismatch(const struct et_lock *l)
 }
 
 /* By its verdict. */
-static void end_attempt(struct et_lock *l)
+static void lock_end_attempt(struct et_lock *l)
 {
     int verdict = l->verdict;
 
     l->verdict = 0;
     hf__et_unqueue(l);
     hf__et_finish(l->e, l->attempt,
-                  verdict == HF_EMISMATCH ? mismatch(l) : verdict);
+                  verdict == HF_EMISMATCH ? lock_mismatch(l) : verdict);
 }
 
 void hf__et_entered(struct et_lock *l, int code)
@@ -286,54 +286,54 @@ void hf__et_entered(struct et_lock *l, int code)
     if (code)
         hf__et_finish(l->e, l->attempt, code);
     else
-        next_step(l);
+        lock_next_step(l);
 }
 
 /* It is not granted: first the entry goes, and what may yet come of it. */
-static void give_up(struct et_lock *l, int verdict)
+static void lock_give_up(struct et_lock *l, int verdict)
 {
     int rc;
 
     l->verdict = (int16_t)verdict;
     if (!l->rev && !l->doubt) {
-        end_attempt(l);
+        lock_end_attempt(l);
         return;
     }
     rc = hf__et_drop(l);
     if (rc)
-        not_sent(l, rc);
+        lock_not_sent(l, rc);
 }
 
-static void wait_for(struct et_lock *l, enum et_wait how, const char *key,
-                     size_t len, int64_t mod, int64_t view)
+static void lock_wait_for(struct et_lock *l, enum et_wait how, const char *key,
+                          size_t len, int64_t mod, int64_t view)
 {
     if (!l->attempt->may_queue) {
-        give_up(l, HF__BUSY);
+        lock_give_up(l, HF__BUSY);
         return;
     }
     hf__et_poll_wanted(l->e);
     hf__et_wait(l, how, key, len, mod, view);
-    queue(l);
+    lock_queue(l);
 }
 
 /* The first who waits hears of all who go; everybody else of the one before,
  * that it is first now, or has gone. */
-static void wait_for_permits(struct et_lock *l, const struct et_ahead *s,
-                             int64_t view)
+static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
+                                  int64_t view)
 {
     static const char below[] = "permit/";
     char dir[ET_KEY_MAX];
 
     if (s->permits > l->remote->permits) {
-        wait_for(l, ET_WRITTEN, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_WRITTEN, s->before, s->len, s->mod, view);
         return;
     }
     memcpy(dir, l->key, l->dir_len);
     memcpy(dir + l->dir_len, below, sizeof(below) - 1);
-    wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, 0, view);
+    lock_wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, 0, view);
 }
 
-static bool is_free(const struct et_lock *l, const struct et_ahead *s)
+static bool lock_is_free(const struct et_lock *l, const struct et_ahead *s)
 {
     uint32_t wanted = l->attempt->permits ? l->attempt->permits : 1;
 
@@ -353,17 +353,17 @@ void hf__et_queue_read(struct et_lock *l, int code, const struct et_ahead *s,
     } else if (s->other) {
         l->other = s->other;
         l->size = s->size;
-        give_up(l, HF_EMISMATCH);
-    } else if (is_free(l, s)) {
-        grant(l);
+        lock_give_up(l, HF_EMISMATCH);
+    } else if (lock_is_free(l, s)) {
+        lock_grant(l);
     } else if (l->form == ET_FORM_PERMIT) {
-        wait_for_permits(l, s, view);
+        lock_wait_for_permits(l, s, view);
     } else if (l->form != ET_FORM_READ) {
-        wait_for(l, ET_GONE, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_GONE, s->before, s->len, s->mod, view);
     } else {
         rc = hf__et_read_mark(l, s);
         if (rc)
-            not_sent(l, rc);
+            lock_not_sent(l, rc);
     }
 }
 
@@ -373,9 +373,9 @@ void hf__et_mark_read(struct et_lock *l, const struct et_ahead *s,
     if (!l->attempt)
         return;
     if (is_blocked)
-        wait_for(l, ET_PAIR, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_PAIR, s->before, s->len, s->mod, view);
     else
-        grant(l);
+        lock_grant(l);
 }
 
 /* Who waits waits for the round that it has found first. A latch holds
@@ -390,7 +390,7 @@ void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
     if (!l->round)
         l->round = round;
     if (round && round == l->round) {
-        wait_for(l, ET_GONE, l->key, l->key_len, mod, view);
+        lock_wait_for(l, ET_GONE, l->key, l->key_len, mod, view);
         return;
     }
     hf__et_unqueue(l);
@@ -415,11 +415,11 @@ void hf__et_dropped(struct et_lock *l, int code, bool was_there)
     if (l->attempt && code)
         hf__et_finish(l->e, l->attempt, code);
     else if (l->attempt && l->verdict)
-        end_attempt(l);
+        lock_end_attempt(l);
     else
-        next_step(l);
+        lock_next_step(l);
     l->verdict = 0;
-    wake_beside(l);
+    lock_wake_beside(l);
 }
 
 void hf__et_unsent(struct et_lock *l)
@@ -428,7 +428,7 @@ void hf__et_unsent(struct et_lock *l)
     struct hf__req *req = l->let_go ? l->let_go : l->attempt;
 
     l->verdict = 0;
-    wake_beside(l);
+    lock_wake_beside(l);
     if (!req)
         return;
     if (req == l->attempt)
@@ -452,7 +452,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
     req->sent_at = e->core->now();
     l->attempt = req;
     if (!l->under_way && !l->let_go)
-        rc = step(l);
+        rc = lock_step(l);
     if (rc) {
         l->attempt = NULL;
         req->untouched = rc == HF_ENOMEM;
@@ -463,7 +463,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
     return HF__PENDING;
 }
 
-static int let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
+static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
 {
     int rc = 0;
 
@@ -500,7 +500,7 @@ void hf__et_has_written(struct et_lock *l)
 
 int hf__et_release(void *self, struct hf__req *req)
 {
-    return let_go(self, req->remote->impl, req);
+    return lock_let_go(self, req->remote->impl, req);
 }
 
 int hf__et_abandon(void *self, struct hf__req *req)
@@ -518,5 +518,5 @@ int hf__et_abandon(void *self, struct hf__req *req)
     }
     if (l->hold_id == req->hold_id)
         hf__et_unqueue(l);
-    return let_go(self, l, req);
+    return lock_let_go(self, l, req);
 }

@@ -29,7 +29,7 @@ struct put {
 };
 
 /* The server serves requests in any order: the release waits for this one. */
-static void over(struct et_query *x)
+static void put_over(struct et_query *x)
 {
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
@@ -37,13 +37,13 @@ static void over(struct et_query *x)
         hf__et_has_written(l);
 }
 
-static void fini(struct et_query *x)
+static void put_fini(struct et_query *x)
 {
     struct put *p = (struct put *)x;
 
     if (!p->is_answered)
         x->e->put_doubt = true;
-    over(x);
+    put_over(x);
 }
 
 static void send_put(struct et_query *x, struct et_txn *t)
@@ -65,7 +65,7 @@ static void send_put(struct et_query *x, struct et_txn *t)
     hf__et_range(t, ET_ELSE, e->guard_key, e->guard_len);
 }
 
-static int written(struct et_query *x, const Etcd__TxnAnswer *t)
+static int put_written(struct et_query *x, const Etcd__TxnAnswer *t)
 {
     struct put *p = (struct put *)x;
     struct etcd *e = x->e;
@@ -94,7 +94,7 @@ static int written(struct et_query *x, const Etcd__TxnAnswer *t)
     return HF__PENDING;
 }
 
-static bool has_hold(const struct et_lock *l, const struct hf__query *q)
+static bool put_has_hold(const struct et_lock *l, const struct hf__query *q)
 {
     return l->rev && l->state == ET_HELD && l->hold_id == q->req.hold_id;
 }
@@ -103,13 +103,13 @@ int hf__et_put_value(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct put),
                                         .send = send_put,
-                                        .answered = written,
-                                        .fini = fini};
+                                        .answered = put_written,
+                                        .fini = put_fini};
     struct et_lock *l = q->line->impl;
     struct put *p;
     int rc;
 
-    if (!has_hold(l, q))
+    if (!put_has_hold(l, q))
         return HF_ENOTOWNER;
     if (hf__et_is_reserved(q->name, q->name_len))
         return e->core->why(e->client, HF_EINVAL,
@@ -135,7 +135,7 @@ int hf__et_put_value(struct etcd *e, struct hf__query *q)
 
 /* ---- from write to read ------------------------------------------------- */
 
-static void send_mark(struct et_query *x, struct et_txn *t)
+static void put_send_mark(struct et_query *x, struct et_txn *t)
 {
     const struct put *p = (struct put *)x;
 
@@ -143,7 +143,7 @@ static void send_mark(struct et_query *x, struct et_txn *t)
     hf__et_put(t, ET_THEN, x->key, x->len, "", 0, x->e->lease);
 }
 
-static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
+static int put_marked(struct et_query *x, const Etcd__TxnAnswer *t)
 {
     const struct put *p = (struct put *)x;
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
@@ -156,7 +156,7 @@ static int marked(struct et_query *x, const Etcd__TxnAnswer *t)
 }
 
 /* From here on the entry is that of the other lock. */
-static void move(struct et_lock *from, struct et_lock *into)
+static void put_move(struct et_lock *from, struct et_lock *into)
 {
     hf__et_leave(into);
     into->hold_id = from->hold_id;
@@ -180,16 +180,16 @@ static void move(struct et_lock *from, struct et_lock *into)
 int hf__et_downgrade(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct put),
-                                        .send = send_mark,
-                                        .answered = marked,
-                                        .fini = over};
+                                        .send = put_send_mark,
+                                        .answered = put_marked,
+                                        .fini = put_over};
     struct et_lock *from = q->line->impl, *into = q->into->impl;
     struct put *p;
     int rc;
 
-    if (!has_hold(from, q))
+    if (!put_has_hold(from, q))
         return HF_ENOTOWNER;
-    move(from, into);
+    put_move(from, into);
     if (e->g.link.state != NET_UP)
         return HF_EUNKNOWN; /* the next renewal tells it */
     p = hf__et_query_new(e, q, &play, "", &rc);

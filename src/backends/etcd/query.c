@@ -86,7 +86,7 @@ void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
     key[(*len)++] = is_long ? '\xff' : '\0';
 }
 
-static int pack_txn(struct et_query *x)
+static int query_pack_txn(struct et_query *x)
 {
     struct et_txn t;
 
@@ -95,9 +95,9 @@ static int pack_txn(struct et_query *x)
     return hf__et_pack(&x->call, &t.m);
 }
 
-static int submit(struct et_query *x)
+static int query_submit(struct et_query *x)
 {
-    int rc = x->play->pack ? x->play->pack(x) : pack_txn(x);
+    int rc = x->play->pack ? x->play->pack(x) : query_pack_txn(x);
 
     return rc ? rc : hf__grpc_start(&x->call, ET_CALL_MS);
 }
@@ -106,7 +106,7 @@ int hf__et_query_begin(struct et_query *x)
 {
     struct etcd *e = x->e;
     struct hf__req *req = &x->q->req;
-    int rc = submit(x);
+    int rc = query_submit(x);
 
     if (rc) {
         query_free(x);
@@ -117,7 +117,7 @@ int hf__et_query_begin(struct et_query *x)
     return HF__PENDING;
 }
 
-static void end(struct et_query *x, int result)
+static void query_end(struct et_query *x, int result)
 {
     struct etcd *e = x->e;
     struct hf__query *q = x->q;
@@ -127,16 +127,17 @@ static void end(struct et_query *x, int result)
 }
 
 /* The next one, or the same again, unless its caller has left. */
-static void go_on(struct et_query *x)
+static void query_go_on(struct et_query *x)
 {
     struct etcd *e = x->e;
-    int rc = e->core->now() < x->q->req.meant_until ? submit(x) : HF_EUNKNOWN;
+    int rc =
+        e->core->now() < x->q->req.meant_until ? query_submit(x) : HF_EUNKNOWN;
 
     if (rc)
-        end(x, rc == HF__LATER ? HF_EUNKNOWN : rc);
+        query_end(x, rc == HF__LATER ? HF_EUNKNOWN : rc);
 }
 
-static int read_txn(struct et_query *x, const uint8_t *p, size_t len)
+static int query_read_txn(struct et_query *x, const uint8_t *p, size_t len)
 {
     struct etcd *e = x->e;
     Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
@@ -149,35 +150,36 @@ static int read_txn(struct et_query *x, const uint8_t *p, size_t len)
 }
 
 /* What only reads, or can be sent again, fails for want of memory. */
-static int not_understood(struct et_query *x)
+static int query_not_understood(struct et_query *x)
 {
     int code = hf__et_odd(x->e), op = x->q->req.op;
     bool is_over = code == HF_ENOMEM &&
                    (op == HF__INSPECT || op == HF__LIST || op == HF__BREAK ||
                     op == HF__ASK || op == HF__LATCH_GET || op == HF__DIAGNOSE);
 
-    end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
+    query_end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
     return is_over ? 0 : code;
 }
 
-static int understood(struct et_query *x)
+static int query_understood(struct et_query *x)
 {
     size_t len;
     const uint8_t *p = hf__grpc_answer(&x->call, &len);
-    int rc = x->play->read ? x->play->read(x, p, len) : read_txn(x, p, len);
+    int rc =
+        x->play->read ? x->play->read(x, p, len) : query_read_txn(x, p, len);
 
     if (rc == HF_EPROTO)
-        return not_understood(x);
+        return query_not_understood(x);
     if (rc == HF__PENDING)
-        go_on(x);
+        query_go_on(x);
     else
-        end(x, rc);
+        query_end(x, rc);
     return 0;
 }
 
-static void refused(struct et_query *x, int code)
+static void query_refused(struct et_query *x, int code)
 {
-    end(x, x->play->refused ? x->play->refused(x, code) : code);
+    query_end(x, x->play->refused ? x->play->refused(x, code) : code);
 }
 
 int hf__et_query_over(struct grpc_call *c, hf__time now)
@@ -188,20 +190,20 @@ int hf__et_query_over(struct grpc_call *c, hf__time now)
 
     (void)now;
     if (c->end == GRPC_ANSWERED && !c->status)
-        return understood(x);
+        return query_understood(x);
     if (c->end == GRPC_ANSWERED && c->status == 5) {
-        end(x, x->q->line ? HF_ENOTOWNER : HF_EUNKNOWN);
+        query_end(x, x->q->line ? HF_ENOTOWNER : HF_EUNKNOWN);
         return hf__et_lease_over(e, "the server ended the client's lease");
     }
     if (c->end == GRPC_ANSWERED && !hf__et_is_unsure(c)) {
-        refused(x, hf__et_refusal(e, c));
+        query_refused(x, hf__et_refusal(e, c));
         return 0;
     }
     e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
     rc = c->end == GRPC_ANSWERED ? hf__et_leave_member(e, c) : 0;
     if (!rc && (c->end == GRPC_LATE || c->end == GRPC_ANSWERED))
-        go_on(x);
+        query_go_on(x);
     else
-        end(x, HF_EUNKNOWN);
+        query_end(x, HF_EUNKNOWN);
     return rc;
 }

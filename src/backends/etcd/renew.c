@@ -10,7 +10,7 @@
 
 /* Those that are there stand together, so that they can be checked in one go.
  */
-static size_t sort(struct hf__batch *b)
+static size_t renew_sort(struct hf__batch *b)
 {
     size_t n = 0;
 
@@ -28,7 +28,7 @@ static size_t sort(struct hf__batch *b)
 }
 
 /* A part is under way, or could not be sent. */
-static void count(struct hf__batch *b, size_t from, size_t len, int rc)
+static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)
         hf__et_batch_lose(b, from, len, rc == HF_ENOMEM ? rc : HF_EUNKNOWN);
@@ -37,14 +37,14 @@ static void count(struct hf__batch *b, size_t from, size_t len, int rc)
 }
 
 /* What the server is to hear of a hold. */
-static void update(struct etcd *e, struct hf__batch *b, size_t i)
+static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
     struct et_lock *l = b->item[i].remote->impl;
 
     if (l->owes_mark)
-        count(b, i, 1, hf__et_write_mark(e, b, i));
+        renew_count(b, i, 1, hf__et_write_mark(e, b, i));
     if (l->lease && b->item[i].lease_ms)
-        count(b, i, 1, hf__et_term_anew(e, b, i));
+        renew_count(b, i, 1, hf__et_term_anew(e, b, i));
 }
 
 int hf__et_renew(void *self, struct hf__batch *b)
@@ -55,17 +55,17 @@ int hf__et_renew(void *self, struct hf__batch *b)
     if (hf__et_is_down(e))
         return HF__LATER;
     b->req.sent_at = e->core->now();
-    there = sort(b);
+    there = renew_sort(b);
     b->chunks = 1;
     hf__et_keep(e, b->req.sent_at);
     b->req.next = (struct hf__req *)e->batches;
     e->batches = b;
     for (size_t i = 0; i < there; i++)
-        update(e, b, i);
+        renew_update(e, b, i);
     for (size_t from = 0; from < there; from += ET_CHECKS) {
         size_t len = there - from < ET_CHECKS ? there - from : ET_CHECKS;
 
-        count(b, from, len, hf__et_check(e, b, from, len));
+        renew_count(b, from, len, hf__et_check(e, b, from, len));
     }
     hf__et_sent(e, &b->req);
     return HF__PENDING;

@@ -12,13 +12,14 @@
 
 #define PAUSE (1800 * HF__MS) /* then no event is missed for 2 s */
 
-static int over(struct grpc_call *, hf__time);
+static int poll_over(struct grpc_call *, hf__time);
 
 static const struct grpc_method txn = {
-    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over};
+    .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = poll_over};
 
 /* A lock waits for something that a transaction can check. */
-static bool add(struct et_poll *r, struct et_txn *t, const struct et_lock *l)
+static bool poll_add(struct et_poll *r, struct et_txn *t,
+                     const struct et_lock *l)
 {
     enum et_wait how = ET_BELOW;
     size_t len = 0;
@@ -46,7 +47,7 @@ static bool add(struct et_poll *r, struct et_txn *t, const struct et_lock *l)
 }
 
 /* Those that have not been checked in this poll. */
-static void fill(struct etcd *e, struct et_txn *t)
+static void poll_fill(struct etcd *e, struct et_txn *t)
 {
     struct et_poll *r = &e->poll;
 
@@ -58,7 +59,7 @@ static void fill(struct etcd *e, struct et_txn *t)
             continue;
         l->poll_no = r->no;
         r->any = true;
-        if (!add(r, t, l))
+        if (!poll_add(r, t, l))
             hf__et_ring(l);
     }
 }
@@ -68,7 +69,7 @@ static void poll_locks(struct etcd *e, hf__time now)
     struct et_poll *r = &e->poll;
     struct et_txn t;
 
-    fill(e, &t);
+    poll_fill(e, &t);
     /* Does the member still have its leader? */
     if (!r->len && r->any && !r->has_checked)
         hf__et_range(&t, ET_THEN, e->guard_key, e->guard_len);
@@ -83,7 +84,7 @@ static void poll_locks(struct etcd *e, hf__time now)
     r->any = r->has_checked = false;
 }
 
-static const Etcd__KeyValue *found(const Etcd__TxnAnswer *t, size_t i)
+static const Etcd__KeyValue *poll_found(const Etcd__TxnAnswer *t, size_t i)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, i);
 
@@ -91,18 +92,18 @@ static const Etcd__KeyValue *found(const Etcd__TxnAnswer *t, size_t i)
 }
 
 /* *i: the next part of the answer. */
-static bool is_same(const struct et_polled *x, const Etcd__TxnAnswer *t,
-                    size_t *i)
+static bool poll_is_same(const struct et_polled *x, const Etcd__TxnAnswer *t,
+                         size_t *i)
 {
-    const Etcd__KeyValue *own = x->rev ? found(t, (*i)++) : NULL,
-                         *before = found(t, (*i)++),
-                         *mark = x->has_mark ? found(t, (*i)++) : NULL;
+    const Etcd__KeyValue *own = x->rev ? poll_found(t, (*i)++) : NULL,
+                         *before = poll_found(t, (*i)++),
+                         *mark = x->has_mark ? poll_found(t, (*i)++) : NULL;
 
     return (!x->rev || (own && own->create_revision == x->rev)) && before &&
            before->mod_revision == x->before && !mark;
 }
 
-static void compare(struct etcd *e, const Etcd__TxnAnswer *t)
+static void poll_compare(struct etcd *e, const Etcd__TxnAnswer *t)
 {
     const struct et_poll *r = &e->poll;
     size_t i = 0;
@@ -110,12 +111,12 @@ static void compare(struct etcd *e, const Etcd__TxnAnswer *t)
     for (size_t k = 0; k < r->len; k++) {
         struct et_lock *l = hf__et_lock_of(e, r->lock[k].hold_id);
 
-        if (!is_same(&r->lock[k], t, &i) && l && l->state == ET_QUEUED)
+        if (!poll_is_same(&r->lock[k], t, &i) && l && l->state == ET_QUEUED)
             hf__et_ring(l);
     }
 }
 
-static int over(struct grpc_call *c, hf__time now)
+static int poll_over(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__TxnAnswer *t = NULL;
@@ -128,7 +129,7 @@ static int over(struct grpc_call *c, hf__time now)
         e->is_short = false;
     }
     if (t && !t->succeeded)
-        compare(e, t);
+        poll_compare(e, t);
     if (t)
         etcd__txn_answer__free_unpacked(t, &e->memory);
     poll_locks(e, now);

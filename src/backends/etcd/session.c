@@ -38,7 +38,7 @@
 
 /* ---- refusals ----------------------------------------------------------- */
 
-static bool is_stale(struct grpc *g, const struct grpc_call *c)
+static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
 {
     const struct etcd *e = g->owner;
 
@@ -50,7 +50,7 @@ static bool is_stale(struct grpc *g, const struct grpc_call *c)
 
 /* Of a step of the greeting that has failed. What a balancer says is ODD, too.
  */
-static int code_of_step(const struct grpc_call *c)
+static int session_code_of_step(const struct grpc_call *c)
 {
     int code = hf__et_code_of(c);
 
@@ -61,19 +61,20 @@ static int code_of_step(const struct grpc_call *c)
                                                  : HF_EPROTO;
 }
 
-static bool is_full(const struct grpc_call *c)
+static bool session_is_full(const struct grpc_call *c)
 {
     return c->end == GRPC_ANSWERED && c->status == GRPC_RESOURCE_EXHAUSTED;
 }
 
-static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
+static int session_not_greeted(struct etcd *e, const struct grpc_call *c,
+                               hf__time now)
 {
-    int code = code_of_step(c);
+    int code = session_code_of_step(c);
     char text[ET_ADVICE];
 
     if (e->g.link.state == NET_PAUSING) /* lost; its text is set */
         return code;
-    if (code == HF_EAUTH || is_full(c))
+    if (code == HF_EAUTH || session_is_full(c))
         e->g.link.refused_at = now;
     if (code == HF_EAUTH && !e->user[0])
         return hf__link_why(&e->g.link, code,
@@ -85,7 +86,7 @@ static int not_greeted(struct etcd *e, const struct grpc_call *c, hf__time now)
                         hf__et_advice(e, c, text));
 }
 
-static bool is_ok(const struct grpc_call *c)
+static bool session_is_ok(const struct grpc_call *c)
 {
     return c->end == GRPC_ANSWERED && c->status == GRPC_OK;
 }
@@ -93,12 +94,12 @@ static bool is_ok(const struct grpc_call *c)
 /* ---- the greeting -----------------------------------------------------------
  */
 
-static int version_reported(struct grpc_call *, hf__time);
-static int guarded(struct grpc_call *, hf__time);
-static int granted(struct grpc_call *, hf__time);
-static int signed_in(struct grpc_call *, hf__time);
-static int kept(struct grpc_call *, const uint8_t *, size_t, hf__time);
-static int keep_over(struct grpc_call *, hf__time);
+static int session_version_reported(struct grpc_call *, hf__time);
+static int session_guarded(struct grpc_call *, hf__time);
+static int session_granted(struct grpc_call *, hf__time);
+static int session_signed_in(struct grpc_call *, hf__time);
+static int session_kept(struct grpc_call *, const uint8_t *, size_t, hf__time);
+static int session_keep_over(struct grpc_call *, hf__time);
 
 static const struct grpc_method sign_in = {
     .path = "/etcdserverpb.Auth/Authenticate",
@@ -106,30 +107,31 @@ static const struct grpc_method sign_in = {
     .is_bare = true,
     .is_secret = true,
     .most = 64 << 10,
-    .over = signed_in};
+    .over = session_signed_in};
 static const struct grpc_method get_version = {
     .path = "/etcdserverpb.Maintenance/Status",
     .is_greeting = true,
     .most = ET_ANSWER,
-    .over = version_reported};
+    .over = session_version_reported};
 static const struct grpc_method grant = {.path =
                                              "/etcdserverpb.Lease/LeaseGrant",
                                          .is_greeting = true,
                                          .most = ET_ANSWER,
-                                         .over = granted};
+                                         .over = session_granted};
 static const struct grpc_method put_guard = {.path = "/etcdserverpb.KV/Put",
                                              .is_greeting = true,
                                              .most = ET_ANSWER,
-                                             .over = guarded};
+                                             .over = session_guarded};
 static const struct grpc_method keep = {
     .path = "/etcdserverpb.Lease/LeaseKeepAlive",
     .is_stream = true,
     .most = ET_ANSWER,
-    .message = kept,
-    .over = keep_over};
+    .message = session_kept,
+    .over = session_keep_over};
 
 /* The link limits the greeting. */
-static int start(struct etcd *e, struct grpc_call *c, const void *message)
+static int session_start(struct etcd *e, struct grpc_call *c,
+                         const void *message)
 {
     int rc = hf__et_pack(c, message);
 
@@ -141,7 +143,7 @@ static int start(struct etcd *e, struct grpc_call *c, const void *message)
     return rc ? hf__et_no_memory(e) : 0;
 }
 
-static int step_guard(struct etcd *e)
+static int session_step_guard(struct etcd *e)
 {
     Etcd__Put m = ETCD__PUT__INIT;
 
@@ -150,19 +152,19 @@ static int step_guard(struct etcd *e)
     m.value.data = (uint8_t *)e->about;
     m.value.len = strlen(e->about);
     m.lease = e->lease;
-    return start(e, &e->put_guard, &m);
+    return session_start(e, &e->put_guard, &m);
 }
 
-static int step_lease(struct etcd *e, hf__time now)
+static int session_step_lease(struct etcd *e, hf__time now)
 {
     Etcd__Status status = ETCD__STATUS__INIT;
     Etcd__Grant m = ETCD__GRANT__INIT;
-    int rc = e->was_up ? 0 : start(e, &e->get_version, &status);
+    int rc = e->was_up ? 0 : session_start(e, &e->get_version, &status);
 
     if (rc)
         return rc;
     if (e->lease && e->is_granted)
-        return step_guard(e);
+        return session_step_guard(e);
     while (e->lease <= 0) {
         if (e->core->random(&e->lease, sizeof(e->lease)))
             return hf__link_why(&e->g.link, HF_EBACKEND, "getrandom failed");
@@ -175,45 +177,45 @@ static int step_lease(struct etcd *e, hf__time now)
     m.id = e->lease;
     m.ttl = e->ttl_s;
     e->grant_sent_at = now;
-    return start(e, &e->grant, &m);
+    return session_start(e, &e->grant, &m);
 }
 
-static int step_user(struct etcd *e)
+static int session_step_user(struct etcd *e)
 {
     Etcd__Authenticate m = ETCD__AUTHENTICATE__INIT;
 
     m.name = e->user;
     m.password = e->password;
-    return start(e, &e->sign_in, &m);
+    return session_start(e, &e->sign_in, &m);
 }
 
-static int hello(struct grpc *g, hf__time now)
+static int session_hello(struct grpc *g, hf__time now)
 {
     struct etcd *e = g->owner;
 
     e->is_guarded = false;
-    return e->user[0] ? step_user(e) : step_lease(e, now);
+    return e->user[0] ? session_step_user(e) : session_step_lease(e, now);
 }
 
 /* Calls that wait for a token hear of a refusal only; whatever passes is tried
  * again on the next connection. */
-static int not_signed_in(struct etcd *e, const struct grpc_call *c,
-                         hf__time now)
+static int session_not_signed_in(struct etcd *e, const struct grpc_call *c,
+                                 hf__time now)
 {
     bool is_greeting = e->g.link.state == NET_GREETING;
 
     if (is_greeting && c->end == GRPC_ANSWERED && c->status == 9 &&
         hf__et_says(c, "not enabled")) {
         hf__grpc_token(&e->g, NULL, 0, "");
-        return step_lease(e, now);
+        return session_step_lease(e, now);
     }
-    if (is_greeting || code_of_step(c) != HF_EAUTH)
-        return not_greeted(e, c, now);
+    if (is_greeting || session_code_of_step(c) != HF_EAUTH)
+        return session_not_greeted(e, c, now);
     hf__grpc_token(&e->g, NULL, c->status, c->text);
     return 0;
 }
 
-static int signed_in(struct grpc_call *c, hf__time now)
+static int session_signed_in(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     bool is_greeting = e->g.link.state == NET_GREETING;
@@ -222,8 +224,8 @@ static int signed_in(struct grpc_call *c, hf__time now)
     size_t len;
     int rc;
 
-    if (!is_ok(c))
-        return not_signed_in(e, c, now);
+    if (!session_is_ok(c))
+        return session_not_signed_in(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__authenticate_answer__unpack(&e->memory, len, p);
     if (!a)
@@ -234,7 +236,7 @@ static int signed_in(struct grpc_call *c, hf__time now)
     if (rc)
         return hf__et_no_memory(e);
     if (is_greeting)
-        return step_lease(e, now);
+        return session_step_lease(e, now);
     /* The stream of watches has the old one, and hears of no other. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
@@ -242,15 +244,15 @@ static int signed_in(struct grpc_call *c, hf__time now)
     return 0;
 }
 
-static int renew_token(struct grpc *g, hf__time now)
+static int session_renew_token(struct grpc *g, hf__time now)
 {
     (void)now;
-    return step_user(g->owner);
+    return session_step_user(g->owner);
 }
 
 /* "Already exists": an earlier one of ours was done, and its answer was lost.
  * Then we do not know since when it counts: a keep-alive says so. */
-static int granted(struct grpc_call *c, hf__time now)
+static int session_granted(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__GrantAnswer *a;
@@ -259,10 +261,10 @@ static int granted(struct grpc_call *c, hf__time now)
 
     if (c->end == GRPC_ANSWERED && c->status == 9) {
         e->is_granted = true;
-        return step_guard(e);
+        return session_step_guard(e);
     }
-    if (!is_ok(c))
-        return not_greeted(e, c, now);
+    if (!session_is_ok(c))
+        return session_not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__grant_answer__unpack(&e->memory, len, p);
     if (!a || a->ttl <= 0 || a->ttl > UINT32_MAX / 1000) {
@@ -274,11 +276,11 @@ static int granted(struct grpc_call *c, hf__time now)
     e->proved = e->grant_sent_at;
     e->is_granted = true;
     etcd__grant_answer__free_unpacked(a, &e->memory);
-    return step_guard(e);
+    return session_step_guard(e);
 }
 
 /* The last of the two answers ends the greeting. */
-static int guarded_and_known(struct etcd *e, hf__time now)
+static int session_guarded_and_known(struct etcd *e, hf__time now)
 {
     if (e->is_guarded && hf__grpc_is_idle(&e->get_version))
         hf__grpc_up(&e->g, now);
@@ -286,7 +288,7 @@ static int guarded_and_known(struct etcd *e, hf__time now)
 }
 
 /* What does not begin with a number is nobody's version. */
-static bool is_old(const char *version)
+static bool session_is_old(const char *version)
 {
     unsigned major = 0, minor = 0;
 
@@ -295,7 +297,7 @@ static bool is_old(const char *version)
 }
 
 /* A server that does not tell is not known to be too old. */
-static int version_reported(struct grpc_call *c, hf__time now)
+static int session_version_reported(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__StatusAnswer *a = NULL;
@@ -305,13 +307,13 @@ static int version_reported(struct grpc_call *c, hf__time now)
 
     if (e->g.link.state != NET_GREETING)
         return 0;
-    if (is_ok(c)) {
+    if (session_is_ok(c)) {
         p = hf__grpc_answer(c, &len);
         a = etcd__status_answer__unpack(&e->memory, len, p);
         if (!a)
             return hf__et_odd(e);
     }
-    if (a && is_old(a->version)) {
+    if (a && session_is_old(a->version)) {
         e->g.link.lasts = true;
         e->g.link.refused_at = now;
         rc = hf__link_why(&e->g.link, HF_EBACKEND,
@@ -320,10 +322,10 @@ static int version_reported(struct grpc_call *c, hf__time now)
     }
     if (a)
         etcd__status_answer__free_unpacked(a, &e->memory);
-    return rc ? rc : guarded_and_known(e, now);
+    return rc ? rc : session_guarded_and_known(e, now);
 }
 
-static int guarded(struct grpc_call *c, hf__time now)
+static int session_guarded(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__PutAnswer *a;
@@ -332,12 +334,12 @@ static int guarded(struct grpc_call *c, hf__time now)
 
     if (c->end == GRPC_ANSWERED && c->status == 5)
         return hf__et_lease_over(e, "the server ended the client's lease");
-    if (is_full(c) && e->guard) {
+    if (session_is_full(c) && e->guard) {
         hf__grpc_up(&e->g, now);
         return 0;
     }
-    if (!is_ok(c))
-        return not_greeted(e, c, now);
+    if (!session_is_ok(c))
+        return session_not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__put_answer__unpack(&e->memory, len, p);
     if (!a || !a->header || a->header->revision <= 0) {
@@ -352,11 +354,11 @@ static int guarded(struct grpc_call *c, hf__time now)
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
     e->is_guarded = true;
-    return guarded_and_known(e, now);
+    return session_guarded_and_known(e, now);
 }
 
 /* Those who hear of changes come first. */
-static void watch(struct etcd *e, hf__time now)
+static void session_watch(struct etcd *e, hf__time now)
 {
     if (!hf__et_watch_is_due(e, now))
         return;
@@ -364,7 +366,7 @@ static void watch(struct etcd *e, hf__time now)
     hf__et_watch_all(e);
 }
 
-static void up(struct grpc *g, hf__time now)
+static void session_up(struct grpc *g, hf__time now)
 {
     struct etcd *e = g->owner;
 
@@ -376,14 +378,15 @@ static void up(struct grpc *g, hf__time now)
     hf__et_keep(e, now);
     hf__et_locks_up(e);
     e->watch_at = e->stream_at = now;
-    watch(e, now);
+    session_watch(e, now);
 }
 
 /* ---- the lease ---------------------------------------------------------- */
 
 /* Without a lease the client is leaving, and the answer is about a lease that
  * is known to be gone. */
-static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
+static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
+                        hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__KeepAliveAnswer *a =
@@ -412,7 +415,7 @@ static int kept(struct grpc_call *c, const uint8_t *p, size_t len, hf__time now)
 
 /* The connection may live on: it is made anew. A member without a leader or one
  * that stops is left. */
-static int keep_over(struct grpc_call *c, hf__time now)
+static int session_keep_over(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
 
@@ -426,7 +429,7 @@ static int keep_over(struct grpc_call *c, hf__time now)
 
 /* ---- the end of a connection -------------------------------------------- */
 
-static void down(struct grpc *g, int code, bool was_up, hf__time now)
+static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
 {
     struct etcd *e = g->owner;
     const struct net_link *l = &g->link;
@@ -450,11 +453,11 @@ static void down(struct grpc *g, int code, bool was_up, hf__time now)
         e->core->refuse(e->client, code);
 }
 
-static const struct grpc_owner owner = {.hello = hello,
-                                        .up = up,
-                                        .down = down,
-                                        .is_stale = is_stale,
-                                        .renew = renew_token};
+static const struct grpc_owner owner = {.hello = session_hello,
+                                        .up = session_up,
+                                        .down = session_down,
+                                        .is_stale = session_is_stale,
+                                        .renew = session_renew_token};
 
 /* ---- beginning, driving, end -------------------------------------------- */
 
@@ -493,13 +496,13 @@ void hf__et_session_move(struct etcd *e, hf__time now)
     if (e->g.link.state == NET_UP) {
         if (now >= e->keep_at)
             hf__et_keep(e, now);
-        watch(e, now);
+        session_watch(e, now);
         hf__et_poll(e, now);
     }
     hf__grpc_advance(&e->g, now);
 }
 
-static int revoked(struct grpc_call *c, hf__time now)
+static int session_revoked(struct grpc_call *c, hf__time now)
 {
     (void)now;
     *(bool *)c->owner = true;
@@ -511,7 +514,7 @@ void hf__et_session_close(struct etcd *e)
     static const struct grpc_method revoke = {
         .path = "/etcdserverpb.Lease/LeaseRevoke",
         .most = ET_ANSWER,
-        .over = revoked};
+        .over = session_revoked};
     hf__time until = e->core->now() + CLOSE_MS * HF__MS, now;
     Etcd__Revoke m = ETCD__REVOKE__INIT;
     struct grpc_call c = {0};

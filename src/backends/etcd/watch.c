@@ -47,9 +47,9 @@ struct et_watch {
     char *what; /* the key that is watched, and an ET_MARK */
 };
 
-static int message(struct grpc_call *, const uint8_t *, size_t, hf__time);
+static int watch_message(struct grpc_call *, const uint8_t *, size_t, hf__time);
 
-static int over(struct grpc_call *c, hf__time now)
+static int watch_over(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
 
@@ -62,11 +62,11 @@ static int over(struct grpc_call *c, hf__time now)
 const struct grpc_method hf__et_watch = {.path = "/etcdserverpb.Watch/Watch",
                                          .is_stream = true,
                                          .most = ET_ANSWER,
-                                         .message = message,
-                                         .over = over};
+                                         .message = watch_message,
+                                         .over = watch_over};
 
 /* A stream that fails each time is opened once in a while. */
-static bool say(struct etcd *e, const Etcd__Watch *m)
+static bool watch_say(struct etcd *e, const Etcd__Watch *m)
 {
     bool is_open = !hf__grpc_is_idle(&e->watch);
 
@@ -78,7 +78,7 @@ static bool say(struct etcd *e, const Etcd__Watch *m)
 
 /* ---- beginning and end -------------------------------------------------- */
 
-static struct et_watch **place_of(const struct et_watch *w)
+static struct et_watch **watch_place_of(const struct et_watch *w)
 {
     if (!w->lock)
         return w->place;
@@ -87,14 +87,14 @@ static struct et_watch **place_of(const struct et_watch *w)
     return &w->lock->watch[w->lock->watch[0] != w];
 }
 
-static void forget(struct etcd *e, struct et_watch *w)
+static void watch_forget(struct etcd *e, struct et_watch *w)
 {
-    *place_of(w) = NULL;
+    *watch_place_of(w) = NULL;
     e->core->free(e->client, w->what);
     hf__table_remove(&e->watches, w);
 }
 
-static void cancel(struct etcd *e, struct et_watch *w)
+static void watch_cancel(struct etcd *e, struct et_watch *w)
 {
     Etcd__Watch m = ETCD__WATCH__INIT;
     Etcd__WatchCancel c = ETCD__WATCH_CANCEL__INIT;
@@ -103,8 +103,8 @@ static void cancel(struct etcd *e, struct et_watch *w)
     m.request_case = ETCD__WATCH__REQUEST_CANCEL;
     m.cancel = &c;
     if (!hf__grpc_is_idle(&e->watch))
-        say(e, &m);
-    forget(e, w);
+        watch_say(e, &m);
+    watch_forget(e, w);
 }
 
 /* An id is never used again: the server may give it what was meant for the one
@@ -133,7 +133,7 @@ static struct et_watch *watch_new(struct etcd *e, struct et_lock *l,
     return w;
 }
 
-static bool begin(struct etcd *e, struct et_watch *w)
+static bool watch_begin(struct etcd *e, struct et_watch *w)
 {
     static Etcd__WatchCreate__Filter no_puts[] = {
         ETCD__WATCH_CREATE__FILTER__NOPUT};
@@ -158,7 +158,7 @@ static bool begin(struct etcd *e, struct et_watch *w)
     create.filters = no_puts;
     m.request_case = ETCD__WATCH__REQUEST_CREATE;
     m.create = &create;
-    return say(e, &m);
+    return watch_say(e, &m);
 }
 
 /* For no lock; *place is NULL if it cannot be. */
@@ -173,26 +173,26 @@ static void watch_alone(struct etcd *e, struct et_changes *changes,
     *place = w;
     w->changes = changes;
     w->place = place;
-    if (!begin(e, w))
-        forget(e, w);
+    if (!watch_begin(e, w))
+        watch_forget(e, w);
 }
 
 /* ---- locks -------------------------------------------------------------- */
 
-static bool is_on(const struct et_watch *w, enum et_wait how, const char *what,
-                  size_t len)
+static bool watch_is_on(const struct et_watch *w, enum et_wait how,
+                        const char *what, size_t len)
 {
     return w->how == how && w->len == len && memcmp(w->what, what, len) == 0;
 }
 
 /* The lock's watch of that key, in front; NULL: it has none. */
-static struct et_watch *kept(struct et_lock *l, enum et_wait how,
-                             const char *what, size_t len)
+static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
+                                   const char *what, size_t len)
 {
     for (int i = 0; i < ET_WATCHES; i++) {
         struct et_watch *w = l->watch[i];
 
-        if (!w || !is_on(w, how, what, len))
+        if (!w || !watch_is_on(w, how, what, len))
             continue;
         l->watch[i] = l->watch[0];
         l->watch[0] = w;
@@ -203,8 +203,8 @@ static struct et_watch *kept(struct et_lock *l, enum et_wait how,
 }
 
 /* In front, in place of the one that was not waited for the longest. */
-static struct et_watch *add(struct et_lock *l, enum et_wait how,
-                            const char *what, size_t len)
+static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
+                                  const char *what, size_t len)
 {
     struct etcd *e = l->e;
     struct et_watch *w = watch_new(e, l, how, what, len);
@@ -212,11 +212,11 @@ static struct et_watch *add(struct et_lock *l, enum et_wait how,
     if (!w)
         return NULL;
     if (l->watch[ET_WATCHES - 1])
-        cancel(e, l->watch[ET_WATCHES - 1]);
+        watch_cancel(e, l->watch[ET_WATCHES - 1]);
     l->watch[1] = l->watch[0];
     l->watch[0] = w;
-    if (!begin(e, w)) {
-        forget(e, w);
+    if (!watch_begin(e, w)) {
+        watch_forget(e, w);
         return NULL;
     }
     l->rechecks = 0;
@@ -234,10 +234,10 @@ void hf__et_ring(struct et_lock *l)
 void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
                  size_t len, int64_t mod, int64_t view)
 {
-    const struct et_watch *w = kept(l, how, key, len);
+    const struct et_watch *w = watch_kept(l, how, key, len);
 
     if (!w)
-        w = add(l, how, key, len);
+        w = watch_add(l, how, key, len);
     l->view = view;
     l->before = mod;
     l->state = ET_QUEUED;
@@ -261,9 +261,9 @@ void hf__et_unwatch(struct et_lock *l)
 {
     for (int i = 0; i < ET_WATCHES; i++)
         if (l->watch[i])
-            cancel(l->e, l->watch[i]);
+            watch_cancel(l->e, l->watch[i]);
     if (l->own)
-        cancel(l->e, l->own);
+        watch_cancel(l->e, l->own);
 }
 
 /* Where the next entry has the same key it is kept. What happens before it is
@@ -274,13 +274,13 @@ void hf__et_watch_own(struct et_lock *l)
 
     if (!e->listens)
         return;
-    if (l->own && is_on(l->own, ET_GONE, l->key, l->key_len))
+    if (l->own && watch_is_on(l->own, ET_GONE, l->key, l->key_len))
         return;
     if (l->own)
-        cancel(e, l->own);
+        watch_cancel(e, l->own);
     l->own = watch_new(e, l, ET_GONE, l->key, l->key_len);
-    if (l->own && !begin(e, l->own))
-        forget(e, l->own);
+    if (l->own && !watch_begin(e, l->own))
+        watch_forget(e, l->own);
 }
 
 /* ---- the guard, wishes -------------------------------------------------- */
@@ -349,19 +349,19 @@ void hf__et_watch_changes(struct etcd *e, const struct et_watch_events *events,
 
 void hf__et_watch_end(struct etcd *e, struct et_watch *w)
 {
-    cancel(e, w);
+    watch_cancel(e, w);
 }
 
 /* ---- what the server reports ----------------------------------------------
  */
 
-static struct et_watch *find(const struct etcd *e, int64_t id)
+static struct et_watch *watch_find(const struct etcd *e, int64_t id)
 {
     return hf__table_find(&e->watches, 0, (char *)&id, sizeof(id));
 }
 
 /* A refusal has no id. It is about the oldest one that is not confirmed. */
-static struct et_watch *refused(const struct etcd *e)
+static struct et_watch *watch_refused(const struct etcd *e)
 {
     struct et_watch *first = NULL, *w = NULL;
 
@@ -371,7 +371,7 @@ static struct et_watch *refused(const struct etcd *e)
     return first;
 }
 
-static int64_t last_event(const Etcd__WatchAnswer *a)
+static int64_t watch_last_event(const Etcd__WatchAnswer *a)
 {
     int64_t at = 0;
 
@@ -381,13 +381,13 @@ static int64_t last_event(const Etcd__WatchAnswer *a)
     return at;
 }
 
-static bool is_resting(const struct et_lock *l)
+static bool watch_is_resting(const struct et_lock *l)
 {
     return !l->attempt && l->state == ET_RESTING;
 }
 
 /* An unfair one has the key of all others. */
-static void own_reported(struct etcd *e, struct et_watch *w, int64_t at)
+static void watch_own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
 
@@ -396,20 +396,20 @@ static void own_reported(struct etcd *e, struct et_watch *w, int64_t at)
         e->core->lost(e->client, l->remote, l->hold_id, NULL);
     }
     if (l->state != ET_HELD && l->form == ET_FORM_UNFAIR)
-        cancel(e, w);
+        watch_cancel(e, w);
 }
 
-static void lock_reported(struct etcd *e, struct et_watch *w,
-                          const Etcd__WatchAnswer *a)
+static void watch_lock_reported(struct etcd *e, struct et_watch *w,
+                                const Etcd__WatchAnswer *a)
 {
     struct et_lock *l = w->lock;
     bool is_front = l->watch[0] == w;
-    int64_t at = last_event(a);
+    int64_t at = watch_last_event(a);
 
     if (a->created)
         w->revision = a->header->revision;
     if (w == l->own) {
-        own_reported(e, w, at);
+        watch_own_reported(e, w, at);
         return;
     }
     if (a->created) {
@@ -420,12 +420,12 @@ static void lock_reported(struct etcd *e, struct et_watch *w,
     w->reported = at > w->reported ? at : w->reported;
     if (is_front && l->state == ET_QUEUED && w->reported > l->view)
         hf__et_ring(l);
-    else if (is_resting(l) || (!is_front && ++w->idle > IDLE_MOST))
-        cancel(e, w);
+    else if (watch_is_resting(l) || (!is_front && ++w->idle > IDLE_MOST))
+        watch_cancel(e, w);
 }
 
-static void changes_reported(struct etcd *e, struct et_watch *w,
-                             const Etcd__WatchAnswer *a)
+static void watch_changes_reported(struct etcd *e, struct et_watch *w,
+                                   const Etcd__WatchAnswer *a)
 {
     if (a->created)
         w->events->confirmed(e, w->changes);
@@ -437,7 +437,7 @@ static void changes_reported(struct etcd *e, struct et_watch *w,
 }
 
 /* A hold that is about to be granted hears of it then. */
-static void ask_for(struct etcd *e, int64_t token)
+static void watch_ask_for(struct etcd *e, int64_t token)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {
         if (token <= 0 || l->rev != token)
@@ -448,7 +448,7 @@ static void ask_for(struct etcd *e, int64_t token)
     }
 }
 
-static void wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
+static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
 {
     for (size_t i = 0; i < a->n_events; i++) {
         const Etcd__KeyValue *kv = a->events[i]->kv;
@@ -462,14 +462,14 @@ static void wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
         at = (char *)kv->value.data;
         end = at + kv->value.len;
         while (at < end)
-            ask_for(e, hf__et_number(&at, end));
+            watch_ask_for(e, hf__et_number(&at, end));
     }
 }
 
 /* The server will report nothing more. A lock reads again, which makes another
  * one; but not at once, if that one is refused as well. */
-static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
-                 hf__time now)
+static int watch_ended(struct etcd *e, struct et_watch *w,
+                       const Etcd__WatchAnswer *a, hf__time now)
 {
     struct et_lock *l = w->lock;
     bool is_soon = now < e->watch_at;
@@ -484,46 +484,48 @@ static int ended(struct etcd *e, struct et_watch *w, const Etcd__WatchAnswer *a,
         w->events->refused(e, w->changes, a->cancel_reason);
     if (l && l->state == ET_QUEUED && !is_soon)
         hf__et_ring(l);
-    forget(e, w);
+    watch_forget(e, w);
     return 0;
 }
 
-static int reported(struct etcd *e, const Etcd__WatchAnswer *a, hf__time now)
+static int watch_reported(struct etcd *e, const Etcd__WatchAnswer *a,
+                          hf__time now)
 {
-    struct et_watch *w =
-        a->canceled && a->watch_id < 0 ? refused(e) : find(e, a->watch_id);
+    struct et_watch *w = a->canceled && a->watch_id < 0
+                             ? watch_refused(e)
+                             : watch_find(e, a->watch_id);
 
     if (!w)
         return 0;
     if (a->canceled)
-        return ended(e, w, a, now);
+        return watch_ended(e, w, a, now);
     if (w->lock) {
-        lock_reported(e, w, a);
+        watch_lock_reported(e, w, a);
         return 0;
     }
     if (a->created)
         w->revision = a->header->revision;
     if (w->changes) {
-        changes_reported(e, w, a);
+        watch_changes_reported(e, w, a);
         return 0;
     }
     if (w == e->ask_watch) {
-        wishes_reported(e, a);
+        watch_wishes_reported(e, a);
         return 0;
     }
-    if (!last_event(a) || e->is_closing) /* then by us, with the lease */
+    if (!watch_last_event(a) || e->is_closing) /* then by us, with the lease */
         return 0;
     /* With the lease, or alone: the next greeting finds out. */
     return hf__grpc_leave(&e->g, "the client's key has been deleted");
 }
 
-static int message(struct grpc_call *c, const uint8_t *p, size_t len,
-                   hf__time now)
+static int watch_message(struct grpc_call *c, const uint8_t *p, size_t len,
+                         hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__WatchAnswer *a = etcd__watch_answer__unpack(&e->memory, len, p);
-    int rc =
-        a && (a->header || a->canceled) ? reported(e, a, now) : hf__et_odd(e);
+    int rc = a && (a->header || a->canceled) ? watch_reported(e, a, now)
+                                             : hf__et_odd(e);
 
     if (a)
         etcd__watch_answer__free_unpacked(a, &e->memory);
@@ -539,15 +541,15 @@ void hf__et_watches_down(struct etcd *e)
         next = hf__table_next(&e->watches, w);
         if (w->lock && hf__et_is_queued(w->lock))
             hf__et_ring(w->lock);
-        forget(e, w);
+        watch_forget(e, w);
     }
 }
 
 void hf__et_watches_fini(struct etcd *e)
 {
     if (e->guard_watch)
-        forget(e, e->guard_watch);
+        watch_forget(e, e->guard_watch);
     if (e->ask_watch)
-        forget(e, e->ask_watch);
+        watch_forget(e, e->ask_watch);
     hf__table_fini(&e->watches);
 }

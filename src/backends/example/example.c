@@ -65,7 +65,7 @@ struct example {
 };
 
 /* The core owns them; `next` is ours while they are pending. */
-static void take_out(struct example *x, struct hf__req **at)
+static void example_take_out(struct example *x, struct hf__req **at)
 {
     *at = (*at)->next;
     if (!*at)
@@ -73,7 +73,8 @@ static void take_out(struct example *x, struct hf__req **at)
 }
 
 /* The first of these kinds, with that hold id (0: any). */
-static struct hf__req **find(struct example *x, unsigned ops, uint64_t hold_id)
+static struct hf__req **example_find(struct example *x, unsigned ops,
+                                     uint64_t hold_id)
 {
     struct hf__req **at = &x->first;
 
@@ -83,11 +84,11 @@ static struct hf__req **find(struct example *x, unsigned ops, uint64_t hold_id)
     return at;
 }
 
-static void finish(struct example *x, struct hf__req **at, int result)
+static void example_finish(struct example *x, struct hf__req **at, int result)
 {
     struct hf__req *req = *at;
 
-    take_out(x, at); /* before done(): then it is the core's again */
+    example_take_out(x, at); /* before done(): then it is the core's again */
     req->result = (int16_t)result;
     x->core->done(x->client, req);
 }
@@ -95,7 +96,7 @@ static void finish(struct example *x, struct hf__req **at, int result)
 /* The connection is over, or was not made. What was sent and not answered may
  * have been done, or not: EUNKNOWN, and the core sends it again. (What was
  * never written could go back by core->unsent(), which spares a request.) */
-static void down(void *self, int code, bool was_up, hf__time now)
+static void example_down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;
 
@@ -106,7 +107,7 @@ static void down(void *self, int code, bool was_up, hf__time now)
         x->core->session(x->client, HF_EVENT_DOWN, NULL);
     x->core->why(x->client, HF_EUNKNOWN, "%s", x->link.text);
     while (x->first)
-        finish(x, &x->first, HF_EUNKNOWN);
+        example_finish(x, &x->first, HF_EUNKNOWN);
     /* Places are gone with it, and nobody would wake those who wait. A bell for
      * somebody who does not wait is not heard. */
     for (struct example_lock *lock = x->locks; lock; lock = lock->next)
@@ -117,8 +118,8 @@ static void down(void *self, int code, bool was_up, hf__time now)
     }
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct example *x,
-                                                      const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void
+example_put(struct example *x, const char *fmt, ...)
 {
     struct net_out *o = &x->link.stream.out;
     va_list ap;
@@ -128,19 +129,20 @@ __attribute__((format(printf, 2, 3))) static void put(struct example *x,
     va_end(ap);
 }
 
-/* Connected. Until welcome() the link is not up, and nothing else is sent. */
-static int greet(void *self, hf__time now)
+/* Connected. Until example_welcome() the link is not up, and nothing else is
+ * sent. */
+static int example_greet(void *self, hf__time now)
 {
     struct example *x = self;
 
     (void)now;
     if (hf__net_reserve(&x->link.stream, LINE_MAX))
         return hf__link_why(&x->link, HF_ENOMEM, "out of memory");
-    put(x, "HELLO %" PRIu64 "\n", x->me);
+    example_put(x, "HELLO %" PRIu64 "\n", x->me);
     return 0;
 }
 
-static int welcome(struct example *x, uint64_t clock)
+static int example_welcome(struct example *x, uint64_t clock)
 {
     x->clock = clock;
     x->clock_at = x->core->now();
@@ -155,7 +157,7 @@ static int welcome(struct example *x, uint64_t clock)
 /* Every slot that sends begins here. 0: there is room for so many bytes; else
  * what the slot returns. Once LATER was said it is said until go_on(), so that
  * no request overtakes one that is parked. */
-static int begin(struct example *x, struct hf__req *req, size_t size)
+static int example_begin(struct example *x, struct hf__req *req, size_t size)
 {
     x->put_off = !hf__link_wanted(&x->link) || x->put_off;
     if (x->put_off)
@@ -172,7 +174,7 @@ static int begin(struct example *x, struct hf__req *req, size_t size)
  * written together by advance(). Who drives may sleep for longer than the
  * server may be silent; or the write has failed, and advance() shall see to it,
  * not we. */
-static int end(struct example *x, struct hf__req *req)
+static int example_end(struct example *x, struct hf__req *req)
 {
     hf__link_await(&x->link, req->sent_at);
     req->next = NULL;
@@ -188,29 +190,29 @@ static int example_attempt(void *self, struct hf__req *req)
 {
     struct example *x = self;
     const struct hf__remote *m = req->remote;
-    int rc = begin(x, req, LINE_MAX + 2 * (size_t)m->name_len);
+    int rc = example_begin(x, req, LINE_MAX + 2 * (size_t)m->name_len);
 
     if (rc)
         return rc;
     ((struct example_lock *)m->impl)->hold_id = req->hold_id;
-    put(x, "TAKE %" PRIu64 " %u %d ", req->hold_id, req->lease_ms,
-        req->may_queue);
+    example_put(x, "TAKE %" PRIu64 " %u %d ", req->hold_id, req->lease_ms,
+                req->may_queue);
     for (size_t i = 0; i < m->name_len; i++)
-        put(x, "%02x", (unsigned char)m->name[i]);
-    put(x, "\n");
-    return end(x, req);
+        example_put(x, "%02x", (unsigned char)m->name[i]);
+    example_put(x, "\n");
+    return example_end(x, req);
 }
 
 /* Of a hold, of a place, or of nothing at all: the server finds out. */
 static int example_release(void *self, struct hf__req *req)
 {
     struct example *x = self;
-    int rc = begin(x, req, LINE_MAX);
+    int rc = example_begin(x, req, LINE_MAX);
 
     if (rc)
         return rc;
-    put(x, "DROP %" PRIu64 "\n", req->hold_id);
-    return end(x, req);
+    example_put(x, "DROP %" PRIu64 "\n", req->hold_id);
+    return example_end(x, req);
 }
 
 /* The attempt may be pending still. The core has forgotten it and will use
@@ -218,10 +220,11 @@ static int example_release(void *self, struct hf__req *req)
  * Its answer will find nobody. */
 static int example_abandon(void *self, struct hf__req *req)
 {
-    struct hf__req **attempt = find(self, 1u << HF__ATTEMPT, req->hold_id);
+    struct hf__req **attempt =
+        example_find(self, 1u << HF__ATTEMPT, req->hold_id);
 
     if (*attempt)
-        take_out(self, attempt);
+        example_take_out(self, attempt);
     return example_release(self, req);
 }
 
@@ -232,7 +235,7 @@ static int example_renew(void *self, struct hf__batch *b)
 {
     struct example *x = self;
     hf__time at = b->req.meant_until;
-    int rc = begin(x, &b->req, b->len * LINE_MAX);
+    int rc = example_begin(x, &b->req, b->len * LINE_MAX);
     uint64_t until =
         at == HF__NEVER ? 0 : x->clock + (uint64_t)(at - x->clock_at) / HF__MS;
 
@@ -240,10 +243,10 @@ static int example_renew(void *self, struct hf__batch *b)
         return rc;
     for (size_t i = 0; i < b->len; i++) {
         b->item[i].result = HF_EUNKNOWN; /* until it is answered */
-        put(x, "KEEP %" PRIu64 " %u %" PRIu64 "\n", b->item[i].hold_id,
-            b->item[i].lease_ms, until);
+        example_put(x, "KEEP %" PRIu64 " %u %" PRIu64 "\n", b->item[i].hold_id,
+                    b->item[i].lease_ms, until);
     }
-    return end(x, &b->req);
+    return example_end(x, &b->req);
 }
 
 static int example_attach(void *self, struct hf__remote *remote)
@@ -272,10 +275,10 @@ static void example_detach(void *self, struct hf__remote *remote)
 
 /* Answers come in order, so this is about the first batch that is pending, and
  * the batch is over with its last item. */
-static int kept(struct example *x, uint64_t hold_id, uint64_t what)
+static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
 {
     static const int16_t result[] = {HF_ENOTOWNER, HF__DONE, HF_EUNKNOWN};
-    struct hf__req **at = find(x, 1u << HF__RENEW, 0);
+    struct hf__req **at = example_find(x, 1u << HF__RENEW, 0);
     struct hf__batch *b = (struct hf__batch *)*at;
     size_t i = 0;
 
@@ -285,40 +288,41 @@ static int kept(struct example *x, uint64_t hold_id, uint64_t what)
         return HF_EPROTO;
     b->item[i].result = result[what];
     if (i + 1 == b->len)
-        finish(x, at, HF__DONE);
+        example_finish(x, at, HF__DONE);
     return 0;
 }
 
 /* An attempt that was abandoned meanwhile is not found: nobody hears of it. */
-static int taken(struct example *x, uint64_t hold_id, int result,
-                 uint64_t token)
+static int example_taken(struct example *x, uint64_t hold_id, int result,
+                         uint64_t token)
 {
-    struct hf__req **at = find(x, 1u << HF__ATTEMPT, hold_id);
+    struct hf__req **at = example_find(x, 1u << HF__ATTEMPT, hold_id);
 
     if (!*at)
         return 0;
     if (result == HF__QUEUED)
-        (*at)->poll_at = HF__NEVER; /* TURN, or down(), is sure to ring */
+        (*at)->poll_at =
+            HF__NEVER; /* TURN, or example_down(), is sure to ring */
     else
         (*at)->token = token;
-    finish(x, at, result);
+    example_finish(x, at, result);
     return 0;
 }
 
-static int dropped(struct example *x, uint64_t hold_id, bool was_held)
+static int example_dropped(struct example *x, uint64_t hold_id, bool was_held)
 {
     struct hf__req **at =
-        find(x, 1u << HF__RELEASE | 1u << HF__ABANDON, hold_id);
+        example_find(x, 1u << HF__RELEASE | 1u << HF__ABANDON, hold_id);
 
     if (!*at)
         return HF_EPROTO;
     was_held = was_held || (*at)->op == HF__ABANDON;
-    finish(x, at, was_held ? HF__DONE : HF_ENOTOWNER);
+    example_finish(x, at, was_held ? HF__DONE : HF_ENOTOWNER);
     return 0;
 }
 
 /* What the server says by itself may be about a hold that we have let go. */
-static int announced(struct example *x, uint64_t hold_id, bool is_lost)
+static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
 {
     struct example_lock *lock = x->locks;
 
@@ -334,7 +338,7 @@ static int announced(struct example *x, uint64_t hold_id, bool is_lost)
 
 /* 0, or EPROTO: then the connection is left, because nobody knows any more
  * what the next answer is about. */
-static int answer(struct example *x, const char *line)
+static int example_answer(struct example *x, const char *line)
 {
     char word[16];
     uint64_t id, n = 0;
@@ -343,22 +347,22 @@ static int answer(struct example *x, const char *line)
     if (fields < 2 || (x->link.state == NET_UP) == !strcmp(word, "WELCOME"))
         return HF_EPROTO;
     if (x->link.state != NET_UP)
-        return welcome(x, id);
+        return example_welcome(x, id);
     if (!strcmp(word, "GRANTED") && n)
-        return taken(x, id, HF__GRANTED, n);
+        return example_taken(x, id, HF__GRANTED, n);
     if (!strcmp(word, "QUEUED") || !strcmp(word, "BUSY"))
-        return taken(x, id, *word == 'Q' ? HF__QUEUED : HF__BUSY, 0);
+        return example_taken(x, id, *word == 'Q' ? HF__QUEUED : HF__BUSY, 0);
     if (!strcmp(word, "DROPPED") && fields == 3)
-        return dropped(x, id, n != 0);
+        return example_dropped(x, id, n != 0);
     if (!strcmp(word, "KEPT") && fields == 3)
-        return kept(x, id, n);
+        return example_kept(x, id, n);
     if (!strcmp(word, "TURN") || !strcmp(word, "LOST"))
-        return announced(x, id, *word == 'L');
+        return example_announced(x, id, *word == 'L');
     return HF_EPROTO;
 }
 
 /* Bytes have come. */
-static int data(void *self, const char *p, size_t len, hf__time now)
+static int example_data(void *self, const char *p, size_t len, hf__time now)
 {
     struct example *x = self;
     int rc = 0;
@@ -368,7 +372,7 @@ static int data(void *self, const char *p, size_t len, hf__time now)
         x->in[x->in_len++] = *p == '\n' ? '\0' : *p;
         if (*p == '\n') {
             x->in_len = 0;
-            rc = answer(x, x->in);
+            rc = example_answer(x, x->in);
         } else if (x->in_len == sizeof(x->in)) {
             rc = HF_EPROTO;
         }
@@ -381,7 +385,7 @@ static int data(void *self, const char *p, size_t len, hf__time now)
 }
 
 static const struct net_talk talk = {
-    .greet = greet, .data = data, .down = down};
+    .greet = example_greet, .data = example_data, .down = example_down};
 
 static void example_ready(void *self, uint32_t tag, uint32_t events,
                           hf__time now)
@@ -415,7 +419,7 @@ static void example_close(void *self)
     x->core->free(x->client, x);
 }
 
-static int prepare(struct example *x, const struct hf__config *config)
+static int example_prepare(struct example *x, const struct hf__config *config)
 {
     const struct hf__url *url = config->url;
     uint32_t third = config->ttl_ms / 3, op_ms = config->op_timeout_ms;
@@ -453,7 +457,7 @@ static int example_open(hf_client *client, const struct hf__core *core,
     x->link.peer = &x->peer;
     x->link.tags = &x->tags;
     x->link.lost = "example: lost the connection";
-    rc = prepare(x, config);
+    rc = example_prepare(x, config);
     if (rc) {
         example_close(x);
         return rc;

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdarg.h>
 
-static int nobody_waits(struct my_conn *c, struct my_sent *sent,
-                        const struct my_result *r, hf__time now)
+static int aside_nobody_waits(struct my_conn *c, struct my_sent *sent,
+                              const struct my_result *r, hf__time now)
 {
     (void)c;
     (void)sent;
@@ -25,7 +25,7 @@ void hf__my_aside(struct mysql *m, const char *fmt, ...)
     va_start(ap, fmt);
     hf__my_vsql(&m->cmd, fmt, ap);
     va_end(ap);
-    if (!hf__my_end(&m->cmd, nobody_waits))
+    if (!hf__my_end(&m->cmd, aside_nobody_waits))
         m->cmd.link.stream.broken = ENOMEM;
     hf__net_flush(&m->cmd.link.stream);
 }
@@ -44,8 +44,8 @@ void hf__my_ring(struct mysql *m, uint64_t thread)
         hf__my_aside(m, "kill query %u", thread);
 }
 
-static int found(struct my_conn *c, struct my_sent *sent,
-                 const struct my_result *r, hf__time now)
+static int aside_found(struct my_conn *c, struct my_sent *sent,
+                       const struct my_result *r, hf__time now)
 {
     (void)sent;
     (void)now;
@@ -63,7 +63,7 @@ void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
                "select id from information_schema.processlist where info like "
                "'/*hf:%h %%'",
                hash, MY_HASH_LEN);
-    if (!hf__my_end(&m->cmd, found))
+    if (!hf__my_end(&m->cmd, aside_found))
         m->cmd.link.stream.broken = ENOMEM;
     hf__net_flush(&m->cmd.link.stream);
 }

@@ -18,12 +18,12 @@
 /* With more bytes than that to be written the core keeps what it has. */
 #define OUT_HIGH (64u << 10)
 
-static int answered(struct my_conn *, struct my_sent *,
-                    const struct my_result *, hf__time now);
+static int cmd_answered(struct my_conn *, struct my_sent *,
+                        const struct my_result *, hf__time now);
 
 /* ---- sending ------------------------------------------------------------ */
 
-static bool has_room(const struct mysql *m)
+static bool cmd_has_room(const struct mysql *m)
 {
     const struct net_link *l = &m->cmd.link;
 
@@ -33,7 +33,7 @@ static bool has_room(const struct mysql *m)
 
 /* A transaction is sent when nothing is under way: the answers to what is may
  * cause something to be sent, which would then be behind it. */
-static bool is_alone(const struct hf__req *req)
+static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
 
@@ -51,15 +51,15 @@ static bool is_alone(const struct hf__req *req)
     }
 }
 
-static int encode(struct mysql *m, struct hf__req *req)
+static int cmd_encode(struct mysql *m, struct hf__req *req)
 {
     return m->ops[req->op].encode(m, req);
 }
 
-static bool fits(struct mysql *m, const struct hf__req *req)
+static bool cmd_fits(struct mysql *m, const struct hf__req *req)
 {
-    m->wants_alone = is_alone(req) && m->cmd.sents.len;
-    return has_room(m) && !m->wants_alone;
+    m->wants_alone = cmd_is_alone(req) && m->cmd.sents.len;
+    return cmd_has_room(m) && !m->wants_alone;
 }
 
 int hf__my_submit(struct mysql *m, struct hf__req *req)
@@ -67,11 +67,11 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
     int rc;
 
     /* There will be room in ready() or advance() alone. */
-    if (!hf__link_wanted(&m->cmd.link) || m->put_off || !fits(m, req)) {
+    if (!hf__link_wanted(&m->cmd.link) || m->put_off || !cmd_fits(m, req)) {
         m->put_off = true;
         return HF__LATER;
     }
-    rc = encode(m, req);
+    rc = cmd_encode(m, req);
     if (rc)
         return rc;
     if (!req->parked) /* else hf__my_pump() writes all of them */
@@ -82,7 +82,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
 void hf__my_pump(struct mysql *m)
 {
     hf__net_flush(&m->cmd.link.stream);
-    if (!m->put_off || !has_room(m) || (m->wants_alone && m->cmd.sents.len))
+    if (!m->put_off || !cmd_has_room(m) || (m->wants_alone && m->cmd.sents.len))
         return;
     m->put_off = m->wants_alone = false;
     m->core->go_on(m->client);
@@ -92,13 +92,13 @@ void hf__my_pump(struct mysql *m)
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
-    if (m->tries && is_alone(req))
+    if (m->tries && cmd_is_alone(req))
         hf__my_sql(&m->cmd, "rollback;");
 }
 
 struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
 {
-    struct my_flight *f = hf__my_end(&m->cmd, answered);
+    struct my_flight *f = hf__my_end(&m->cmd, cmd_answered);
 
     if (!f) {
         req->untouched = req->op != HF__ATTEMPT ||
@@ -112,7 +112,7 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
     f->hold_id = req->hold_id;
     f->late_us = hf__my_late(m, req);
     f->tries = m->tries;
-    f->alone = is_alone(req);
+    f->alone = cmd_is_alone(req);
     m->alone = m->alone || f->alone;
     return f;
 }
@@ -137,7 +137,7 @@ void hf__my_finish(struct mysql *m, struct hf__req *req, int result)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static void failed(struct mysql *m, const struct my_flight *f, int code)
+static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
 {
     if (!f->req)
         return;
@@ -148,7 +148,7 @@ static void failed(struct mysql *m, const struct my_flight *f, int code)
 }
 
 /* Nothing of it was done: it goes back to the core. */
-static void unsend_one(struct mysql *m, const struct my_flight *f)
+static void cmd_unsend_one(struct mysql *m, const struct my_flight *f)
 {
     struct my_lock *lock = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
 
@@ -165,8 +165,8 @@ int hf__my_resend(struct mysql *m, struct hf__req *req)
 {
     int rc;
 
-    if (fits(m, req)) {
-        rc = encode(m, req);
+    if (cmd_fits(m, req)) {
+        rc = cmd_encode(m, req);
         return rc ? rc : HF__PENDING;
     }
     if (req->op == HF__ATTEMPT)
@@ -176,32 +176,32 @@ int hf__my_resend(struct mysql *m, struct hf__req *req)
     return HF__PENDING;
 }
 
-static void try_again(struct mysql *m, const struct my_flight *f)
+static void cmd_try_again(struct mysql *m, const struct my_flight *f)
 {
     int rc;
 
     if (!f->req)
         return;
     if (f->op == HF__RENEW) {
-        failed(m, f, HF_EUNKNOWN); /* the core sends it again */
+        cmd_failed(m, f, HF_EUNKNOWN); /* the core sends it again */
         return;
     }
     m->tries = f->tries + 1;
     rc = hf__my_resend(m, f->req);
     m->tries = 0;
     if (rc != HF__PENDING)
-        failed(m, f, rc);
+        cmd_failed(m, f, rc);
 }
 
 /* Another connection, or another server, may do. What was refused, and not
  * begun, is kept for it, but a renewal hears why. */
-static int leave(struct mysql *m, struct my_flight *f,
-                 const struct my_result *first, hf__time now)
+static int cmd_leave(struct mysql *m, struct my_flight *f,
+                     const struct my_result *first, hf__time now)
 {
     const struct my_result *r = hf__my_last(first);
 
     if (f->req && f->op == HF__RENEW)
-        failed(m, f, hf__my_refusal(m, first));
+        cmd_failed(m, f, hf__my_refusal(m, first));
     if (f->op == HF__RENEW)
         f->req = NULL;
     f->refused = hf__my_untouched(r->error);
@@ -210,7 +210,7 @@ static int leave(struct mysql *m, struct my_flight *f,
 }
 
 /* What the core sends again by itself, behind what others have sent. */
-static bool is_repeated(const struct my_flight *f)
+static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
@@ -218,15 +218,16 @@ static bool is_repeated(const struct my_flight *f)
 
 /* A value is not sent again, because the core's line may be gone; nor a break,
  * unless it was not done for sure: the second one would find nobody. */
-static bool may_try_again(const struct my_flight *f, uint16_t error)
+static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
-           (f->op != HF__BREAK || hf__my_in_the_way(error)) && !is_repeated(f);
+           (f->op != HF__BREAK || hf__my_in_the_way(error)) &&
+           !cmd_is_repeated(f);
 }
 
 /* A code: the connection is to end. */
-static int refused(struct mysql *m, struct my_flight *sent,
-                   const struct my_result *first, hf__time now)
+static int cmd_refused(struct mysql *m, struct my_flight *sent,
+                       const struct my_result *first, hf__time now)
 {
     const struct my_flight f = *sent;
     uint16_t error = hf__my_last(first)->error;
@@ -234,12 +235,12 @@ static int refused(struct mysql *m, struct my_flight *sent,
     int rc;
 
     if (hf__my_leaves(error))
-        return leave(m, sent, first, now);
-    again = may_try_again(&f, error);
+        return cmd_leave(m, sent, first, now);
+    again = cmd_may_try_again(&f, error);
     if (f.alone && !(again && f.req && !m->cmd.sents.len))
         hf__my_aside(m, "rollback");
     if (again) {
-        try_again(m, &f);
+        cmd_try_again(m, &f);
         return 0;
     }
     if (f.req)
@@ -247,14 +248,14 @@ static int refused(struct mysql *m, struct my_flight *sent,
     if (f.op == HF__ATTEMPT && f.req)
         hf__my_bell_give_back(m, f.req->remote->impl);
     rc = hf__my_refusal(m, first);
-    if (hf__my_again(error) && (f.op == HF__BREAK || is_repeated(&f)))
+    if (hf__my_again(error) && (f.op == HF__BREAK || cmd_is_repeated(&f)))
         rc = HF_EUNKNOWN;
-    failed(m, &f, rc);
+    cmd_failed(m, &f, rc);
     return 0;
 }
 
-static int answered(struct my_conn *c, struct my_sent *sent,
-                    const struct my_result *first, hf__time now)
+static int cmd_answered(struct my_conn *c, struct my_sent *sent,
+                        const struct my_result *first, hf__time now)
 {
     struct mysql *m = c->owner;
     const struct my_flight f = *(const struct my_flight *)sent;
@@ -262,7 +263,7 @@ static int answered(struct my_conn *c, struct my_sent *sent,
     if (f.alone)
         m->alone = false;
     if (hf__my_last(first)->error && f.op != HF__DIAGNOSE)
-        return refused(m, (struct my_flight *)sent, first, now);
+        return cmd_refused(m, (struct my_flight *)sent, first, now);
     return m->ops[f.op].answer(m, &f, first, now);
 }
 
@@ -289,7 +290,7 @@ static void cmd_up(struct my_conn *c, hf__time now)
 }
 
 /* What was never written goes back to the core. */
-static void unsend(struct mysql *m, struct my_conn *c)
+static void cmd_unsend(struct mysql *m, struct my_conn *c)
 {
     const struct my_flight *f;
 
@@ -297,10 +298,10 @@ static void unsend(struct mysql *m, struct my_conn *c)
         if (!f->req)
             continue;
         if (f->op == HF__RENEW) {
-            failed(m, f, HF_EUNKNOWN);
+            cmd_failed(m, f, HF_EUNKNOWN);
             continue;
         }
-        unsend_one(m, f);
+        cmd_unsend_one(m, f);
     }
 }
 
@@ -321,13 +322,13 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
             back = *f; /* the oldest of all: it goes back last */
             continue;
         }
-        failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
+        cmd_failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }
     if (was_up)
-        unsend(m, c);
+        cmd_unsend(m, c);
     if (back.req)
-        unsend_one(m, &back);
+        cmd_unsend_one(m, &back);
     m->alone = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);

@@ -13,13 +13,15 @@
 #define IN_MIN 1024
 #define IN_KEPT 65536 /* a larger buffer is given back */
 
-static int greet(void *, hf__time);
-static int data(void *, const char *, size_t, hf__time);
-static void down(void *, int, bool, hf__time);
-static int secured(void *, hf__time);
+static int conn_greet(void *, hf__time);
+static int conn_data(void *, const char *, size_t, hf__time);
+static void conn_down(void *, int, bool, hf__time);
+static int conn_secured(void *, hf__time);
 
-static const struct net_talk talk = {
-    .greet = greet, .data = data, .down = down, .secured = secured};
+static const struct net_talk talk = {.greet = conn_greet,
+                                     .data = conn_data,
+                                     .down = conn_down,
+                                     .secured = conn_secured};
 
 void hf__my_conn_init(struct my_conn *c, const struct hf__core *core,
                       hf_client *client, const struct my_owner *type,
@@ -35,16 +37,16 @@ void hf__my_conn_init(struct my_conn *c, const struct hf__core *core,
     hf__arena_init(&c->arena, core, client, ARENA_MAX);
 }
 
-static void forget_input(struct my_conn *c)
+static void conn_forget_input(struct my_conn *c)
 {
     c->sents.core->free(c->sents.client, c->in.data);
     c->in = (struct my_in){0};
 }
 
 /* What belongs to one connection. */
-static void clear(struct my_conn *c)
+static void conn_clear(struct my_conn *c)
 {
-    forget_input(c);
+    conn_forget_input(c);
     hf__my_answer_reset(c);
     hf__sent_clear(&c->sents);
 }
@@ -52,12 +54,12 @@ static void clear(struct my_conn *c)
 void hf__my_conn_stop(struct my_conn *c)
 {
     hf__link_stop(&c->link);
-    clear(c);
+    conn_clear(c);
 }
 
 void hf__my_conn_fini(struct my_conn *c)
 {
-    clear(c);
+    conn_clear(c);
     hf__sent_fini(&c->sents);
     hf__arena_fini(&c->arena);
     hf__link_fini(&c->link);
@@ -71,7 +73,7 @@ void hf__my_begin(struct my_conn *c)
     hf__my_put_number(c, COM_QUERY, 1);
 }
 
-static void put_hex(struct my_conn *c, const unsigned char *p, size_t len)
+static void conn_put_hex(struct my_conn *c, const unsigned char *p, size_t len)
 {
     static const char digits[] = "0123456789abcdef";
     char some[128];
@@ -87,7 +89,7 @@ static void put_hex(struct my_conn *c, const unsigned char *p, size_t len)
     }
 }
 
-static void put_decimal(struct my_conn *c, uint64_t n)
+static void conn_put_decimal(struct my_conn *c, uint64_t n)
 {
     char text[21];
 
@@ -110,11 +112,11 @@ void hf__my_vsql(struct my_conn *c, const char *fmt, va_list ap)
         case 'h':
             bytes = va_arg(ap, const void *);
             hf__my_put(c, "x'", *p == 'x' ? 2 : 0);
-            put_hex(c, bytes, va_arg(ap, size_t));
+            conn_put_hex(c, bytes, va_arg(ap, size_t));
             hf__my_put(c, "'", *p == 'x' ? 1 : 0);
             break;
         case 'u':
-            put_decimal(c, va_arg(ap, uint64_t));
+            conn_put_decimal(c, va_arg(ap, uint64_t));
             break;
         case 's':
             bytes = va_arg(ap, const char *);
@@ -154,18 +156,18 @@ void *hf__my_end(struct my_conn *c, my_answer_fn *fn)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static int not_understood(struct my_conn *c)
+static int conn_not_understood(struct my_conn *c)
 {
     return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
                         hf__link_doubt(&c->link));
 }
 
-static int no_memory(struct my_conn *c)
+static int conn_no_memory(struct my_conn *c)
 {
     return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
 }
 
-static void go_up_if_answered(struct my_conn *c, hf__time now)
+static void conn_go_up_if_answered(struct my_conn *c, hf__time now)
 {
     if (c->link.state != NET_GREETING || c->sents.len)
         return;
@@ -174,7 +176,7 @@ static void go_up_if_answered(struct my_conn *c, hf__time now)
 }
 
 /* Logged in. */
-static int say_hello(struct my_conn *c, hf__time now)
+static int conn_say_hello(struct my_conn *c, hf__time now)
 {
     int rc;
 
@@ -182,12 +184,12 @@ static int say_hello(struct my_conn *c, hf__time now)
     c->seq = 1;
     rc = c->type->hello ? c->type->hello(c, now) : 0;
     if (!rc)
-        go_up_if_answered(c, now);
+        conn_go_up_if_answered(c, now);
     return rc;
 }
 
 /* The whole answer is there. */
-static int answered(struct my_conn *c, hf__time now)
+static int conn_answered(struct my_conn *c, hf__time now)
 {
     struct my_sent *sent = hf__sent_take(&c->sents);
     int rc = sent->fn(c, sent, c->answer.first, now);
@@ -195,15 +197,15 @@ static int answered(struct my_conn *c, hf__time now)
     hf__my_answer_reset(c);
     c->seq = 1;
     if (!rc)
-        go_up_if_answered(c, now);
+        conn_go_up_if_answered(c, now);
     else /* back in front: the failure is about it */
         hf__sent_untake(&c->sents);
-    return rc == HF_EPROTO ? not_understood(c) : rc;
+    return rc == HF_EPROTO ? conn_not_understood(c) : rc;
 }
 
 /* Not an answer to anything: the server says why it ends the connection, and
  * with any number. */
-static int said_end(struct my_conn *c, struct my_cursor body)
+static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
     bool is_error = hf__my_get(&body, 1) == 0xff;
@@ -211,37 +213,41 @@ static int said_end(struct my_conn *c, struct my_cursor body)
 
     return error && hf__my_error_ends(error)
                ? hf__link_why(&c->link, HF_EBACKEND, "%s", text)
-               : not_understood(c);
+               : conn_not_understood(c);
 }
 
-static int take_answer(struct my_conn *c, struct my_packet *p, hf__time now)
+static int conn_take_answer(struct my_conn *c, struct my_packet *p,
+                            hf__time now)
 {
     int rc;
 
     if (!c->sents.len || p->seq != c->seq)
-        return c->answer.first ? not_understood(c) : said_end(c, p->body);
+        return c->answer.first ? conn_not_understood(c)
+                               : conn_said_end(c, p->body);
     c->seq++;
     rc = hf__my_answer_add(c, p->body);
     if (rc == 1)
-        return answered(c, now);
-    return rc == HF_EPROTO ? not_understood(c) : rc ? no_memory(c) : 0;
+        return conn_answered(c, now);
+    return rc == HF_EPROTO ? conn_not_understood(c)
+           : rc            ? conn_no_memory(c)
+                           : 0;
 }
 
 /* rest: how much has come behind it. */
-static int take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
-                       hf__time now)
+static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
+                            hf__time now)
 {
     bool is_greeting = c->phase == MY_GREETING;
     int rc;
 
     if (c->phase == MY_READY)
-        return take_answer(c, p, now);
+        return conn_take_answer(c, p, now);
     if (p->seq != c->seq)
-        return not_understood(c);
+        return conn_not_understood(c);
     c->seq++;
     rc = hf__my_login_packet(c, p, now);
     if (rc == 1)
-        return say_hello(c, now);
+        return conn_say_hello(c, now);
     if (!rc && is_greeting && rest)
         return hf__link_why(&c->link, HF_EPROTO,
                             "%zu bytes behind the server's greeting; is there "
@@ -251,8 +257,8 @@ static int take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
 }
 
 /* Takes all whole packets. *used: how many bytes they had. */
-static int take_packets(struct my_conn *c, const char *bytes, size_t len,
-                        size_t *used, hf__time now)
+static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
+                             size_t *used, hf__time now)
 {
     struct my_packet p;
     size_t max;
@@ -262,15 +268,15 @@ static int take_packets(struct my_conn *c, const char *bytes, size_t len,
         max = c->phase == MY_READY ? MY_ANSWER_MAX : MY_LOGIN_MAX;
         rc = hf__my_packet_next(bytes + *used, len - *used, max, &p);
         if (rc != 1)
-            return rc == HF_EPROTO ? not_understood(c) : 0;
-        rc = take_packet(c, &p, len - *used - MY_HEADER - p.len, now);
+            return rc == HF_EPROTO ? conn_not_understood(c) : 0;
+        rc = conn_take_packet(c, &p, len - *used - MY_HEADER - p.len, now);
         if (rc)
             return rc;
     }
 }
 
 /* No more than twice of what has really come: a length is easily announced. */
-static int keep_input(struct my_conn *c, const char *bytes, size_t len)
+static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
 {
     const struct hf__core *core = c->sents.core;
     struct my_in *in = &c->in;
@@ -282,7 +288,7 @@ static int keep_input(struct my_conn *c, const char *bytes, size_t len)
     if (cap != in->cap) {
         p = core->alloc(c->sents.client, cap);
         if (!p)
-            return no_memory(c);
+            return conn_no_memory(c);
         if (in->len)
             memcpy(p, in->data, in->len);
         core->free(c->sents.client, in->data);
@@ -295,38 +301,40 @@ static int keep_input(struct my_conn *c, const char *bytes, size_t len)
 }
 
 /* The beginning of a packet is kept, and this comes behind it. */
-static int feed_behind(struct my_conn *c, const char *bytes, size_t len,
-                       hf__time now)
+static int conn_feed_behind(struct my_conn *c, const char *bytes, size_t len,
+                            hf__time now)
 {
     struct my_in *in = &c->in;
     size_t used = 0;
-    int rc = keep_input(c, bytes, len);
+    int rc = conn_keep_input(c, bytes, len);
 
     if (!rc)
-        rc = take_packets(c, in->data, in->len, &used, now);
+        rc = conn_take_packets(c, in->data, in->len, &used, now);
     in->len -= used;
     if (used && in->len)
         memmove(in->data, in->data + used, in->len);
     if (!in->len && in->cap > IN_KEPT)
-        forget_input(c);
+        conn_forget_input(c);
     return rc;
 }
 
 /* Packets are read where they are, if nothing is kept. */
-static int feed(struct my_conn *c, const char *bytes, size_t len, hf__time now)
+static int conn_feed(struct my_conn *c, const char *bytes, size_t len,
+                     hf__time now)
 {
     size_t used;
     int rc;
 
     if (c->in.len)
-        return feed_behind(c, bytes, len, now);
-    rc = take_packets(c, bytes, len, &used, now);
-    return rc || used == len ? rc : keep_input(c, bytes + used, len - used);
+        return conn_feed_behind(c, bytes, len, now);
+    rc = conn_take_packets(c, bytes, len, &used, now);
+    return rc || used == len ? rc
+                             : conn_keep_input(c, bytes + used, len - used);
 }
 
 /* ---- the link ----------------------------------------------------------- */
 
-static int greet(void *self, hf__time now)
+static int conn_greet(void *self, hf__time now)
 {
     struct my_conn *c = self;
 
@@ -337,18 +345,18 @@ static int greet(void *self, hf__time now)
     return 0;
 }
 
-static int secured(void *self, hf__time now)
+static int conn_secured(void *self, hf__time now)
 {
     (void)now;
     return hf__my_login_secured(self);
 }
 
-/* The link writes what greet() has left, and not what this does. */
-static int data(void *self, const char *bytes, size_t len, hf__time now)
+/* The link writes what conn_greet() has left, and not what this does. */
+static int conn_data(void *self, const char *bytes, size_t len, hf__time now)
 {
     struct my_conn *c = self;
     bool is_greeting = c->link.state == NET_GREETING;
-    int rc = feed(c, bytes, len, now);
+    int rc = conn_feed(c, bytes, len, now);
 
     c->link.awaits = c->sents.len;
     if (!rc && is_greeting)
@@ -356,12 +364,12 @@ static int data(void *self, const char *bytes, size_t len, hf__time now)
     return rc;
 }
 
-static void down(void *self, int code, bool was_up, hf__time now)
+static void conn_down(void *self, int code, bool was_up, hf__time now)
 {
     struct my_conn *c = self;
 
     if (!was_up)
-        clear(c); /* nothing of the owner's */
+        conn_clear(c); /* nothing of the owner's */
     c->type->down(c, code, was_up, now);
-    clear(c);
+    conn_clear(c);
 }

@@ -38,7 +38,7 @@ static const struct right {
 #define TABLES (sizeof(tables) / sizeof(*tables))
 #define RIGHTS (sizeof(rights) / sizeof(*rights))
 
-static void put_try(struct mysql *m, size_t i)
+static void diagnose_put_try(struct mysql *m, size_t i)
 {
     const struct right *r = &rights[i % RIGHTS];
     const char *table = tables[i / RIGHTS];
@@ -53,7 +53,7 @@ void hf__my_diagnose_put(struct mysql *m, const struct hf__query *q)
 {
     if (q->count < TABLES * RIGHTS) {
         for (size_t i = q->count; i < TABLES * RIGHTS; i++)
-            put_try(m, i);
+            diagnose_put_try(m, i);
         return;
     }
     hf__my_sql(&m->cmd,
@@ -79,7 +79,8 @@ void hf__my_diagnose_put(struct mysql *m, const struct hf__query *q)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static const char *value_of(const struct my_result *list, const char *name)
+static const char *diagnose_value_of(const struct my_result *list,
+                                     const char *name)
 {
     for (const struct my_row *row = list->rows; row; row = row->next)
         if (row->value[0].text && !strcmp(row->value[0].text, name))
@@ -87,7 +88,7 @@ static const char *value_of(const struct my_result *list, const char *name)
     return "";
 }
 
-static void find_waiting(struct mysql *m, struct hf__query *q)
+static void diagnose_find_waiting(struct mysql *m, struct hf__query *q)
 {
     if (m->polls)
         FIND(WARNING, "waiting",
@@ -100,25 +101,26 @@ static void find_waiting(struct mysql *m, struct hf__query *q)
              m->waits_most, m->waits_len);
 }
 
-static bool is(const struct my_result *list, const char *name,
-               const char *value)
+static bool diagnose_is(const struct my_result *list, const char *name,
+                        const char *value)
 {
-    return strcasecmp(value_of(list, name), value) == 0;
+    return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
 /* What a server may say is any number: two of these can be multiplied. */
-static long number(const struct my_result *list, const char *name)
+static long diagnose_number(const struct my_result *list, const char *name)
 {
-    long n = strtol(value_of(list, name), NULL, 10);
+    long n = strtol(diagnose_value_of(list, name), NULL, 10);
 
     return n < 0 ? 0 : n < INT32_MAX ? n : INT32_MAX;
 }
 
-static bool find_durable(struct mysql *m, struct hf__query *q,
-                         const struct my_result *list)
+static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
+                                  const struct my_result *list)
 {
-    const char *flush = value_of(list, "innodb_flush_log_at_trx_commit");
-    bool log = is(list, "log_bin", "ON");
+    const char *flush =
+        diagnose_value_of(list, "innodb_flush_log_at_trx_commit");
+    bool log = diagnose_is(list, "log_bin", "ON");
     bool keeps = false;
 
     if (strcmp(flush, "1") != 0)
@@ -126,11 +128,11 @@ static bool find_durable(struct mysql *m, struct hf__query *q,
              "innodb_flush_log_at_trx_commit is %s: a crash of the machine "
              "forgets the last holds and tokens. Set it to 1",
              *flush ? flush : "not known");
-    else if (log && is(list, "sync_binlog", "0"))
+    else if (log && diagnose_is(list, "sync_binlog", "0"))
         FIND(WARNING, "persistence",
              "sync_binlog is 0: a crash of the machine may forget the last "
              "holds and tokens. Set it to 1");
-    else if (is(list, "innodb_flush_method", "nosync"))
+    else if (diagnose_is(list, "innodb_flush_method", "nosync"))
         FIND(WARNING, "persistence",
              "innodb_flush_method is nosync: a crash of the machine forgets "
              "the last holds and tokens. Remove it");
@@ -145,10 +147,10 @@ static bool find_durable(struct mysql *m, struct hf__query *q,
 
 /* GET_LOCK is not used there (session.c). Of two nodes that grant the same
  * name at the same time one is refused when it commits, and attempts again. */
-static void find_galera(struct mysql *m, struct hf__query *q,
-                        const struct my_result *status)
+static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
+                                 const struct my_result *status)
 {
-    long nodes = number(status, "wsrep_cluster_size");
+    long nodes = diagnose_number(status, "wsrep_cluster_size");
 
     if (nodes < 3)
         FIND(WARNING, "galera",
@@ -166,23 +168,24 @@ static void find_galera(struct mysql *m, struct hf__query *q,
 }
 
 /* What a failover to a replica loses. */
-static bool find_replication(struct mysql *m, struct hf__query *q,
-                             const struct my_result *list,
-                             const struct my_result *status)
+static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
+                                      const struct my_result *list,
+                                      const struct my_result *status)
 {
-    const char *replicas = value_of(status, "Slaves_connected"); /* MariaDB */
-    bool waits = is(list, "rpl_semi_sync_master_enabled", "ON") ||
-                 is(list, "rpl_semi_sync_source_enabled", "ON");
-    long heard = number(status, "Rpl_semi_sync_master_clients") +
-                 number(status, "Rpl_semi_sync_source_clients");
+    const char *replicas =
+        diagnose_value_of(status, "Slaves_connected"); /* MariaDB */
+    bool waits = diagnose_is(list, "rpl_semi_sync_master_enabled", "ON") ||
+                 diagnose_is(list, "rpl_semi_sync_source_enabled", "ON");
+    long heard = diagnose_number(status, "Rpl_semi_sync_master_clients") +
+                 diagnose_number(status, "Rpl_semi_sync_source_clients");
 
-    if (!is(list, "log_bin", "ON")) {
+    if (!diagnose_is(list, "log_bin", "ON")) {
         FIND(OK, "replication",
              "no binary log: no replicas, no failover, and no locks while the "
              "server is down");
         return false;
     }
-    if (is(list, "binlog_format", "STATEMENT"))
+    if (diagnose_is(list, "binlog_format", "STATEMENT"))
         FIND(ERROR, "replication",
              "binlog_format is STATEMENT, which READ COMMITTED does not allow: "
              "no lock can be acquired. Set binlog_format to MIXED or ROW");
@@ -207,8 +210,8 @@ static bool find_replication(struct mysql *m, struct hf__query *q,
     return strcmp(replicas, "0") != 0;
 }
 
-static void find_engines(struct mysql *m, struct hf__query *q,
-                         const struct my_result *engines)
+static void diagnose_find_engines(struct mysql *m, struct hf__query *q,
+                                  const struct my_result *engines)
 {
     bool well = true;
 
@@ -229,7 +232,7 @@ static void find_engines(struct mysql *m, struct hf__query *q,
 }
 
 /* "'shop'@'%'" of shop@% */
-static void quote(const char *account, char *to, size_t size)
+static void diagnose_quote(const char *account, char *to, size_t size)
 {
     const char *at = strrchr(account, '@');
     int len = at ? (int)(at - account) : (int)strlen(account);
@@ -238,14 +241,14 @@ static void quote(const char *account, char *to, size_t size)
 }
 
 /* Of all tables at once: a statement for each that lacks some. */
-static void find_rights(struct mysql *m, struct hf__query *q,
-                        const struct my_row *account)
+static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
+                                 const struct my_row *account)
 {
     char user[160], text[560];
     size_t len = 0;
 
-    quote(account->value[0].text ? account->value[0].text : "", user,
-          sizeof(user));
+    diagnose_quote(account->value[0].text ? account->value[0].text : "", user,
+                   sizeof(user));
     for (size_t t = 0; t < TABLES; t++) {
         unsigned lacks = (unsigned)(q->token >> (t * RIGHTS)) & 7;
         const char *between = " ";
@@ -278,14 +281,14 @@ static void find_rights(struct mysql *m, struct hf__query *q,
              user);
 }
 
-static void find_connections(struct mysql *m, struct hf__query *q,
-                             const struct my_result *list,
-                             const struct my_result *status,
-                             const struct my_row *account)
+static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
+                                      const struct my_result *list,
+                                      const struct my_result *status,
+                                      const struct my_row *account)
 {
-    long most = number(list, "max_connections");
-    long used = number(status, "Threads_connected");
-    long own_most = number(list, "max_user_connections");
+    long most = diagnose_number(list, "max_connections");
+    long used = diagnose_number(status, "Threads_connected");
+    long own_most = diagnose_number(list, "max_user_connections");
     uint64_t processes = hf__my_num(account, 2);
     long own = processes < INT32_MAX ? (long)processes : INT32_MAX;
     bool is_own = own_most && own * most > used * own_most;
@@ -309,24 +312,24 @@ static void find_connections(struct mysql *m, struct hf__query *q,
              m->waits_most);
 }
 
-static void find_settings(struct mysql *m, struct hf__query *q,
-                          const struct my_result *first)
+static void diagnose_find_settings(struct mysql *m, struct hf__query *q,
+                                   const struct my_result *first)
 {
     const struct my_result *list = hf__my_at(first, VARIABLES);
     const struct my_result *status = hf__my_at(first, STATUS);
     const struct my_result *account = hf__my_at(first, ACCOUNT);
-    bool keeps, fails_over, galera = is(list, "wsrep_on", "ON");
+    bool keeps, fails_over, galera = diagnose_is(list, "wsrep_on", "ON");
 
-    find_rights(m, q, account->rows);
-    find_engines(m, q, hf__my_at(first, ENGINES));
-    keeps = find_durable(m, q, list);
+    diagnose_find_rights(m, q, account->rows);
+    diagnose_find_engines(m, q, hf__my_at(first, ENGINES));
+    keeps = diagnose_find_durable(m, q, list);
     if (galera)
-        find_galera(m, q, status);
-    fails_over = (!galera || is(list, "log_bin", "ON")) &&
-                 find_replication(m, q, list, status);
+        diagnose_find_galera(m, q, status);
+    fails_over = (!galera || diagnose_is(list, "log_bin", "ON")) &&
+                 diagnose_find_replication(m, q, list, status);
     hf__find_clock(m->core, m->client, q, (int64_t)hf__my_num(first->rows, 0),
                    m->core->now() - q->req.sent_at);
-    find_connections(m, q, list, status, account->rows);
+    diagnose_find_connections(m, q, list, status, account->rows);
     FIND(OK, HF__PROMISE,
          MY_PROMISE
          "holds "
@@ -338,7 +341,7 @@ static void find_settings(struct mysql *m, struct hf__query *q,
              : "there is no failover, and no locks while the server is down");
 }
 
-static bool is_whole(const struct my_result *first)
+static bool diagnose_is_whole(const struct my_result *first)
 {
     static const uint32_t columns[ANSWERS] = {1, 2, 2, 2, 3};
 
@@ -352,8 +355,8 @@ static bool is_whole(const struct my_result *first)
 }
 
 /* Which one was refused, and on with the next. */
-static int tried(struct mysql *m, struct hf__query *q,
-                 const struct my_result *first)
+static int diagnose_tried(struct mysql *m, struct hf__query *q,
+                          const struct my_result *first)
 {
     const struct my_result *last = first;
 
@@ -374,12 +377,12 @@ int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
     const struct my_result *last = hf__my_last(first);
 
     if (q->count < TABLES * RIGHTS)
-        return tried(m, q, first);
+        return diagnose_tried(m, q, first);
     FIND(OK, "version", "%s %s", m->cmd.is_mariadb ? "MariaDB" : "MySQL",
          m->cmd.version);
-    find_waiting(m, q);
-    if (is_whole(first)) {
-        find_settings(m, q, first);
+    diagnose_find_waiting(m, q);
+    if (diagnose_is_whole(first)) {
+        diagnose_find_settings(m, q, first);
     } else {
         FIND(OK, HF__PROMISE,
              MY_PROMISE "what a crash of the server forgets is not known",

@@ -53,7 +53,7 @@ bool hf__my_leaves(uint16_t error)
     }
 }
 
-static bool is_forbidden(uint16_t error)
+static bool error_is_forbidden(uint16_t error)
 {
     switch (error) {
     case 1044:
@@ -75,20 +75,20 @@ static bool is_forbidden(uint16_t error)
 
 bool hf__my_passes(uint16_t error)
 {
-    return !is_forbidden(error) && error != MY_NO_TABLE &&
+    return !error_is_forbidden(error) && error != MY_NO_TABLE &&
            error != MY_NO_COLUMN && error != 1049;
 }
 
 bool hf__my_untouched(uint16_t error)
 {
-    return is_forbidden(error) || error == MY_NO_COLUMN ||
+    return error_is_forbidden(error) || error == MY_NO_COLUMN ||
            error == MY_NO_TABLE || error == 1290 || error == 1836 ||
            error == 1792;
 }
 
 int hf__my_code(uint16_t error)
 {
-    return is_forbidden(error) ? HF_EAUTH : HF_EBACKEND;
+    return error_is_forbidden(error) ? HF_EAUTH : HF_EBACKEND;
 }
 
 /* ---- what to run -------------------------------------------------------- */
@@ -96,8 +96,8 @@ int hf__my_code(uint16_t error)
 #define MAKE "create table if not exists "
 
 /* The definition of a column in the statement that makes its table. */
-static bool definition(const char *table, const char *column, char *to,
-                       size_t size)
+static bool error_definition(const char *table, const char *column, char *to,
+                             size_t size)
 {
     size_t len = strlen(column);
 
@@ -118,8 +118,8 @@ static bool definition(const char *table, const char *column, char *to,
 }
 
 /* "Unknown column 'lease_us' in 'field list'" does not say of which table. */
-static void advise_column(const char *error, const char *table,
-                          const char *database, char *to, size_t size)
+static void error_advise_column(const char *error, const char *table,
+                                const char *database, char *to, size_t size)
 {
     const char *begin = strchr(error, '\'');
     const char *end = begin ? strchr(begin + 1, '\'') : NULL;
@@ -129,14 +129,14 @@ static void advise_column(const char *error, const char *table,
     if (!end || end - begin > (long)sizeof(column))
         return;
     snprintf(column, sizeof(column), "%.*s", (int)(end - begin) - 1, begin + 1);
-    if (definition(table, column, what, sizeof(what)))
+    if (error_definition(table, column, what, sizeof(what)))
         snprintf(to, size, "alter table `%s`.%.*s add column %s", database,
                  (int)strcspn(name, "("), name, what);
 }
 
 /* Of all tables: this is the first that a client needs, one after the other. */
-static void advise_grants(const char *user, int user_len, const char *database,
-                          char *to, size_t size)
+static void error_advise_grants(const char *user, int user_len,
+                                const char *database, char *to, size_t size)
 {
     size_t at = 0;
 
@@ -159,8 +159,8 @@ static void advise_grants(const char *user, int user_len, const char *database,
 }
 
 /* "INSERT command denied to user 'shop'@'%' for table ..." */
-static void advise_right(const char *error, const char *table,
-                         const char *database, char *to, size_t size)
+static void error_advise_right(const char *error, const char *table,
+                               const char *database, char *to, size_t size)
 {
     const char *name = table + strlen(MAKE);
     const char *user = strstr(error, " user "), *end;
@@ -174,7 +174,7 @@ static void advise_right(const char *error, const char *table,
     if (strncmp(error, "CREATE", 6) == 0)
         snprintf(to, size, MAKE "`%s`.%s", database, name);
     else if (end && strncmp(error, "SELECT", 6) == 0)
-        advise_grants(user, (int)(end - user), database, to, size);
+        error_advise_grants(user, (int)(end - user), database, to, size);
     else if (end)
         snprintf(to, size,
                  "grant select, insert, update, delete on `%s`.%s to %.*s (or "
@@ -193,9 +193,11 @@ void hf__my_advice(const struct my_result *first, const struct my_login *login,
         before++;
     for (size_t i = 0; hf__my_tables[i]; i++) {
         if (r->error == MY_NO_COLUMN && i == before)
-            advise_column(r->text, hf__my_tables[i], login->database, to, size);
+            error_advise_column(r->text, hf__my_tables[i], login->database, to,
+                                size);
         if (r->error == MY_FORBIDDEN)
-            advise_right(r->text, hf__my_tables[i], login->database, to, size);
+            error_advise_right(r->text, hf__my_tables[i], login->database, to,
+                               size);
     }
 }
 

@@ -60,12 +60,12 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
 /* ---- counting ----------------------------------------------------------- */
 
 /* For longer than it can be sent again. */
-static uint64_t keep_ms(const struct mysql *m)
+static uint64_t latch_keep_ms(const struct mysql *m)
 {
     return 3ULL * m->op_timeout_ms + 1000;
 }
 
-static void put_answer(struct mysql *m, const struct hf__query *q)
+static void latch_put_answer(struct mysql *m, const struct hf__query *q)
 {
     hf__my_sql(&m->cmd,
                "select " MY_CLOCK ",(select answer from holdfast_requests "
@@ -76,16 +76,17 @@ static void put_answer(struct mysql *m, const struct hf__query *q)
 }
 
 /* `when`: only then does it count. */
-static void put_request(struct mysql *m, const struct hf__query *q,
-                        const char *when)
+static void latch_put_request(struct mysql *m, const struct hf__query *q,
+                              const char *when)
 {
-    hf__my_sql(
-        &m->cmd,
-        "delete from holdfast_requests where name=%x and keep_until<" NOW
-        ";insert ignore into holdfast_requests(name,owner,request,"
-        "answer,keep_until) select %x,%x,%u,0," NOW
-        "+interval %u microsecond from dual where " MY_CLOCK "<%u and %s;",
-        NAME, NAME, REQUEST, keep_ms(m) * 1000, hf__my_late(m, &q->req), when);
+    hf__my_sql(&m->cmd,
+               "delete from holdfast_requests where name=%x and keep_until<" NOW
+               ";insert ignore into holdfast_requests(name,owner,request,"
+               "answer,keep_until) select %x,%x,%u,0," NOW
+               "+interval %u microsecond from dual where " MY_CLOCK
+               "<%u and %s;",
+               NAME, NAME, REQUEST, latch_keep_ms(m) * 1000,
+               hf__my_late(m, &q->req), when);
 }
 
 /* The request is new. row_count() does not say so: it is -1 when the connection
@@ -95,7 +96,7 @@ static void put_request(struct mysql *m, const struct hf__query *q,
     "exists(select 1 from holdfast_requests where name=%x and owner=%x and "   \
     "request=%u and answer=0)"
 
-static void put_set(struct mysql *m, const struct hf__query *q)
+static void latch_put_set(struct mysql *m, const struct hf__query *q)
 {
     hf__my_sql(&m->cmd,
                "start transaction;insert into holdfast_locks(name,kind,size,"
@@ -104,7 +105,7 @@ static void put_set(struct mysql *m, const struct hf__query *q)
                ",0,'1970-01-02') on duplicate key update size=size;"
                "select token into @t from holdfast_locks where name=%x;",
                NAME, NAME);
-    put_request(m, q, "1");
+    latch_put_request(m, q, "1");
     hf__my_sql(&m->cmd,
                "delete from holdfast_holds where name=%x and lease_until<=" NOW
                ";update holdfast_locks l set kind=4,size=%u,token=token+1,"
@@ -114,33 +115,33 @@ static void put_set(struct mysql *m, const struct hf__query *q)
                "holdfast_locks where name=%x)=@t,2,1) where name=%x and "
                "owner=%x and request=%u and answer=0;commit;",
                NAME, q->count, NAME, NAME, REQUEST, NAME, NAME, REQUEST);
-    put_answer(m, q);
+    latch_put_answer(m, q);
 }
 
-static void put_down(struct mysql *m, const struct hf__query *q)
+static void latch_put_down(struct mysql *m, const struct hf__query *q)
 {
     hf__my_sql(&m->cmd,
                "start transaction;set @s=0;select size into @s from "
                "holdfast_locks where name=%x and kind=4 for update;",
                NAME);
-    put_request(m, q, "@s>0");
+    latch_put_request(m, q, "@s>0");
     hf__my_sql(&m->cmd,
                "update holdfast_locks set size=size-1 where name=%x and "
                "kind=4 and size>0 and " IS_NEW
                ";update holdfast_requests set answer=1 where name=%x and "
                "owner=%x and request=%u;commit;",
                NAME, NAME, REQUEST, NAME, REQUEST);
-    put_answer(m, q);
+    latch_put_answer(m, q);
 }
 
 void hf__my_latch_put(struct mysql *m, const struct hf__query *q)
 {
     if (q->req.op == HF__LATCH_SET)
-        put_set(m, q);
+        latch_put_set(m, q);
     else if (q->req.op == HF__LATCH_DOWN)
-        put_down(m, q);
+        latch_put_down(m, q);
     else
-        put_answer(m, q);
+        latch_put_answer(m, q);
 }
 
 int hf__my_latch_counted(struct mysql *m, struct hf__query *q,

@@ -45,7 +45,7 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* Who had to wait the last time makes no attempt, and queues at once: that is
  * one trip less where many want it. */
-static bool goes_to_the_queue(struct mysql *m, struct hf__req *req)
+static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
     hf__time now;
@@ -73,7 +73,7 @@ int hf__my_attempt(void *self, struct hf__req *req)
         lock->round = 0;
     }
     lock->attempt_id = req->hold_id;
-    if (goes_to_the_queue(m, req))
+    if (lock_goes_to_the_queue(m, req))
         return HF__QUEUED;
     lock->attempting = true;
     lock->rang = false;
@@ -140,8 +140,8 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static int attempt_answer(struct mysql *m, struct hf__req *req,
-                          const struct my_result *first, hf__time now)
+static int lock_attempt_answer(struct mysql *m, struct hf__req *req,
+                               const struct my_result *first, hf__time now)
 {
     const struct my_lock *lock = req->remote->impl;
     const struct my_result *last = hf__my_last(first);
@@ -161,7 +161,7 @@ int hf__my_verb_answer(struct mysql *m, const struct my_flight *f,
     const struct my_result *last = hf__my_last(first);
 
     if (f->op == HF__ATTEMPT)
-        return f->req ? attempt_answer(m, f->req, first, now) : 0;
+        return f->req ? lock_attempt_answer(m, f->req, first, now) : 0;
     if (last->columns)
         hf__my_ring(m, hf__my_num(last->rows, 0));
     if (f->req)

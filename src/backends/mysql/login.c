@@ -55,8 +55,8 @@ enum {
 /* ---- scrambles ---------------------------------------------------------- */
 
 /* A digest of one or two pieces. */
-static bool digest(const EVP_MD *md, const void *a, size_t a_len, const void *b,
-                   size_t b_len, unsigned char *to)
+static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
+                         const void *b, size_t b_len, unsigned char *to)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     bool ok = ctx && EVP_DigestInit_ex(ctx, md, NULL) == 1 &&
@@ -71,9 +71,9 @@ static bool digest(const EVP_MD *md, const void *a, size_t a_len, const void *b,
 
 /* H(password) ^ H(salt, H(H(password))), or the other way round in the outer
  * one. Nothing for no password. */
-static bool scramble(const EVP_MD *md, const char *password,
-                     const unsigned char *salt, bool salt_first,
-                     unsigned char to[32], size_t *len)
+static bool login_scramble(const EVP_MD *md, const char *password,
+                           const unsigned char *salt, bool salt_first,
+                           unsigned char to[32], size_t *len)
 {
     size_t size = (size_t)EVP_MD_get_size(md);
     unsigned char twice[32];
@@ -82,10 +82,10 @@ static bool scramble(const EVP_MD *md, const char *password,
     *len = 0;
     if (!password[0])
         return true;
-    ok = digest(md, password, strlen(password), "", 0, to) &&
-         digest(md, to, size, "", 0, twice);
-    ok = ok && (salt_first ? digest(md, salt, SALT, twice, size, twice)
-                           : digest(md, twice, size, salt, SALT, twice));
+    ok = login_digest(md, password, strlen(password), "", 0, to) &&
+         login_digest(md, to, size, "", 0, twice);
+    ok = ok && (salt_first ? login_digest(md, salt, SALT, twice, size, twice)
+                           : login_digest(md, twice, size, salt, SALT, twice));
     for (size_t i = 0; i < size && ok; i++)
         to[i] ^= twice[i];
     OPENSSL_cleanse(twice, sizeof(twice));
@@ -97,23 +97,23 @@ bool hf__my_scramble_native(const char *password,
                             const unsigned char salt[SALT],
                             unsigned char to[32], size_t *len)
 {
-    return scramble(EVP_sha1(), password, salt, true, to, len);
+    return login_scramble(EVP_sha1(), password, salt, true, to, len);
 }
 
 bool hf__my_scramble_sha2(const char *password, const unsigned char salt[SALT],
                           unsigned char to[32], size_t *len)
 {
-    return scramble(EVP_sha256(), password, salt, false, to, len);
+    return login_scramble(EVP_sha256(), password, salt, false, to, len);
 }
 
 /* ---- what goes wrong ---------------------------------------------------- */
 
-static int no_memory(struct my_conn *c)
+static int login_no_memory(struct my_conn *c)
 {
     return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
 }
 
-static int not_understood(struct my_conn *c)
+static int login_not_understood(struct my_conn *c)
 {
     return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
                         hf__link_doubt(&c->link));
@@ -178,7 +178,7 @@ bool hf__my_error_ends(uint16_t error)
 }
 
 /* The server's words say which account it takes us for. */
-static int access_denied(struct my_conn *c, const char *text)
+static int login_access_denied(struct my_conn *c, const char *text)
 {
     bool wants_tls = (c->offers & CAN_SSL) && !c->link.stream.ssl;
 
@@ -192,21 +192,22 @@ static int access_denied(struct my_conn *c, const char *text)
                         text);
 }
 
-static int refused(struct my_conn *c, struct my_cursor *body, hf__time now)
+static int login_refused(struct my_conn *c, struct my_cursor *body,
+                         hf__time now)
 {
     struct net_link *l = &c->link;
     char text[140];
     uint16_t error = hf__my_get_error(body, text, sizeof(text));
 
     if (!error)
-        return not_understood(c);
+        return login_not_understood(c);
     l->understood = true;
     l->lasts = hf__my_error_lasts(error);
     l->refused_at = now;
     switch (error) {
     case ACCESS_DENIED:
     case DENIED_WITHOUT_PASSWORD:
-        return access_denied(c, text);
+        return login_access_denied(c, text);
     case DATABASE_DENIED:
         return hf__link_why(l, HF_EAUTH,
                             "the user may not use the database %.64s: grant it "
@@ -234,21 +235,22 @@ static int refused(struct my_conn *c, struct my_cursor *body, hf__time now)
 
 /* ---- the answers of plugins --------------------------------------------- */
 
-static bool uses(const struct my_conn *c, const char *plugin)
+static bool login_uses(const struct my_conn *c, const char *plugin)
 {
     return strcmp(c->plugin, plugin) == 0;
 }
 
 /* What we say at first if the server's default is none of ours. It asks for
  * another one then, if the user has another. */
-static bool is_known(const struct my_conn *c)
+static bool login_is_known(const struct my_conn *c)
 {
-    return uses(c, "mysql_native_password") ||
-           uses(c, "caching_sha2_password") || uses(c, "auth_socket") ||
-           uses(c, "unix_socket") || uses(c, "mysql_clear_password");
+    return login_uses(c, "mysql_native_password") ||
+           login_uses(c, "caching_sha2_password") ||
+           login_uses(c, "auth_socket") || login_uses(c, "unix_socket") ||
+           login_uses(c, "mysql_clear_password");
 }
 
-static int unknown_plugin(struct my_conn *c, hf__time now)
+static int login_unknown_plugin(struct my_conn *c, hf__time now)
 {
     return REFUSED(c, now, HF_EAUTH,
                    "the server wants \"%s\" of this user, which we do not "
@@ -257,57 +259,57 @@ static int unknown_plugin(struct my_conn *c, hf__time now)
 }
 
 /* Nobody on the way can read or change what is said. */
-static bool is_private(const struct my_conn *c)
+static bool login_is_private(const struct my_conn *c)
 {
     return c->link.stream.ssl || !c->link.peer->hosts;
 }
 
 /* It is wiped once it is sent. */
-static void put_secret(struct my_conn *c, const void *p, size_t len)
+static void login_put_secret(struct my_conn *c, const void *p, size_t len)
 {
     hf__my_put(c, p, len);
     if (!c->failed)
         c->link.stream.out.secret = true;
 }
 
-static int send_packet(struct my_conn *c)
+static int login_send_packet(struct my_conn *c)
 {
     int rc = hf__my_packet_end(c, c->seq++);
 
-    return rc ? no_memory(c) : 0;
+    return rc ? login_no_memory(c) : 0;
 }
 
 /* with_length: in the login's own packet. */
-static bool put_answer(struct my_conn *c, bool with_length)
+static bool login_put_answer(struct my_conn *c, bool with_length)
 {
     unsigned char to[32];
     size_t len = 0;
     bool ok = true;
 
-    if (uses(c, "mysql_native_password"))
+    if (login_uses(c, "mysql_native_password"))
         ok = hf__my_scramble_native(c->login->password, c->salt, to, &len);
-    else if (uses(c, "caching_sha2_password"))
+    else if (login_uses(c, "caching_sha2_password"))
         ok = hf__my_scramble_sha2(c->login->password, c->salt, to, &len);
     if (with_length)
         hf__my_put_number(c, len, 1);
-    put_secret(c, to, len);
+    login_put_secret(c, to, len);
     OPENSSL_cleanse(to, sizeof(to));
     return ok;
 }
 
-static int send_password(struct my_conn *c)
+static int login_send_password(struct my_conn *c)
 {
     const char *password = c->login->password;
 
     hf__my_packet_begin(c);
-    put_secret(c, password, strlen(password) + 1);
-    return send_packet(c);
+    login_put_secret(c, password, strlen(password) + 1);
+    return login_send_packet(c);
 }
 
 /* ---- what the server says ----------------------------------------------- */
 
 /* A salt may end with a 0, which does not belong to it. */
-static bool take_salt(struct my_conn *c, const void *p, size_t len)
+static bool login_take_salt(struct my_conn *c, const void *p, size_t len)
 {
     if (!p || len < SALT)
         return false;
@@ -315,7 +317,7 @@ static bool take_salt(struct my_conn *c, const void *p, size_t len)
     return true;
 }
 
-static void take_name(char *to, size_t size, const char *from, size_t len)
+static void login_take_name(char *to, size_t size, const char *from, size_t len)
 {
     len = len < size - 1 ? len : size - 1;
     for (size_t i = 0; i < len; i++)
@@ -325,12 +327,12 @@ static void take_name(char *to, size_t size, const char *from, size_t len)
 
 /* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. Only MariaDB
  * writes it before another number, so it is MariaDB by any name. */
-static void take_version(struct my_conn *c, const char *text, size_t len)
+static void login_take_version(struct my_conn *c, const char *text, size_t len)
 {
     static const char prefix[] = "5.5.5-";
     char *own = c->version + sizeof(prefix) - 1;
 
-    take_name(c->version, sizeof(c->version), text, len);
+    login_take_name(c->version, sizeof(c->version), text, len);
     c->is_mariadb = strstr(c->version, "MariaDB");
     if (strncmp(c->version, prefix, sizeof(prefix) - 1) != 0 || *own < '0' ||
         *own > '9')
@@ -339,7 +341,7 @@ static void take_version(struct my_conn *c, const char *text, size_t len)
     memmove(c->version, own, strlen(own) + 1);
 }
 
-static bool read_greeting(struct my_conn *c, struct my_cursor *g)
+static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
 {
     unsigned char salt[SALT] = {0};
     const char *text;
@@ -349,7 +351,7 @@ static bool read_greeting(struct my_conn *c, struct my_cursor *g)
     text = hf__my_get_text(g, &len);
     if (!text || !g->len)
         return false;
-    take_version(c, text, len);
+    login_take_version(c, text, len);
     c->thread = (uint32_t)hf__my_get(g, 4);
     part = hf__my_get_bytes(g, 8);
     if (part)
@@ -365,11 +367,12 @@ static bool read_greeting(struct my_conn *c, struct my_cursor *g)
         return false;
     memcpy(salt + 8, part, SALT - 8);
     text = c->offers & CAN_PLUGIN_AUTH ? hf__my_get_text(g, &len) : NULL;
-    take_name(c->plugin, sizeof(c->plugin), text ? text : "", text ? len : 0);
-    return take_salt(c, salt, SALT);
+    login_take_name(c->plugin, sizeof(c->plugin), text ? text : "",
+                    text ? len : 0);
+    return login_take_salt(c, salt, SALT);
 }
 
-static uint32_t capabilities(const struct my_conn *c)
+static uint32_t login_capabilities(const struct my_conn *c)
 {
     return (CAN_WE & c->offers) |
            (c->login->database[0] ? CAN_CONNECT_WITH_DB : 0) |
@@ -377,11 +380,11 @@ static uint32_t capabilities(const struct my_conn *c)
 }
 
 /* Alone this is the request for TLS. */
-static void put_head(struct my_conn *c)
+static void login_put_head(struct my_conn *c)
 {
     static const char zeros[23];
 
-    hf__my_put_number(c, capabilities(c), 4);
+    hf__my_put_number(c, login_capabilities(c), 4);
     hf__my_put_number(c, 1u << 24, 4); /* the longest packet */
     hf__my_put_number(c, CHARSET, 1);
     hf__my_put(c, zeros, sizeof(zeros));
@@ -392,17 +395,18 @@ static int send_login(struct my_conn *c)
     bool ok;
 
     c->phase = MY_LOGIN;
-    if (!is_known(c))
-        take_name(c->plugin, sizeof(c->plugin), "mysql_native_password", 21);
+    if (!login_is_known(c))
+        login_take_name(c->plugin, sizeof(c->plugin), "mysql_native_password",
+                        21);
     hf__my_packet_begin(c);
-    put_head(c);
+    login_put_head(c);
     hf__my_put_text(c, c->login->user);
-    ok = put_answer(c, true);
+    ok = login_put_answer(c, true);
     if (c->login->database[0])
         hf__my_put_text(c, c->login->database);
     if (c->offers & CAN_PLUGIN_AUTH)
         hf__my_put_text(c, c->plugin);
-    return ok ? send_packet(c) : no_memory(c);
+    return ok ? login_send_packet(c) : login_no_memory(c);
 }
 
 int hf__my_login_secured(struct my_conn *c)
@@ -413,7 +417,7 @@ int hf__my_login_secured(struct my_conn *c)
 /* Before MySQL 5.7 a session that takes a user lock frees the one that it has;
  * MariaDB before 10.1 has no max_statement_time. Nobody knows a version that
  * does not begin with a number. */
-static bool says_old(const struct my_conn *c)
+static bool login_says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
 
@@ -432,14 +436,15 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
 
 /* What the version says of the server's SQL is judged after the hello, which
  * notices a proxy. */
-static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
+static int login_greeted(struct my_conn *c, struct my_cursor *body,
+                         hf__time now)
 {
     /* Threads of ours may still use it when the program exits. */
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
-    if (!read_greeting(c, body))
-        return not_understood(c);
+    if (!login_read_greeting(c, body))
+        return login_not_understood(c);
     c->link.understood = true;
-    c->is_too_old = says_old(c);
+    c->is_too_old = login_says_old(c);
     if ((c->offers & CAN_MUST) != CAN_MUST)
         return hf__my_too_old(c, now);
     if (!c->login->tls)
@@ -447,12 +452,13 @@ static int greeted(struct my_conn *c, struct my_cursor *body, hf__time now)
     if (!(c->offers & CAN_SSL))
         return REFUSED(c, now, HF_EPROTO, "the server has no TLS");
     hf__my_packet_begin(c);
-    put_head(c);
+    login_put_head(c);
     hf__link_secure(&c->link);
-    return send_packet(c);
+    return login_send_packet(c);
 }
 
-static int switched(struct my_conn *c, struct my_cursor *body, hf__time now)
+static int login_switched(struct my_conn *c, struct my_cursor *body,
+                          hf__time now)
 {
     size_t len, salt_len;
     const char *name = hf__my_get_text(body, &len);
@@ -460,39 +466,40 @@ static int switched(struct my_conn *c, struct my_cursor *body, hf__time now)
 
     if (!name || !len) /* from before there were plugins */
         name = "mysql_old_password", len = strlen(name);
-    take_name(c->plugin, sizeof(c->plugin), name, len);
-    if (!is_known(c))
-        return unknown_plugin(c, now);
+    login_take_name(c->plugin, sizeof(c->plugin), name, len);
+    if (!login_is_known(c))
+        return login_unknown_plugin(c, now);
     salt_len = body->len;
-    ok = take_salt(c, hf__my_get_bytes(body, salt_len), salt_len);
-    if (uses(c, "mysql_clear_password")) {
+    ok = login_take_salt(c, hf__my_get_bytes(body, salt_len), salt_len);
+    if (login_uses(c, "mysql_clear_password")) {
         if (c->link.stream.ssl)
-            return send_password(c);
+            return login_send_password(c);
         return REFUSED(c, now, HF_EAUTH,
                        "the server wants the password in clear text: use TLS");
     }
-    if (!ok && !uses(c, "auth_socket") && !uses(c, "unix_socket"))
-        return not_understood(c);
+    if (!ok && !login_uses(c, "auth_socket") && !login_uses(c, "unix_socket"))
+        return login_not_understood(c);
     hf__my_packet_begin(c);
-    return put_answer(c, false) ? send_packet(c) : no_memory(c);
+    return login_put_answer(c, false) ? login_send_packet(c)
+                                      : login_no_memory(c);
 }
 
-static int more(struct my_conn *c, struct my_cursor *body, hf__time now)
+static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
 {
-    if (!uses(c, "caching_sha2_password") || !body->len)
-        return not_understood(c);
+    if (!login_uses(c, "caching_sha2_password") || !body->len)
+        return login_not_understood(c);
     switch (hf__my_get(body, 1)) {
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
         /* An attacker in between could send a key of its own to encrypt it. */
-        return is_private(c)
-                   ? send_password(c)
+        return login_is_private(c)
+                   ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,
                              "the server wants the password itself: use TLS, "
                              "or the server's socket");
     default:
-        return not_understood(c);
+        return login_not_understood(c);
     }
 }
 
@@ -502,17 +509,18 @@ int hf__my_login_packet(struct my_conn *c, struct my_packet *p, hf__time now)
     uint64_t type = hf__my_get(body, 1);
 
     if (type == ERR)
-        return refused(c, body, now);
+        return login_refused(c, body, now);
     if (c->phase == MY_GREETING)
-        return type == PROTOCOL ? greeted(c, body, now) : not_understood(c);
+        return type == PROTOCOL ? login_greeted(c, body, now)
+                                : login_not_understood(c);
     switch (type) {
     case OK:
-        return c->phase == MY_LOGIN ? 1 : not_understood(c);
+        return c->phase == MY_LOGIN ? 1 : login_not_understood(c);
     case MORE:
-        return more(c, body, now);
+        return login_more(c, body, now);
     case SWITCH:
-        return switched(c, body, now);
+        return login_switched(c, body, now);
     default:
-        return not_understood(c);
+        return login_not_understood(c);
     }
 }

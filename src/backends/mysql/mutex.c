@@ -173,7 +173,7 @@ enum {
 
 /* The row is there and free, which is usual: that costs half of an INSERT that
  * finds it there. */
-static void put_update(struct mysql *m, const struct hf__req *req)
+static void mutex_put_update(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
     uint64_t us = req->lease_ms * 1000ULL;
@@ -203,7 +203,7 @@ enum {
 };
 
 /* What is in the way, without a lock on the row. */
-static void put_select(struct mysql *m, const struct hf__req *req)
+static void mutex_put_select(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
     const struct my_lock *lock = r->impl;
@@ -219,7 +219,7 @@ static void put_select(struct mysql *m, const struct hf__req *req)
                r->name, (size_t)r->name_len);
 }
 
-static void put_upsert(struct mysql *m, const struct hf__req *req)
+static void mutex_put_upsert(struct mysql *m, const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
     uint64_t us = req->lease_ms * 1000ULL, id = req->hold_id, fair = r->fair;
@@ -264,9 +264,9 @@ static void put_upsert(struct mysql *m, const struct hf__req *req)
 }
 
 static void (*const put_step[])(struct mysql *, const struct hf__req *) = {
-    [MY_STEP_UPDATE] = put_update,
-    [MY_STEP_SELECT] = put_select,
-    [MY_STEP_UPSERT] = put_upsert};
+    [MY_STEP_UPDATE] = mutex_put_update,
+    [MY_STEP_SELECT] = mutex_put_select,
+    [MY_STEP_UPSERT] = mutex_put_upsert};
 
 void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
 {
@@ -295,15 +295,16 @@ void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static int step_on(struct mysql *m, struct hf__req *req, enum my_step step)
+static int mutex_step_on(struct mysql *m, struct hf__req *req,
+                         enum my_step step)
 {
     ((struct my_lock *)req->remote->impl)->step = step;
     hf__my_attempt_again(m, req);
     return 0;
 }
 
-static int selected(struct mysql *m, struct hf__req *req,
-                    const struct my_result *last, hf__time now)
+static int mutex_selected(struct mysql *m, struct hf__req *req,
+                          const struct my_result *last, hf__time now)
 {
     struct my_lock *lock = req->remote->impl;
     const struct my_row *row = last->rows;
@@ -312,18 +313,18 @@ static int selected(struct mysql *m, struct hf__req *req,
     if (last->columns != SELECT_COLUMNS)
         return HF_EPROTO;
     if (!row)
-        return step_on(m, req, MY_STEP_UPSERT);
+        return mutex_step_on(m, req, MY_STEP_UPSERT);
     place = (struct my_place){.left_us = hf__my_num(row, LEFT_US),
                               .free = hf__my_num(row, IS_OVER),
                               .rings = hf__my_num(row, RINGS) &&
                                        !hf__my_num(row, HAVE)};
     if (hf__my_num(row, IS_OURS_NOW) || hf__my_num(row, IS_ODD) ||
         lock->tries > MY_TRIES)
-        return step_on(m, req, MY_STEP_UPSERT);
+        return mutex_step_on(m, req, MY_STEP_UPSERT);
     if (hf__my_num(row, IS_MUTEX) && place.free &&
         (hf__my_num(row, TURN) || !hf__my_must_queue(m, lock))) {
         lock->tries++;
-        return step_on(m, req, MY_STEP_UPDATE);
+        return mutex_step_on(m, req, MY_STEP_UPDATE);
     }
     if (hf__my_num(row, HAVE))
         hf__my_bell_give_back(m, lock);
@@ -345,9 +346,9 @@ int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
                                  (bits & HOLDER_RINGS) && !(bits & HAVE_BELL)};
 
     if (lock->step == MY_STEP_SELECT)
-        return selected(m, req, last, now);
+        return mutex_selected(m, req, last, now);
     if (lock->step == MY_STEP_UPDATE && !last->columns && !last->affected)
-        return step_on(m, req, MY_STEP_SELECT);
+        return mutex_step_on(m, req, MY_STEP_SELECT);
     if (last->columns || !id)
         return HF_EPROTO;
     if (id < REFUSED_FROM) {

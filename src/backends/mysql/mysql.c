@@ -32,7 +32,7 @@
  * places of a client that is gone, or stopped, are free then. */
 #define IDLE_MIN_S 60
 
-static void free_all(struct mysql *m)
+static void mysql_free_all(struct mysql *m)
 {
     hf__my_waits_fini(m);
     hf__my_conn_fini(&m->cmd);
@@ -48,8 +48,9 @@ static void free_all(struct mysql *m)
 
 /* ---- open --------------------------------------------------------------- */
 
-static int parse_yes(struct mysql *m, struct hf__url *url, const char *key,
-                     const char *yes, const char *no, bool *is)
+static int mysql_parse_yes(struct mysql *m, struct hf__url *url,
+                           const char *key, const char *yes, const char *no,
+                           bool *is)
 {
     const char *text = m->core->option(url, key);
 
@@ -60,13 +61,13 @@ static int parse_yes(struct mysql *m, struct hf__url *url, const char *key,
                               "%s=%.40s: must be %s or %s", key, text, yes, no);
 }
 
-static int parse_tls(struct mysql *m, struct hf__url *url)
+static int mysql_parse_tls(struct mysql *m, struct hf__url *url)
 {
     struct net_tls_files files = {.cacert = m->core->option(url, "cacert"),
                                   .cert = m->core->option(url, "cert"),
                                   .key = m->core->option(url, "key")};
     bool has_tls;
-    int rc = parse_yes(m, url, "tls", "yes", "no", &has_tls);
+    int rc = mysql_parse_yes(m, url, "tls", "yes", "no", &has_tls);
 
     if (rc)
         return rc;
@@ -82,13 +83,14 @@ static int parse_tls(struct mysql *m, struct hf__url *url)
                               "cacert, cert and key are for TLS: use tls=yes");
 }
 
-static int parse_waits(struct mysql *m, const struct hf__config *config)
+static int mysql_parse_waits(struct mysql *m, const struct hf__config *config)
 {
     const char *text = m->core->option(config->url, "wait_connections");
     const char *fair = m->core->option(config->url, "fair");
     char *end = NULL;
     long n = text ? strtol(text, &end, 10) : WAITS;
-    int rc = parse_yes(m, config->url, "wait", "poll", "queue", &m->must_poll);
+    int rc =
+        mysql_parse_yes(m, config->url, "wait", "poll", "queue", &m->must_poll);
 
     if (rc)
         return rc;
@@ -111,7 +113,7 @@ static int parse_waits(struct mysql *m, const struct hf__config *config)
     return 0;
 }
 
-static int parse_server(struct mysql *m, struct hf__url *url)
+static int mysql_parse_server(struct mysql *m, struct hf__url *url)
 {
     const char *path = m->core->option(url, "socket");
     bool has_host = url->hosts_len && url->hosts[0].name[0];
@@ -141,7 +143,7 @@ static int parse_server(struct mysql *m, struct hf__url *url)
     return hf__net_set_hosts(&m->peer, url->hosts, url->hosts_len, PORT);
 }
 
-static char *copy(struct mysql *m, const char *text)
+static char *mysql_copy(struct mysql *m, const char *text)
 {
     size_t size = strlen(text) + 1;
     char *p = m->core->alloc(m->client, size);
@@ -149,7 +151,7 @@ static char *copy(struct mysql *m, const char *text)
     return p ? memcpy(p, text, size) : NULL;
 }
 
-static int parse_login(struct mysql *m, const struct hf__config *config)
+static int mysql_parse_login(struct mysql *m, const struct hf__config *config)
 {
     const struct hf__url *url = config->url;
     const char *database = url->path[0] ? url->path + 1 : "";
@@ -162,23 +164,23 @@ static int parse_login(struct mysql *m, const struct hf__config *config)
         return m->core->why(m->client, HF_EINVAL,
                             "the URL must have one database, of at most 64 "
                             "bytes: mysql://user@host/database");
-    m->login.user = copy(m, url->user);
-    m->login.password = copy(m, config->password);
-    m->login.database = copy(m, database);
+    m->login.user = mysql_copy(m, url->user);
+    m->login.password = mysql_copy(m, config->password);
+    m->login.database = mysql_copy(m, database);
     return m->login.user && m->login.password && m->login.database ? 0
                                                                    : HF_ENOMEM;
 }
 
-static int parse(struct mysql *m, const struct hf__config *config)
+static int mysql_parse(struct mysql *m, const struct hf__config *config)
 {
-    int rc = parse_server(m, config->url);
+    int rc = mysql_parse_server(m, config->url);
 
     if (!rc)
-        rc = parse_login(m, config);
+        rc = mysql_parse_login(m, config);
     if (!rc)
-        rc = parse_tls(m, config->url);
+        rc = mysql_parse_tls(m, config->url);
     if (!rc)
-        rc = parse_waits(m, config);
+        rc = mysql_parse_waits(m, config);
     m->op_timeout_ms = config->op_timeout_ms;
     m->listens = config->listens;
     m->idle_s = 3 * (config->ttl_ms / 1000 + 1);
@@ -186,7 +188,7 @@ static int parse(struct mysql *m, const struct hf__config *config)
     return rc;
 }
 
-static int introduce(struct mysql *m)
+static int mysql_introduce(struct mysql *m)
 {
     uint8_t b[MY_OWNER_LEN + 8];
     int rc = m->core->random(b, sizeof(b));
@@ -201,7 +203,7 @@ static int introduce(struct mysql *m)
     return 0;
 }
 
-static int start(struct mysql *m, const struct hf__config *config)
+static int mysql_start(struct mysql *m, const struct hf__config *config)
 {
     int rc = m->peer.hosts ? hf__net_find(&m->peer) : 0;
 
@@ -255,13 +257,13 @@ static int mysql_open(hf_client *client, const struct hf__core *core,
     m->client = m->peer.client = m->here.client = client;
     hf__my_conn_init(&m->cmd, core, client, &hf__my_cmd, m,
                      sizeof(struct my_flight));
-    rc = parse(m, config);
+    rc = mysql_parse(m, config);
     if (!rc)
-        rc = introduce(m);
+        rc = mysql_introduce(m);
     if (!rc)
-        rc = start(m, config);
+        rc = mysql_start(m, config);
     if (rc) {
-        free_all(m);
+        mysql_free_all(m);
         return rc;
     }
     *self = m;
@@ -275,7 +277,7 @@ static int mysql_opened(void *self)
 
 static void mysql_close(void *self)
 {
-    free_all(self);
+    mysql_free_all(self);
 }
 
 /* ---- driving ------------------------------------------------------------ */

@@ -28,7 +28,7 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 
 /* Attempts once more after a pause, which is ours: one of the server would
  * delay all requests behind it. */
-static void nap(struct mysql *m, struct hf__req *req, hf__time now)
+static void outcome_nap(struct mysql *m, struct hf__req *req, hf__time now)
 {
     struct my_lock *lock = req->remote->impl;
 
@@ -88,7 +88,7 @@ void hf__my_granted(struct mysql *m, struct hf__req *req, uint64_t token)
 }
 
 /* Every 50 ms at first, then ever less often. */
-static int64_t poll_ms(struct mysql *m, struct my_lock *lock)
+static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
 {
     uint32_t most = 2 * MY_POLL_MS << (lock->polls < 4 ? lock->polls : 4);
 
@@ -100,8 +100,8 @@ static int64_t poll_ms(struct mysql *m, struct my_lock *lock)
 
 /* The first one checks when the lease ends, too: who has the bell may be
  * stopped. */
-static int64_t check_ms(struct mysql *m, struct my_lock *lock,
-                        const struct my_place *p)
+static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
+                                const struct my_place *p)
 {
     int64_t ms = p->free && !lock->seen_free
                      ? MY_FREE_MS
@@ -124,7 +124,7 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
     int64_t ms;
 
     if (!req->may_queue && p->free && lock->naps < NAPS) {
-        nap(m, req, now);
+        outcome_nap(m, req, now);
         return;
     }
     if (!req->may_queue) {
@@ -133,9 +133,9 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
         return;
     }
     if (hf__my_wait(m, lock, p->rings, req->permits))
-        ms = check_ms(m, lock, p);
+        ms = outcome_check_ms(m, lock, p);
     else
-        ms = poll_ms(m, lock);
+        ms = outcome_poll_ms(m, lock);
     lock->seen_free = p->free && lock->wait && !hf__my_is_first(lock);
     lock->rang = false;
     req->poll_at = now + ms * HF__MS;
@@ -167,7 +167,7 @@ void hf__my_convert(struct mysql *m, const struct hf__req *req)
                (size_t)r->name_len, (uint64_t)r->kind, (uint64_t)r->permits);
 }
 
-static void mismatched(struct mysql *m, struct hf__req *req)
+static void outcome_mismatched(struct mysql *m, struct hf__req *req)
 {
     m->core->why(
         m->client, HF_EMISMATCH,
@@ -184,7 +184,7 @@ void hf__my_other_kind(struct mysql *m, struct hf__req *req)
     struct my_lock *lock = req->remote->impl;
 
     if (lock->conversion) {
-        mismatched(m, req);
+        outcome_mismatched(m, req);
         return;
     }
     lock->conversion = MY_CONVERTING;
@@ -203,6 +203,6 @@ int hf__my_converted(struct mysql *m, struct hf__req *req,
     if (hf__my_num(last->rows, 0))
         hf__my_attempt_again(m, req);
     else
-        mismatched(m, req);
+        outcome_mismatched(m, req);
     return 0;
 }

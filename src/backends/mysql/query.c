@@ -21,7 +21,7 @@
 #define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
 
 /* What was reported of the hold was reported. */
-static void go_along(const struct my_lock *lock, struct my_lock *into)
+static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
     into->reported_id = lock->reported_id;
     into->reported = lock->reported;
@@ -37,7 +37,7 @@ int hf__my_query(void *self, struct hf__query *q)
     if (q->req.op == HF__LISTEN)
         return HF_ENOTSUP;
     if (q->req.op == HF__DOWNGRADE && q->line)
-        go_along(q->line->impl, q->into->impl);
+        query_go_along(q->line->impl, q->into->impl);
     return hf__my_submit(m, &q->req);
 }
 
@@ -63,7 +63,7 @@ enum {
     PARTY
 };
 
-static void put_inspect(struct mysql *m, const struct hf__query *q)
+static void query_put_inspect(struct mysql *m, const struct hf__query *q)
 {
     uint8_t hash[MY_HASH_LEN];
 
@@ -81,13 +81,13 @@ static void put_inspect(struct mysql *m, const struct hf__query *q)
                NAME, NAME, NAME, hash, MY_HASH_LEN);
 }
 
-static void copy(char *to, size_t size, const struct my_value *v)
+static void query_copy(char *to, size_t size, const struct my_value *v)
 {
     hf__copy_text(to, size, v->text ? v->text : "", v->len);
 }
 
-static int add_holders(struct mysql *m, struct hf__query *q,
-                       const struct my_result *r)
+static int query_add_holders(struct mysql *m, struct hf__query *q,
+                             const struct my_result *r)
 {
     if (r->columns != PARTY)
         return HF_EPROTO;
@@ -99,8 +99,8 @@ static int add_holders(struct mysql *m, struct hf__query *q,
             return HF_ENOMEM;
         snprintf(p->owner, sizeof(p->owner), "%.32s:%llu", owner ? owner : "",
                  (unsigned long long)hf__my_num(row, HOLD_ID));
-        copy(p->host, sizeof(p->host), &row->value[HOST]);
-        copy(p->label, sizeof(p->label), &row->value[LABEL]);
+        query_copy(p->host, sizeof(p->host), &row->value[HOST]);
+        query_copy(p->label, sizeof(p->label), &row->value[LABEL]);
         p->pid = (int64_t)hf__my_num(row, PID);
         p->since_unix_ms = (int64_t)hf__my_num(row, SINCE_MS);
         p->left_ms = (int64_t)hf__my_num(row, LEFT_MS);
@@ -113,7 +113,7 @@ static int add_holders(struct mysql *m, struct hf__query *q,
     return 0;
 }
 
-static void unhex(char *to, size_t size, const char *hex, size_t len)
+static void query_unhex(char *to, size_t size, const char *hex, size_t len)
 {
     char bytes[256];
     size_t n = 0;
@@ -127,7 +127,8 @@ static void unhex(char *to, size_t size, const char *hex, size_t len)
 }
 
 /* What wait.c writes in front of its statement. */
-static int add_waiter(struct mysql *m, struct hf__query *q, const char *text)
+static int query_add_waiter(struct mysql *m, struct hf__query *q,
+                            const char *text)
 {
     const char *at = text, *end = text + strlen(text), *s;
     hf_party *p = m->core->add_party(m->client, q, false);
@@ -150,14 +151,14 @@ static int add_waiter(struct mysql *m, struct hf__query *q, const char *text)
     p->since_unix_ms = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10) / 1000;
     p->left_ms = -1;
     s = hf__cut(&at, end, '.', &len);
-    unhex(p->host, sizeof(p->host), s, len);
+    query_unhex(p->host, sizeof(p->host), s, len);
     at += *at == ' ';
     s = hf__cut(&at, end, '.', &len);
-    unhex(p->label, sizeof(p->label), s, len);
+    query_unhex(p->label, sizeof(p->label), s, len);
     return 0;
 }
 
-static int earlier(const void *a, const void *b)
+static int query_earlier(const void *a, const void *b)
 {
     int64_t x = ((const hf_party *)a)->since_unix_ms;
     int64_t y = ((const hf_party *)b)->since_unix_ms;
@@ -166,8 +167,8 @@ static int earlier(const void *a, const void *b)
 }
 
 /* Of a mutex a client is one waiter, whatever its hold id. */
-static bool is_same_waiter(const hf_info *info, const hf_party *a,
-                           const hf_party *b)
+static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
+                                 const hf_party *b)
 {
     return info->kind == HF_MUTEX
                ? strncmp(a->owner, b->owner, 2 * MY_OWNER_LEN) == 0
@@ -176,15 +177,16 @@ static bool is_same_waiter(const hf_info *info, const hf_party *a,
 
 /* A waiter that has ended one statement and begun another may be seen with
  * both: the later one is meant. */
-static void drop_doubles(hf_info *info)
+static void query_drop_doubles(hf_info *info)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < info->waiters_len; i++) {
         size_t j = i + 1;
 
-        while (j < info->waiters_len &&
-               !is_same_waiter(info, &info->waiters[i], &info->waiters[j]))
+        while (
+            j < info->waiters_len &&
+            !query_is_same_waiter(info, &info->waiters[i], &info->waiters[j]))
             j++;
         if (j == info->waiters_len)
             info->waiters[kept++] = info->waiters[i];
@@ -192,23 +194,23 @@ static void drop_doubles(hf_info *info)
     info->waiters_len = kept;
 }
 
-static int add_waiters(struct mysql *m, struct hf__query *q,
-                       const struct my_result *r)
+static int query_add_waiters(struct mysql *m, struct hf__query *q,
+                             const struct my_result *r)
 {
     int rc = 0;
 
     for (const struct my_row *row = r->rows; row && !rc; row = row->next)
         if (row->value[0].text)
-            rc = add_waiter(m, q, row->value[0].text);
+            rc = query_add_waiter(m, q, row->value[0].text);
     if (q->info->waiters_len > 1)
         qsort(q->info->waiters, q->info->waiters_len, sizeof(hf_party),
-              earlier);
-    drop_doubles(q->info);
+              query_earlier);
+    query_drop_doubles(q->info);
     return rc;
 }
 
-static int inspected(struct mysql *m, struct hf__query *q,
-                     const struct my_result *first)
+static int query_inspected(struct mysql *m, struct hf__query *q,
+                           const struct my_result *first)
 {
     const struct my_result *mutex = hf__my_at(first, 1);
     const struct my_result *holds = hf__my_at(first, 2);
@@ -221,11 +223,11 @@ static int inspected(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     q->info->kind = kind <= HF_LATCH ? (enum hf_kind)kind : 0;
     q->info->token = kind != HF_LATCH ? hf__my_num(row, 2) : 0;
-    rc = add_holders(m, q, mutex);
+    rc = query_add_holders(m, q, mutex);
     if (!rc)
-        rc = add_holders(m, q, holds);
+        rc = query_add_holders(m, q, holds);
     if (!rc && kind != HF_LATCH && !m->polls)
-        rc = add_waiters(m, q, waiters);
+        rc = query_add_waiters(m, q, waiters);
     q->info->waiters_unknown = m->polls != NULL || kind == HF_LATCH;
     q->info->fairness = hf__my_num(row, 3) ? HF_FAIR : HF_UNFAIR;
     if (kind == HF_LATCH)
@@ -241,7 +243,8 @@ static int inspected(struct mysql *m, struct hf__query *q,
 
 /* The first name behind all that begin with the prefix; false: there is none.
  */
-static bool behind(const struct hf__query *q, char to[HF_NAME_MAX], size_t *len)
+static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
+                         size_t *len)
 {
     memcpy(to, q->name, q->name_len);
     for (*len = q->name_len; *len; (*len)--)
@@ -252,7 +255,7 @@ static bool behind(const struct hf__query *q, char to[HF_NAME_MAX], size_t *len)
     return false;
 }
 
-static void put_list(struct mysql *m, const struct hf__query *q)
+static void query_put_list(struct mysql *m, const struct hf__query *q)
 {
     static const char *const parts[] = {
         "select name from holdfast_locks where ((kind=1 and lease_until>" NOW
@@ -260,7 +263,7 @@ static void put_list(struct mysql *m, const struct hf__query *q)
         " union select name from holdfast_holds where lease_until>" NOW};
     char end[HF_NAME_MAX];
     size_t len = 0;
-    bool ends = behind(q, end, &len);
+    bool ends = query_behind(q, end, &len);
 
     for (int i = 0; i < 2; i++) {
         hf__my_sql(&m->cmd, "%s and name>=%x", parts[i], NAME);
@@ -275,15 +278,16 @@ static void put_list(struct mysql *m, const struct hf__query *q)
 }
 
 /* One that was not asked for would be no place to go on from. */
-static bool was_asked_for(const struct hf__query *q, const struct my_value *v)
+static bool query_was_asked_for(const struct hf__query *q,
+                                const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
            memcmp(v->text, q->name, q->name_len) == 0;
 }
 
 /* PENDING: there are more. */
-static int listed(struct mysql *m, struct hf__query *q,
-                  const struct my_result *r)
+static int query_listed(struct mysql *m, struct hf__query *q,
+                        const struct my_result *r)
 {
     int rc;
 
@@ -292,7 +296,7 @@ static int listed(struct mysql *m, struct hf__query *q,
     for (const struct my_row *row = r->rows; row; row = row->next) {
         const struct my_value *v = &row->value[0];
 
-        if (!was_asked_for(q, v))
+        if (!query_was_asked_for(q, v))
             return HF_EPROTO;
         if ((rc = m->core->add_name(m->client, q, v->text, v->len)))
             return rc;
@@ -304,7 +308,7 @@ static int listed(struct mysql *m, struct hf__query *q,
 /* ---- break -------------------------------------------------------------- */
 
 /* Which one is meant. An owner that is no text of ours is nobody. */
-static void put_whom(struct mysql *m, const struct hf__query *q)
+static void query_put_whom(struct mysql *m, const struct hf__query *q)
 {
     const char *colon = strchr(q->owner, ':');
 
@@ -315,7 +319,7 @@ static void put_whom(struct mysql *m, const struct hf__query *q)
                    colon ? q->owner : "", colon ? strlen(q->owner) : 0);
 }
 
-static void put_break(struct mysql *m, const struct hf__query *q)
+static void query_put_break(struct mysql *m, const struct hf__query *q)
 {
     uint64_t late = hf__my_late(m, &q->req);
     uint8_t hash[MY_HASH_LEN];
@@ -328,12 +332,12 @@ static void put_break(struct mysql *m, const struct hf__query *q)
                "lease_until='1970-01-02' where name=%x and kind=1 and "
                "lease_until>" NOW " and " MY_CLOCK "<%u",
                NAME, NAME, late);
-    put_whom(m, q);
+    query_put_whom(m, q);
     hf__my_sql(c,
                ";set @g=row_count();delete from holdfast_holds where name=%x "
                "and lease_until>" NOW " and " MY_CLOCK "<%u",
                NAME, late);
-    put_whom(m, q);
+    query_put_whom(m, q);
     hf__my_sql(c,
                ";set @g=@g+row_count();update holdfast_locks set size=0 where "
                "name=%x and kind=4 and size>0 and %u and " MY_CLOCK
@@ -349,8 +353,8 @@ static void put_break(struct mysql *m, const struct hf__query *q)
 
 enum { FIRST, IS_LATCH, DONE, IN_TIME, CLOCK, OTHERS, BROKEN };
 
-static void ring_for(struct mysql *m, const struct hf__query *q,
-                     const struct my_row *row)
+static void query_ring_for(struct mysql *m, const struct hf__query *q,
+                           const struct my_row *row)
 {
     uint8_t hash[MY_HASH_LEN];
 
@@ -361,8 +365,8 @@ static void ring_for(struct mysql *m, const struct hf__query *q,
     hf__my_ring_all(m, hash);
 }
 
-static int broken(struct mysql *m, struct hf__query *q,
-                  const struct my_result *first)
+static int query_broken(struct mysql *m, struct hf__query *q,
+                        const struct my_result *first)
 {
     const struct my_result *last = hf__my_last(first);
     const struct my_row *row = last->rows;
@@ -371,7 +375,7 @@ static int broken(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, CLOCK));
     if (hf__my_num(row, DONE)) {
-        ring_for(m, q, row);
+        query_ring_for(m, q, row);
         return HF__DONE;
     }
     if (!hf__my_num(row, IN_TIME))
@@ -385,7 +389,7 @@ static int broken(struct mysql *m, struct hf__query *q,
 /* ---- ask ---------------------------------------------------------------- */
 
 /* Each holder reads its row when it renews. */
-static void put_ask(struct mysql *m, const struct hf__query *q)
+static void query_put_ask(struct mysql *m, const struct hf__query *q)
 {
     uint64_t late = hf__my_late(m, &q->req);
 
@@ -398,8 +402,8 @@ static void put_ask(struct mysql *m, const struct hf__query *q)
                NAME, late, NAME, late, late);
 }
 
-static int asked(struct mysql *m, struct hf__query *q,
-                 const struct my_result *first)
+static int query_asked(struct mysql *m, struct hf__query *q,
+                       const struct my_result *first)
 {
     const struct my_result *holds = hf__my_at(first, 1);
     const struct my_result *last = hf__my_at(first, 2);
@@ -414,7 +418,7 @@ static int asked(struct mysql *m, struct hf__query *q,
 
 /* ---- what a holder may do ----------------------------------------------- */
 
-static void put_downgrade(struct mysql *m, const struct hf__query *q)
+static void query_put_downgrade(struct mysql *m, const struct hf__query *q)
 {
     uint8_t hash[MY_HASH_LEN];
 
@@ -428,7 +432,7 @@ static void put_downgrade(struct mysql *m, const struct hf__query *q)
                NAME, HOLD, hash, MY_HASH_LEN, NAME, HOLD);
 }
 
-static int gone_down(struct mysql *m, const struct my_result *last)
+static int query_gone_down(struct mysql *m, const struct my_result *last)
 {
     if (last->columns != 2)
         return HF_EPROTO;
@@ -438,7 +442,7 @@ static int gone_down(struct mysql *m, const struct my_result *last)
 
 /* The hold's row is locked while the value is written, which is by one UPDATE
  * that is joined to it. */
-static void put_put(struct mysql *m, const struct hf__query *q)
+static void query_put_put(struct mysql *m, const struct hf__query *q)
 {
     const struct hf__remote *r = q->line;
     const char *table =
@@ -463,7 +467,7 @@ static void put_put(struct mysql *m, const struct hf__query *q)
 }
 
 /* It is not sent again: the core's line may be gone. */
-static int written(struct mysql *m, const struct my_result *last)
+static int query_written(struct mysql *m, const struct my_result *last)
 {
     const struct my_row *row = last->rows;
 
@@ -488,22 +492,22 @@ int hf__my_query_encode(struct mysql *m, struct hf__req *req)
     hf__my_start(m, &q->req);
     switch (q->req.op) {
     case HF__INSPECT:
-        put_inspect(m, q);
+        query_put_inspect(m, q);
         break;
     case HF__LIST:
-        put_list(m, q);
+        query_put_list(m, q);
         break;
     case HF__BREAK:
-        put_break(m, q);
+        query_put_break(m, q);
         break;
     case HF__ASK:
-        put_ask(m, q);
+        query_put_ask(m, q);
         break;
     case HF__DOWNGRADE:
-        put_downgrade(m, q);
+        query_put_downgrade(m, q);
         break;
     case HF__PUT:
-        put_put(m, q);
+        query_put_put(m, q);
         break;
     case HF__DIAGNOSE:
         hf__my_diagnose_put(m, q);
@@ -514,22 +518,22 @@ int hf__my_query_encode(struct mysql *m, struct hf__req *req)
     return hf__my_sent(m, &q->req) ? 0 : HF_ENOMEM;
 }
 
-static int result_of(struct mysql *m, struct hf__query *q,
-                     const struct my_result *first)
+static int query_result_of(struct mysql *m, struct hf__query *q,
+                           const struct my_result *first)
 {
     switch (q->req.op) {
     case HF__INSPECT:
-        return inspected(m, q, first);
+        return query_inspected(m, q, first);
     case HF__LIST:
-        return listed(m, q, first);
+        return query_listed(m, q, first);
     case HF__BREAK:
-        return broken(m, q, first);
+        return query_broken(m, q, first);
     case HF__ASK:
-        return asked(m, q, first);
+        return query_asked(m, q, first);
     case HF__DOWNGRADE:
-        return gone_down(m, hf__my_last(first));
+        return query_gone_down(m, hf__my_last(first));
     case HF__PUT:
-        return written(m, hf__my_last(first));
+        return query_written(m, hf__my_last(first));
     case HF__DIAGNOSE:
         return hf__my_diagnosed(m, q, first);
     default:
@@ -541,7 +545,7 @@ int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
                         const struct my_result *first, hf__time now)
 {
     struct hf__query *q = (struct hf__query *)f->req;
-    int rc = q ? result_of(m, q, first) : HF__PENDING;
+    int rc = q ? query_result_of(m, q, first) : HF__PENDING;
 
     (void)now;
     if (rc == HF_EPROTO)

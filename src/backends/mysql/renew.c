@@ -20,7 +20,7 @@
 
 /* No more time is given to the server than leaves some for a renewal to be sent
  * again, and again. */
-static void hurry(struct mysql *m)
+static void renew_hurry(struct mysql *m)
 {
     uint32_t ms = m->renew_ms / 6, most = m->cmd.link.silence_ms;
 
@@ -48,19 +48,19 @@ int hf__my_renew(void *self, struct hf__batch *b)
         if (b->item[i].lease_ms < m->renew_ms)
             m->renew_ms = b->item[i].lease_ms;
     m->renewing++;
-    hurry(m);
+    renew_hurry(m);
     return rc;
 }
 
-static bool go_together(const struct hf__renewal *a,
-                        const struct hf__renewal *b)
+static bool renew_go_together(const struct hf__renewal *a,
+                              const struct hf__renewal *b)
 {
     return (a->remote->kind == HF_MUTEX) == (b->remote->kind == HF_MUTEX) &&
            a->remote->mode == b->remote->mode && a->lease_ms == b->lease_ms;
 }
 
-static void put_which(struct mysql *m, const struct hf__renewal *item,
-                      uint32_t len)
+static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
+                            uint32_t len)
 {
     bool is_mutex = item->remote->kind == HF_MUTEX;
 
@@ -74,8 +74,8 @@ static void put_which(struct mysql *m, const struct hf__renewal *item,
 }
 
 /* A lock for reading may have gone down, and the server not know it. */
-static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
-                      uint32_t len)
+static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
+                            uint32_t first, uint32_t len)
 {
     const struct hf__renewal *item = &b->item[first];
     bool is_mutex = item->remote->kind == HF_MUTEX;
@@ -90,10 +90,10 @@ static int send_chunk(struct mysql *m, struct hf__batch *b, uint32_t first,
                "update %s set %slease_us=%u,lease_until=" NOW
                "+interval %u microsecond",
                table, reads ? "mode=0," : "", us, us);
-    put_which(m, item, len);
+    renew_put_which(m, item, len);
     hf__my_sql(&m->cmd, " and " MY_CLOCK "<%u;select hold%s from %s", late,
                m->listens ? ",asks,token" : "", table);
-    put_which(m, item, len);
+    renew_put_which(m, item, len);
     hf__my_sql(&m->cmd, ";select " MY_CLOCK);
     f = hf__my_sent(m, &b->req);
     if (!f)
@@ -114,29 +114,29 @@ int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 
     for (uint32_t i = 0; i < b->len; i += len) {
         for (len = 1; len < CHUNK && i + len < b->len &&
-                      go_together(&b->item[i], &b->item[i + len]);)
+                      renew_go_together(&b->item[i], &b->item[i + len]);)
             len++;
-        if (send_chunk(m, b, i, len))
+        if (renew_send_chunk(m, b, i, len))
             return b->chunks ? 0 : HF_ENOMEM;
         b->chunks++;
     }
     return 0;
 }
 
-static void landed(struct mysql *m, struct hf__batch *b)
+static void renew_landed(struct mysql *m, struct hf__batch *b)
 {
     if (--b->chunks)
         return;
     m->renewing--;
-    hurry(m);
+    renew_hurry(m);
     m->core->done(m->client, &b->req);
 }
 
 enum { HOLD, ASKS, TOKEN, ROW };
 
 /* Once for all that have come since the last renewal. */
-static void report_asks(struct mysql *m, const struct hf__renewal *item,
-                        const struct my_row *row)
+static void renew_report_asks(struct mysql *m, const struct hf__renewal *item,
+                              const struct my_row *row)
 {
     struct my_lock *lock = item->remote->impl;
     uint64_t asks = hf__my_num(row, ASKS);
@@ -147,8 +147,8 @@ static void report_asks(struct mysql *m, const struct hf__renewal *item,
     lock->reported = asks;
 }
 
-static void mark(struct mysql *m, struct hf__batch *b,
-                 const struct my_flight *f, const struct my_row *row)
+static void renew_mark(struct mysql *m, struct hf__batch *b,
+                       const struct my_flight *f, const struct my_row *row)
 {
     uint64_t hold = hf__my_num(row, HOLD);
 
@@ -157,7 +157,7 @@ static void mark(struct mysql *m, struct hf__batch *b,
             continue;
         b->item[i].result = HF__DONE;
         if (m->listens)
-            report_asks(m, &b->item[i], row);
+            renew_report_asks(m, &b->item[i], row);
     }
 }
 
@@ -179,9 +179,9 @@ int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
         for (uint32_t i = f->first; i < f->first + f->len; i++)
             b->item[i].result = HF_ENOTOWNER;
         for (const struct my_row *row = there->rows; row; row = row->next)
-            mark(m, b, f, row);
+            renew_mark(m, b, f, row);
     }
-    landed(m, b);
+    renew_landed(m, b);
     return 0;
 }
 
@@ -191,5 +191,5 @@ void hf__my_renew_failed(struct mysql *m, const struct my_flight *f, int code)
 
     for (uint32_t i = f->first; i < f->first + f->len; i++)
         b->item[i].result = (int16_t)code;
-    landed(m, b);
+    renew_landed(m, b);
 }

@@ -79,11 +79,11 @@ int hf__my_hello_refused(struct my_conn *c, const struct my_result *first,
 
 /* ---- the tables --------------------------------------------------------- */
 
-static int tables_seen(struct my_conn *, struct my_sent *,
-                       const struct my_result *, hf__time now);
+static int session_tables_seen(struct my_conn *, struct my_sent *,
+                               const struct my_result *, hf__time now);
 
 /* An unknown column is no concern of ours, a missing one is refused. */
-static int check_tables(struct my_conn *c, my_answer_fn *fn)
+static int session_check_tables(struct my_conn *c, my_answer_fn *fn)
 {
     hf__my_begin(c);
     hf__my_sql(c, "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
@@ -98,8 +98,8 @@ static int check_tables(struct my_conn *c, my_answer_fn *fn)
     return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
 }
 
-static int tables_made(struct my_conn *c, struct my_sent *sent,
-                       const struct my_result *r, hf__time now)
+static int session_tables_made(struct my_conn *c, struct my_sent *sent,
+                               const struct my_result *r, hf__time now)
 {
     (void)sent;
     return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
@@ -107,8 +107,8 @@ static int tables_made(struct my_conn *c, struct my_sent *sent,
 
 /* Makes the first that is missing, and checks again: CREATE TABLE IF NOT EXISTS
  * of one that is there is refused, too, to who may not create. */
-static int tables_seen(struct my_conn *c, struct my_sent *sent,
-                       const struct my_result *r, hf__time now)
+static int session_tables_seen(struct my_conn *c, struct my_sent *sent,
+                               const struct my_result *r, hf__time now)
 {
     struct mysql *m = c->owner;
     const struct my_result *last = hf__my_last(r);
@@ -125,14 +125,14 @@ static int tables_seen(struct my_conn *c, struct my_sent *sent,
     m->made_tables = there + 1;
     hf__my_begin(c);
     hf__my_sql(c, "%s", hf__my_tables[there]);
-    if (!hf__my_end(c, tables_made))
+    if (!hf__my_end(c, session_tables_made))
         return hf__my_no_memory(c);
-    return check_tables(c, tables_seen);
+    return session_check_tables(c, session_tables_seen);
 }
 
 /* ---- what the server is ------------------------------------------------- */
 
-static bool is_on(const struct my_row *row, const char *name)
+static bool session_is_on(const struct my_row *row, const char *name)
 {
     return row->value[0].text && strcmp(row->value[0].text, name) == 0 &&
            row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
@@ -140,16 +140,16 @@ static bool is_on(const struct my_row *row, const char *name)
 
 /* So answers a server that is really too old. Other errors may pass, and the
  * version may be that of a proxy. */
-static bool is_not_understood(uint16_t error)
+static bool session_is_not_understood(uint16_t error)
 {
     return error == 1064 || /* syntax */
            error == 1193 || /* no such variable */
            error == 1238;   /* no session has its own value of it */
 }
 
-static int check_server(struct mysql *m, struct my_conn *c,
-                        const struct my_row *id, const struct my_row *list,
-                        hf__time now)
+static int session_check_server(struct mysql *m, struct my_conn *c,
+                                const struct my_row *id,
+                                const struct my_row *list, hf__time now)
 {
     bool proxied = hf__my_num(id, 0) != c->thread;
 
@@ -162,13 +162,14 @@ static int check_server(struct mysql *m, struct my_conn *c,
                             : NULL;
     hf__my_clock(m, hf__my_num(id, 1));
     for (; list; list = list->next) {
-        if (is_on(list, "read_only") || is_on(list, "super_read_only")) {
+        if (session_is_on(list, "read_only") ||
+            session_is_on(list, "super_read_only")) {
             c->link.refused_at = now;
             return hf__link_why(&c->link, HF_EBACKEND,
                                 "the server is read-only: it is a replica, or "
                                 "its administrator has set read_only");
         }
-        if (is_on(list, "wsrep_on") && !m->polls)
+        if (session_is_on(list, "wsrep_on") && !m->polls)
             m->polls = "the server is part of a Galera cluster, where GET_LOCK "
                        "is worth nothing";
     }
@@ -179,8 +180,8 @@ static int check_server(struct mysql *m, struct my_conn *c,
 
 /* It may have ended meanwhile. If it is another user's, it is no thread of
  * ours: any user may take a lock of that name. */
-static int stray_killed(struct my_conn *c, struct my_sent *sent,
-                        const struct my_result *r, hf__time now)
+static int session_stray_killed(struct my_conn *c, struct my_sent *sent,
+                                const struct my_result *r, hf__time now)
 {
     struct mysql *m = c->owner;
 
@@ -190,22 +191,22 @@ static int stray_killed(struct my_conn *c, struct my_sent *sent,
     return 0;
 }
 
-static my_answer_fn stray_gone;
+static my_answer_fn session_stray_gone;
 
-static int end_stray(struct mysql *m, struct my_conn *c)
+static int session_end_stray(struct mysql *m, struct my_conn *c)
 {
     hf__my_begin(c);
     hf__my_sql(c, "set @h=is_used_lock('hfc:%h');kill @h", m->owner,
                MY_OWNER_LEN);
-    if (!hf__my_end(c, stray_killed))
+    if (!hf__my_end(c, session_stray_killed))
         return hf__my_no_memory(c);
     hf__my_begin(c);
     hf__my_sql(c, "select get_lock('hfc:%h',1)", m->owner, MY_OWNER_LEN);
-    return hf__my_end(c, stray_gone) ? 0 : hf__my_no_memory(c);
+    return hf__my_end(c, session_stray_gone) ? 0 : hf__my_no_memory(c);
 }
 
-static int stray_gone(struct my_conn *c, struct my_sent *sent,
-                      const struct my_result *r, hf__time now)
+static int session_stray_gone(struct my_conn *c, struct my_sent *sent,
+                              const struct my_result *r, hf__time now)
 {
     struct mysql *m = c->owner;
 
@@ -215,12 +216,12 @@ static int stray_gone(struct my_conn *c, struct my_sent *sent,
     if (!r->error && (!r->rows || !r->rows->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
     if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
-        return check_tables(c, tables_seen);
-    return end_stray(m, c);
+        return session_check_tables(c, session_tables_seen);
+    return session_end_stray(m, c);
 }
 
-static int server_seen(struct my_conn *c, struct my_sent *sent,
-                       const struct my_result *r, hf__time now)
+static int session_server_seen(struct my_conn *c, struct my_sent *sent,
+                               const struct my_result *r, hf__time now)
 {
     struct mysql *m = c->owner;
     const struct my_result *last = hf__my_last(r);
@@ -228,17 +229,17 @@ static int server_seen(struct my_conn *c, struct my_sent *sent,
     int rc;
 
     (void)sent;
-    if (c->is_too_old && is_not_understood(last->error))
+    if (c->is_too_old && session_is_not_understood(last->error))
         return hf__my_too_old(c, now);
     if (last->error)
         return hf__my_hello_refused(c, r, now);
     if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)
         return HF_EPROTO;
-    rc = check_server(m, c, id->rows, list->rows, now);
+    rc = session_check_server(m, c, id->rows, list->rows, now);
     m->made_tables = 0;
     return rc             ? rc
-           : m->has_stray ? end_stray(m, c)
-                          : check_tables(c, tables_seen);
+           : m->has_stray ? session_end_stray(m, c)
+                          : session_check_tables(c, session_tables_seen);
 }
 
 int hf__my_session_hello(struct my_conn *c, hf__time now)
@@ -252,5 +253,5 @@ int hf__my_session_hello(struct my_conn *c, hf__time now)
                ",get_lock('hfc:%h',0);show variables where variable_name "
                "in ('read_only','super_read_only','wsrep_on')",
                m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, server_seen);
+    return hf__my_say(c, session_server_seen);
 }

@@ -21,7 +21,7 @@
 enum { GRANTED, IS_KIND, IS_FREE, LEFT, TOKEN, OVER, COLUMNS };
 
 /* May it be had, beside @u permits and @w writers of others? */
-static void put_rule(struct mysql *m, const struct hf__req *req)
+static void share_put_rule(struct mysql *m, const struct hf__req *req)
 {
     if (req->remote->kind == HF_SEMAPHORE)
         hf__my_sql(&m->cmd, "@u+%u<=@s", (uint64_t)req->permits);
@@ -69,7 +69,7 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
                (uint64_t)writes, m->host, strlen(m->host), m->pid, r->label,
                hf__my_label_len(r), us, us, (uint64_t)r->kind,
                (uint64_t)r->permits);
-    put_rule(m, req);
+    share_put_rule(m, req);
     hf__my_sql(c,
                ")) on duplicate key update token=if(@o,token,@t+%u),"
                "since=if(@o,since," NOW "),asks=if(@o,asks,0),lease_us=%u,"
@@ -80,7 +80,7 @@ void hf__my_share_take(struct mysql *m, const struct hf__req *req)
                "select @g,@k=%u and @s=%u,",
                (uint64_t)writes, us, us, NAME, (uint64_t)writes, NAME, HOLD,
                kind, (uint64_t)r->permits);
-    put_rule(m, req);
+    share_put_rule(m, req);
     hf__my_sql(c, ",ifnull(@l,0),@n,@x");
 }
 
@@ -96,7 +96,7 @@ void hf__my_share_drop(struct mysql *m, const struct hf__req *req)
 }
 
 /* Rows of leases that are over are of no concern to anybody. */
-static void tidy(struct mysql *m, const struct hf__remote *r)
+static void share_tidy(struct mysql *m, const struct hf__remote *r)
 {
     hf__my_aside(
         m,
@@ -115,7 +115,7 @@ int hf__my_share_taken(struct mysql *m, struct hf__req *req,
     if (last->columns != COLUMNS || !row)
         return HF_EPROTO;
     if (hf__my_num(row, OVER))
-        tidy(m, req->remote);
+        share_tidy(m, req->remote);
     place.left_us = hf__my_num(row, LEFT);
     place.free = hf__my_num(row, IS_FREE);
     if (hf__my_num(row, GRANTED))

@@ -50,18 +50,18 @@
 /* Who waited for longer did not find the queue empty. */
 #define CROWDED_US 1000LL
 
-static bool is_up(const struct my_wait *w)
+static bool wait_is_up(const struct my_wait *w)
 {
     return w->conn.link.state == NET_UP && !w->conn.link.stream.broken;
 }
 
-static bool is_asleep(const struct my_wait *w)
+static bool wait_is_asleep(const struct my_wait *w)
 {
     return w->state == MY_QUEUES || w->state == MY_BELL ||
            w->state == MY_SLEEPS;
 }
 
-static bool has_order(const struct my_lock *lock)
+static bool wait_has_order(const struct my_lock *lock)
 {
     return lock->remote->kind != HF_LATCH;
 }
@@ -73,7 +73,7 @@ bool hf__my_is_first(const struct my_lock *lock)
             lock->wait->state == MY_SLEEPS);
 }
 
-static void ring(struct mysql *m, struct my_wait *w)
+static void wait_ring(struct mysql *m, struct my_wait *w)
 {
     if (w->lock->attempting)
         w->lock->rang = true;
@@ -82,7 +82,7 @@ static void ring(struct mysql *m, struct my_wait *w)
 }
 
 /* It is not wanted any more; advance() frees it. */
-static void end(struct my_wait *w)
+static void wait_end(struct my_wait *w)
 {
     if (w->state == MY_OVER)
         return;
@@ -93,10 +93,10 @@ static void end(struct my_wait *w)
 
 /* ---- statements --------------------------------------------------------- */
 
-static my_answer_fn answered, left;
+static my_answer_fn wait_answered, wait_left;
 
 /* Only a queue that was never left may be silent for as long as it likes. */
-static void be_patient(struct my_wait *w)
+static void wait_be_patient(struct my_wait *w)
 {
     uint32_t ms = 2 * w->m->op_timeout_ms;
 
@@ -105,9 +105,9 @@ static void be_patient(struct my_wait *w)
                                                       : ms + 2000;
 }
 
-static void say(struct my_wait *w)
+static void wait_say(struct my_wait *w)
 {
-    bool is_first = w->state == MY_FIRST || !has_order(w->lock);
+    bool is_first = w->state == MY_FIRST || !wait_has_order(w->lock);
     struct my_conn *c = &w->conn;
 
     memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
@@ -122,46 +122,46 @@ static void say(struct my_wait *w)
     } else {
         hf__my_wait_put_sleep(w);
     }
-    if (!hf__my_end(c, answered)) {
+    if (!hf__my_end(c, wait_answered)) {
         c->link.stream.broken = ENOMEM;
         return;
     }
     w->state = !is_first ? MY_QUEUES : w->rings ? MY_BELL : MY_SLEEPS;
-    be_patient(w);
+    wait_be_patient(w);
     hf__net_flush(&c->link.stream);
 }
 
-static void leave(struct my_wait *w)
+static void wait_leave(struct my_wait *w)
 {
     struct my_conn *c = &w->conn;
 
     hf__my_begin(c);
     hf__my_sql(c, "do release_lock('hfq:%h')", w->hash, MY_HASH_LEN);
-    if (!hf__my_end(c, left)) {
+    if (!hf__my_end(c, wait_left)) {
         c->link.stream.broken = ENOMEM;
         return;
     }
     w->leaving++;
-    be_patient(w);
+    wait_be_patient(w);
     hf__net_flush(&c->link.stream);
 }
 
-static void idle(struct my_wait *w)
+static void wait_idle(struct my_wait *w)
 {
     w->state = MY_IDLE;
     w->idle_at = w->m->core->now();
     w->skips_bell = false;
 }
 
-static bool is_yes(const struct my_result *r)
+static bool wait_is_yes(const struct my_result *r)
 {
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
 /* An error says no more than that the wait was ended, by KILL QUERY. A waiter
  * that does not know whether it is the first may be, and is to attempt. */
-static int answered(struct my_conn *c, struct my_sent *sent,
-                    const struct my_result *r, hf__time now)
+static int wait_answered(struct my_conn *c, struct my_sent *sent,
+                         const struct my_result *r, hf__time now)
 {
     struct my_wait *w = c->owner;
     bool was_asleep;
@@ -173,24 +173,24 @@ static int answered(struct my_conn *c, struct my_sent *sent,
     w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
         w->turn_s = 0; /* whatever of the packet was done */
-    if (w->state == MY_QUEUES && !is_yes(r)) {
-        say(w);
+    if (w->state == MY_QUEUES && !wait_is_yes(r)) {
+        wait_say(w);
         return 0;
     }
     was_asleep = w->state == MY_SLEEPS;
     w->state = MY_FIRST;
-    if (was_asleep && !r->error && r->rows && !is_yes(r)) {
-        say(w);
+    if (was_asleep && !r->error && r->rows && !wait_is_yes(r)) {
+        wait_say(w);
         return 0;
     }
-    ring(w->m, w);
+    wait_ring(w->m, w);
     return 0;
 }
 
 /* A KILL QUERY that was sent while it was the first may hit this one: its end
  * leaves the queue, too. */
-static int left(struct my_conn *c, struct my_sent *sent,
-                const struct my_result *r, hf__time now)
+static int wait_left(struct my_conn *c, struct my_sent *sent,
+                     const struct my_result *r, hf__time now)
 {
     struct my_wait *w = c->owner;
 
@@ -200,7 +200,7 @@ static int left(struct my_conn *c, struct my_sent *sent,
     if (r->error)
         return hf__my_hello_refused(c, r, now);
     w->leaving--;
-    be_patient(w);
+    wait_be_patient(w);
     return 0;
 }
 
@@ -208,8 +208,8 @@ static int left(struct my_conn *c, struct my_sent *sent,
 
 /* The numbers of threads, and user locks, are those of one server: cmd has to
  * be there, too. What is between us may lead to several. */
-static int session_set(struct my_conn *c, struct my_sent *sent,
-                       const struct my_result *r, hf__time now)
+static int wait_session_set(struct my_conn *c, struct my_sent *sent,
+                            const struct my_result *r, hf__time now)
 {
     struct my_wait *w = c->owner;
     const struct my_result *last = hf__my_last(r);
@@ -225,7 +225,7 @@ static int session_set(struct my_conn *c, struct my_sent *sent,
                               "it leads to another server than before");
 }
 
-static int hello(struct my_conn *c, hf__time now)
+static int wait_hello(struct my_conn *c, hf__time now)
 {
     struct my_wait *w = c->owner;
 
@@ -233,17 +233,17 @@ static int hello(struct my_conn *c, hf__time now)
     w->turn_s = MY_FAIR_TURN_S;
     hf__my_put_session(c, w->turn_s);
     hf__my_sql(c, ";select is_used_lock('hfc:%h')", w->m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, session_set);
+    return hf__my_say(c, wait_session_set);
 }
 
-static void up(struct my_conn *c, hf__time now)
+static void wait_up(struct my_conn *c, hf__time now)
 {
     struct my_wait *w = c->owner;
 
     (void)now;
-    idle(w);
+    wait_idle(w);
     if (w->lock)
-        say(w);
+        wait_say(w);
 }
 
 /* Whoever waited attempts, and finds another connection, or polls. */
@@ -253,14 +253,14 @@ static void wait_unassign(struct mysql *m, struct my_wait *w)
 
     if (!lock)
         return;
-    ring(m, w);
+    wait_ring(m, w);
     w->lock = NULL;
     lock->wait = NULL;
 }
 
 /* Something may cut each of them as soon as it waits. Those that are lost
  * together, before the pause is over, count as one. */
-static void pause_after_loss(struct mysql *m, hf__time now)
+static void wait_pause_after_loss(struct mysql *m, hf__time now)
 {
     uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
 
@@ -272,7 +272,7 @@ static void pause_after_loss(struct mysql *m, hf__time now)
     m->waits_from = now + m->waits_pause_ms * HF__MS;
 }
 
-static void down(struct my_conn *c, int code, bool was_up, hf__time now)
+static void wait_down(struct my_conn *c, int code, bool was_up, hf__time now)
 {
     struct my_wait *w = c->owner;
 
@@ -280,12 +280,13 @@ static void down(struct my_conn *c, int code, bool was_up, hf__time now)
     if (!was_up || c->link.refused_at == now)
         w->m->waits_from = now + REFUSED_MS * HF__MS;
     else
-        pause_after_loss(w->m, now);
-    end(w);
+        wait_pause_after_loss(w->m, now);
+    wait_end(w);
     wait_unassign(w->m, w);
 }
 
-static const struct my_owner waiting = {.hello = hello, .up = up, .down = down};
+static const struct my_owner waiting = {
+    .hello = wait_hello, .up = wait_up, .down = wait_down};
 
 /* A slot may be what makes it: somebody has to drive it. */
 static struct my_wait *new_wait(struct mysql *m)
@@ -315,7 +316,7 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 {
     struct my_wait *w = *at;
 
-    end(w);
+    wait_end(w);
     *at = w->next;
     hf__my_conn_fini(&w->conn);
     m->core->free(m->client, w);
@@ -359,12 +360,12 @@ bool hf__my_wait(struct mysql *m, struct my_lock *lock, bool rings,
         w->since_us =
             m->server_us + (uint64_t)(m->core->now() - m->server_at) / 1000;
     }
-    if (is_asleep(w))
+    if (wait_is_asleep(w))
         return true;
     w->rings =
         lock->remote->kind == HF_MUTEX && (rings || w->state != MY_FIRST);
-    if (is_up(w))
-        say(w);
+    if (wait_is_up(w))
+        wait_say(w);
     return true;
 }
 
@@ -381,13 +382,13 @@ void hf__my_wait_end(struct mysql *m, struct my_lock *lock)
         return;
     lock->wait = NULL;
     w->lock = NULL;
-    if (is_asleep(w)) {
+    if (wait_is_asleep(w)) {
         hf__my_aside(m, "kill %u", (uint64_t)w->conn.thread);
-        end(w);
+        wait_end(w);
     } else if (w->state == MY_FIRST) {
-        idle(w);
-        if (has_order(lock) && is_up(w))
-            leave(w);
+        wait_idle(w);
+        if (wait_has_order(lock) && wait_is_up(w))
+            wait_leave(w);
     }
 }
 
@@ -396,7 +397,7 @@ void hf__my_wait_end(struct mysql *m, struct my_lock *lock)
 void hf__my_waits_lost(struct mysql *m)
 {
     for (struct my_wait *w = m->waits; w; w = w->next) {
-        end(w);
+        wait_end(w);
         wait_unassign(m, w);
     }
 }
@@ -409,7 +410,7 @@ void hf__my_waits_ready(struct mysql *m, uint32_t tag, uint32_t events,
             return;
 }
 
-static hf__time over_at(const struct my_wait *w)
+static hf__time wait_over_at(const struct my_wait *w)
 {
     bool is_idle = !w->lock && !w->leaving && w->state == MY_IDLE;
 
@@ -423,7 +424,7 @@ void hf__my_waits_advance(struct mysql *m, hf__time now)
     for (struct my_wait **at = &m->waits, *w; (w = *at);) {
         if (w->state != MY_OVER)
             hf__link_advance(&w->conn.link, now);
-        if (now >= over_at(w))
+        if (now >= wait_over_at(w))
             free_wait(m, at);
         else
             at = &w->next;
@@ -436,7 +437,7 @@ hf__time hf__my_waits_timeout(const struct mysql *m)
 
     for (const struct my_wait *w = m->waits; w; w = w->next) {
         at = hf__min_time(at, hf__link_timeout(&w->conn.link));
-        at = hf__min_time(at, over_at(w));
+        at = hf__min_time(at, wait_over_at(w));
     }
     return at;
 }

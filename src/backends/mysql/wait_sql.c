@@ -47,8 +47,8 @@ void hf__my_wait_put_bell(struct my_wait *w)
 #define MY_SLEEP "ifnull(get_lock('hfc:%h',/*!50700 ceil(*/least(1.5,"
 #define MY_SLEPT ")/*!50700 )*/),1)"
 
-static void put_shared_sleep(const struct mysql *m, struct my_conn *c,
-                             const struct hf__remote *r, uint32_t permits)
+static void sql_put_shared_sleep(const struct mysql *m, struct my_conn *c,
+                                 const struct hf__remote *r, uint32_t permits)
 {
     if (r->kind == HF_SEMAPHORE)
         hf__my_sql(c, "select if(used+%u<=%u", (uint64_t)permits,
@@ -89,7 +89,7 @@ void hf__my_wait_put_sleep(struct my_wait *w)
                    "kind=1",
                    m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
     else
-        put_shared_sleep(m, c, r, w->permits);
+        sql_put_shared_sleep(m, c, r, w->permits);
 }
 
 void hf__my_wait_put_queue(struct my_wait *w)

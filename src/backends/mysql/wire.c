@@ -22,7 +22,7 @@ enum my_at {
 
 /* ---- a cursor ----------------------------------------------------------- */
 
-static uint64_t went_over(struct my_cursor *c)
+static uint64_t wire_went_over(struct my_cursor *c)
 {
     c->bad = true;
     c->len = 0;
@@ -34,7 +34,7 @@ const void *hf__my_get_bytes(struct my_cursor *c, uint64_t len)
     const void *p = c->at;
 
     if (c->bad || len > c->len) {
-        went_over(c);
+        wire_went_over(c);
         return NULL;
     }
     c->at += len;
@@ -59,7 +59,7 @@ uint64_t hf__my_get_length(struct my_cursor *c)
     switch (n) {
     case 0xfb: /* NULL, which is no number */
     case 0xff:
-        return went_over(c);
+        return wire_went_over(c);
     case 0xfc:
         return hf__my_get(c, 2);
     case 0xfd:
@@ -121,7 +121,7 @@ void hf__my_answer_reset(struct my_conn *c)
     c->answer = (struct my_gather){0};
 }
 
-static void *take(struct my_conn *c, size_t size, int *rc)
+static void *wire_take(struct my_conn *c, size_t size, int *rc)
 {
     void *p = hf__arena_take(&c->arena, size);
 
@@ -130,10 +130,10 @@ static void *take(struct my_conn *c, size_t size, int *rc)
     return p;
 }
 
-static struct my_result *add_result(struct my_conn *c, int *rc)
+static struct my_result *wire_add_result(struct my_conn *c, int *rc)
 {
     struct my_gather *a = &c->answer;
-    struct my_result *r = take(c, sizeof(*r), rc);
+    struct my_result *r = wire_take(c, sizeof(*r), rc);
 
     if (!r)
         return NULL;
@@ -148,13 +148,13 @@ static struct my_result *add_result(struct my_conn *c, int *rc)
 }
 
 /* Behind the last packet of a result. */
-static int end_result(struct my_conn *c, uint64_t status)
+static int wire_end_result(struct my_conn *c, uint64_t status)
 {
     c->answer.at = AT_FIRST;
     return !(status & MORE_RESULTS);
 }
 
-static int add_done(struct my_conn *c, struct my_cursor *body)
+static int wire_add_done(struct my_conn *c, struct my_cursor *body)
 {
     uint64_t affected = hf__my_get_length(body);
     uint64_t insert_id = hf__my_get_length(body);
@@ -164,16 +164,16 @@ static int add_done(struct my_conn *c, struct my_cursor *body)
 
     if (body->bad)
         return HF_EPROTO;
-    r = add_result(c, &rc);
+    r = wire_add_result(c, &rc);
     if (!r)
         return rc;
     r->affected = affected;
     r->insert_id = insert_id;
-    return end_result(c, status);
+    return wire_end_result(c, status);
 }
 
 /* Instead of a result, or in the middle of its rows. */
-static int add_error(struct my_conn *c, struct my_cursor *body)
+static int wire_add_error(struct my_conn *c, struct my_cursor *body)
 {
     char text[512];
     uint16_t code = hf__my_get_error(body, text, sizeof(text));
@@ -185,8 +185,8 @@ static int add_error(struct my_conn *c, struct my_cursor *body)
     if (!code)
         return HF_EPROTO;
     if (!r)
-        r = add_result(c, &rc);
-    copy = r ? take(c, size, &rc) : NULL;
+        r = wire_add_result(c, &rc);
+    copy = r ? wire_take(c, size, &rc) : NULL;
     if (!copy)
         return rc;
     r->error = code;
@@ -194,7 +194,7 @@ static int add_error(struct my_conn *c, struct my_cursor *body)
     return 1;
 }
 
-static int begin_rows(struct my_conn *c, struct my_cursor *body)
+static int wire_begin_rows(struct my_conn *c, struct my_cursor *body)
 {
     uint64_t columns = hf__my_get_length(body);
     struct my_result *r;
@@ -202,7 +202,7 @@ static int begin_rows(struct my_conn *c, struct my_cursor *body)
 
     if (body->bad || body->len || !columns || columns > COLUMNS_MAX)
         return HF_EPROTO;
-    r = add_result(c, &rc);
+    r = wire_add_result(c, &rc);
     if (!r)
         return rc;
     r->columns = c->answer.columns = columns;
@@ -210,8 +210,8 @@ static int begin_rows(struct my_conn *c, struct my_cursor *body)
     return 0;
 }
 
-static int read_value(struct my_conn *c, struct my_cursor *body,
-                      struct my_value *v)
+static int wire_read_value(struct my_conn *c, struct my_cursor *body,
+                           struct my_value *v)
 {
     uint64_t len;
     const char *text;
@@ -225,7 +225,7 @@ static int read_value(struct my_conn *c, struct my_cursor *body,
     }
     len = hf__my_get_length(body);
     text = hf__my_get_bytes(body, len);
-    copy = text ? take(c, len + 1, &rc) : NULL;
+    copy = text ? wire_take(c, len + 1, &rc) : NULL;
     if (!copy)
         return rc;
     memcpy(copy, text, len);
@@ -234,7 +234,7 @@ static int read_value(struct my_conn *c, struct my_cursor *body,
     return 0;
 }
 
-static int add_row(struct my_conn *c, struct my_cursor *body)
+static int wire_add_row(struct my_conn *c, struct my_cursor *body)
 {
     struct my_gather *a = &c->answer;
     size_t columns = a->last->columns;
@@ -243,12 +243,12 @@ static int add_row(struct my_conn *c, struct my_cursor *body)
 
     if (body->len < columns) /* each has a byte at least */
         return HF_EPROTO;
-    row = take(c, sizeof(*row) + columns * sizeof(*row->value), &rc);
+    row = wire_take(c, sizeof(*row) + columns * sizeof(*row->value), &rc);
     if (!row)
         return rc;
     row->next = NULL;
     for (size_t i = 0; i < columns && !rc; i++)
-        rc = read_value(c, body, &row->value[i]);
+        rc = wire_read_value(c, body, &row->value[i]);
     if (rc || body->len)
         return rc ? rc : HF_EPROTO;
     if (a->row)
@@ -261,28 +261,28 @@ static int add_row(struct my_conn *c, struct my_cursor *body)
 }
 
 /* A row may begin with the same byte, but is longer then. */
-static bool is_end(const struct my_cursor *body)
+static bool wire_is_end(const struct my_cursor *body)
 {
     return body->at[0] == END_OF_FILE && body->len == 5;
 }
 
-static uint64_t end_status(struct my_cursor *body)
+static uint64_t wire_end_status(struct my_cursor *body)
 {
     hf__my_get(body, 3); /* itself, and how many warnings there are */
     return hf__my_get(body, 2);
 }
 
-static int add_first(struct my_conn *c, struct my_cursor *body)
+static int wire_add_first(struct my_conn *c, struct my_cursor *body)
 {
     switch (body->at[0]) {
     case OK:
         hf__my_get(body, 1);
-        return add_done(c, body);
+        return wire_add_done(c, body);
     case LOCAL_INFILE: /* it wants to read our files */
     case END_OF_FILE:
         return HF_EPROTO;
     default:
-        return begin_rows(c, body);
+        return wire_begin_rows(c, body);
     }
 }
 
@@ -295,7 +295,7 @@ int hf__my_answer_add(struct my_conn *c, struct my_cursor body)
         return HF_EPROTO;
     if (body.at[0] == ERR) {
         hf__my_get(&body, 1);
-        return add_error(c, &body);
+        return wire_add_error(c, &body);
     }
     switch (a->at) {
     case AT_COLUMNS:
@@ -304,12 +304,12 @@ int hf__my_answer_add(struct my_conn *c, struct my_cursor body)
         return 0;
     case AT_COLUMNS_END:
         a->at = AT_ROWS;
-        return is_end(&body) ? 0 : HF_EPROTO;
+        return wire_is_end(&body) ? 0 : HF_EPROTO;
     case AT_ROWS:
-        return is_end(&body) ? end_result(c, end_status(&body))
-                             : add_row(c, &body);
+        return wire_is_end(&body) ? wire_end_result(c, wire_end_status(&body))
+                                  : wire_add_row(c, &body);
     default:
-        return add_first(c, &body);
+        return wire_add_first(c, &body);
     }
 }
 
@@ -354,7 +354,7 @@ uint64_t hf__my_num(const struct my_row *row, size_t i)
 /* ---- out ---------------------------------------------------------------- */
 
 /* Where the packet is that was begun: reserving may have moved it. */
-static size_t packet_at(const struct my_conn *c)
+static size_t wire_packet_at(const struct my_conn *c)
 {
     const struct net_stream *s = &c->link.stream;
 
@@ -363,7 +363,7 @@ static size_t packet_at(const struct my_conn *c)
 
 void hf__my_packet_undo(struct my_conn *c)
 {
-    c->link.stream.out.len = packet_at(c);
+    c->link.stream.out.len = wire_packet_at(c);
 }
 
 void hf__my_put(struct my_conn *c, const void *p, size_t len)
@@ -373,7 +373,7 @@ void hf__my_put(struct my_conn *c, const void *p, size_t len)
     if (c->failed)
         return;
     c->failed =
-        len >= MY_PACKET_MAX + MY_HEADER - (s->out.len - packet_at(c)) ||
+        len >= MY_PACKET_MAX + MY_HEADER - (s->out.len - wire_packet_at(c)) ||
         hf__net_reserve(s, len);
     if (c->failed || !len)
         return;
@@ -407,14 +407,14 @@ void hf__my_put_text(struct my_conn *c, const char *text)
 int hf__my_packet_end(struct my_conn *c, uint8_t seq)
 {
     struct net_out *o = &c->link.stream.out;
-    size_t len = o->len - packet_at(c) - MY_HEADER;
+    size_t len = o->len - wire_packet_at(c) - MY_HEADER;
     unsigned char *header;
 
     if (c->failed) {
         hf__my_packet_undo(c);
         return HF_ENOMEM;
     }
-    header = (unsigned char *)o->data + packet_at(c);
+    header = (unsigned char *)o->data + wire_packet_at(c);
     for (int i = 0; i < 3; i++)
         header[i] = (unsigned char)(len >> 8 * i);
     header[3] = seq;

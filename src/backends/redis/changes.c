@@ -35,19 +35,20 @@ static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
                                    RD_KEY_LINE};
 #define KEYS (sizeof(keys) / sizeof(*keys))
 
-static void no_memory(struct rd_pipe *p)
+static void changes_no_memory(struct rd_pipe *p)
 {
     p->link.stream.broken = ENOMEM;
     p->link.stream.code = HF_ENOMEM;
 }
 
-static struct net_out *begin(struct redis *r, const char *verb, size_t args)
+static struct net_out *changes_begin(struct redis *r, const char *verb,
+                                     size_t args)
 {
     struct net_out *o =
         hf__rd_pipe_room(&r->changes, 64 + args * (2 * RD_KEY_MAX + 64));
 
     if (!o) {
-        no_memory(&r->changes);
+        changes_no_memory(&r->changes);
         return NULL;
     }
     hf__link_await(&r->changes.link, r->core->now());
@@ -56,11 +57,11 @@ static struct net_out *begin(struct redis *r, const char *verb, size_t args)
     return o;
 }
 
-static void subscribe(struct redis *r, const struct hf__listener *on)
+static void changes_subscribe(struct redis *r, const struct hf__listener *on)
 {
     size_t many = on->is_prefix ? 1 : KEYS, len;
     struct net_out *o =
-        begin(r, on->is_prefix ? "PSUBSCRIBE" : "SUBSCRIBE", many);
+        changes_begin(r, on->is_prefix ? "PSUBSCRIBE" : "SUBSCRIBE", many);
     char head[32], text[2 * RD_KEY_MAX];
     int head_len = snprintf(head, sizeof(head), "__keyspace@%u__:", r->cmd.db);
 
@@ -74,7 +75,7 @@ static void subscribe(struct redis *r, const struct hf__listener *on)
     }
 }
 
-static void answer(struct redis *r, struct rd_watcher *e, int result)
+static void changes_answer(struct redis *r, struct rd_watcher *e, int result)
 {
     struct hf__query *q = e->query;
 
@@ -90,7 +91,7 @@ static void answer(struct redis *r, struct rd_watcher *e, int result)
 /* ---- the connection ----------------------------------------------------- */
 
 /* Anew, if anybody listens; by advance(), which may report. */
-static void restart(struct redis *r, hf__time at)
+static void changes_restart(struct redis *r, hf__time at)
 {
     hf__rd_pipe_stop(&r->changes);
     r->watchers.state = RD_CHANGES_OFF;
@@ -108,8 +109,8 @@ bool hf__rd_publishes_changes(const char *setting)
     return !*c && strchr(setting, 'K');
 }
 
-static int setting_read(struct rd_pipe *p, struct rd_sent *sent,
-                        const struct rd_node *reply, hf__time now)
+static int changes_setting_read(struct rd_pipe *p, struct rd_sent *sent,
+                                const struct rd_node *reply, hf__time now)
 {
     struct redis *r = p->owner;
     const struct rd_node *value = hf__rd_at(reply, 1);
@@ -134,19 +135,19 @@ static int setting_read(struct rd_pipe *p, struct rd_sent *sent,
                             value->text);
     r->watchers.state = RD_CHANGES_CONFIRMING;
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
-        subscribe(r, e->on);
+        changes_subscribe(r, e->on);
     hf__net_flush(&p->link.stream);
     return 0;
 }
 
-static void up(struct rd_pipe *p, hf__time now)
+static void changes_up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
 
     r->watchers.state = RD_CHANGES_CHECKING;
     r->watchers.due = 0;
-    if (!hf__rd_pipe_send(p, setting_read, 1, 128)) {
-        no_memory(p);
+    if (!hf__rd_pipe_send(p, changes_setting_read, 1, 128)) {
+        changes_no_memory(p);
         return;
     }
     hf__link_await(&p->link, now);
@@ -157,7 +158,7 @@ static void up(struct rd_pipe *p, hf__time now)
     hf__net_flush(&p->link.stream);
 }
 
-static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+static void changes_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
 {
     struct redis *r = p->owner;
     bool refused = code != HF_EBACKEND && code != HF_ENOMEM, any = false;
@@ -172,13 +173,13 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
         if (!e->query)
             continue;
         any = true;
-        answer(r, e, r->core->why(r->client, code, "%s", p->link.text));
+        changes_answer(r, e, r->core->why(r->client, code, "%s", p->link.text));
     }
     if (!r->watchers.first || refused)
-        restart(r, any ? now : now + RD_SUB_PING_MS * HF__MS);
+        changes_restart(r, any ? now : now + RD_SUB_PING_MS * HF__MS);
 }
 
-static hf__time next_ping(const struct net_link *l)
+static hf__time changes_next_ping(const struct net_link *l)
 {
     return l->state == NET_UP && !l->awaits
                ? l->heard_at + RD_SUB_PING_MS * HF__MS
@@ -191,7 +192,7 @@ hf__time hf__rd_changes_timeout(const struct redis *r)
 
     return l->state == NET_OFF && r->watchers.first
                ? r->watchers.again
-               : hf__min_time(hf__link_timeout(l), next_ping(l));
+               : hf__min_time(hf__link_timeout(l), changes_next_ping(l));
 }
 
 void hf__rd_changes_move(struct redis *r, hf__time now)
@@ -199,14 +200,14 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
     struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
-        restart(r, now); /* there may be another server now */
+        changes_restart(r, now); /* there may be another server now */
     if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
     if (l->state == NET_UP && r->watchers.due)
         hf__link_await(l, now); /* data() has counted answers to commands */
-    if (now >= next_ping(l))
-        begin(r, "PING", 0);
+    if (now >= changes_next_ping(l))
+        changes_begin(r, "PING", 0);
     hf__net_flush(&l->stream);
 }
 
@@ -238,10 +239,10 @@ int hf__rd_listen(struct redis *r, struct hf__query *q)
     e->query = q;
     hf__list_add(r->watchers.first, e);
     if (r->watchers.state >= RD_CHANGES_CONFIRMING) {
-        subscribe(r, e->on);
+        changes_subscribe(r, e->on);
         hf__net_flush(&r->changes.link.stream);
     } else if (r->changes.link.state <= NET_PAUSING) {
-        restart(r, 0);
+        changes_restart(r, 0);
     }
     return HF__PENDING;
 }
@@ -255,26 +256,28 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
         return;
     hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    restart(r, 0); /* or the server would publish for ever what nobody wants */
+    changes_restart(
+        r, 0); /* or the server would publish for ever what nobody wants */
 }
 
 /* ---- messages ---------------------------------------------------------- */
 
 /* When all are confirmed each watcher gets a result, or one change: it may have
  * missed something. */
-static void confirmed(struct redis *r)
+static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)
         return;
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
         if (e->query)
-            answer(r, e, HF__DONE);
+            changes_answer(r, e, HF__DONE);
         else if (r->watchers.state == RD_CHANGES_CONFIRMING)
             r->core->changed(r->client, e->on, NULL, 0);
     r->watchers.state = RD_CHANGES_ON;
 }
 
-static bool is_of(const struct hf__listener *on, const char *key, size_t len)
+static bool changes_is_of(const struct hf__listener *on, const char *key,
+                          size_t len)
 {
     char text[RD_KEY_MAX + 1];
 
@@ -290,7 +293,7 @@ static bool is_of(const struct hf__listener *on, const char *key, size_t len)
     return false;
 }
 
-static int heard(struct redis *r, const struct rd_node *channel)
+static int changes_heard(struct redis *r, const struct rd_node *channel)
 {
     const struct rd_node *event = channel ? channel->next : NULL;
     const char *key =
@@ -301,26 +304,29 @@ static int heard(struct redis *r, const struct rd_node *channel)
         return HF_EPROTO;
     len = channel->len - (size_t)(key - channel->text);
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
-        if (strcmp(event->text, "expire") != 0 && is_of(e->on, key, len))
+        if (strcmp(event->text, "expire") != 0 &&
+            changes_is_of(e->on, key, len))
             r->core->changed(r->client, e->on, key, len);
     return 0;
 }
 
-static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
+static int changes_pushed(struct rd_pipe *p, const struct rd_node *reply,
+                          hf__time now)
 {
     const struct rd_node *what = hf__rd_at(reply, 0);
 
     (void)now;
     if (hf__rd_is(what, "message"))
-        return heard(p->owner, hf__rd_at(reply, 1));
+        return changes_heard(p->owner, hf__rd_at(reply, 1));
     if (hf__rd_is(what, "pmessage"))
-        return heard(p->owner, hf__rd_at(reply, 2));
+        return changes_heard(p->owner, hf__rd_at(reply, 2));
     if (reply->type == REDIS_REPLY_ERROR)
         return hf__link_why(&p->link, hf__rd_error_code(reply->text), "%.140s",
                             reply->text);
     if (hf__rd_is(what, "subscribe") || hf__rd_is(what, "psubscribe"))
-        confirmed(p->owner);
+        changes_confirmed(p->owner);
     return 0;
 }
 
-const struct rd_owner hf__rd_changes = {.up = up, .push = pushed, .down = down};
+const struct rd_owner hf__rd_changes = {
+    .up = changes_up, .push = changes_pushed, .down = changes_down};

@@ -10,7 +10,7 @@
 #include "lock.h"
 #include "redis.h"
 
-static uint16_t number_of(enum hf_kind kind, bool fair)
+static uint16_t channels_number_of(enum hf_kind kind, bool fair)
 {
     return (uint16_t)(kind << 1 | fair);
 }
@@ -18,15 +18,16 @@ static uint16_t number_of(enum hf_kind kind, bool fair)
 struct rd_chan *hf__rd_chan_find(const struct redis *r, const char *name,
                                  size_t len, enum hf_kind kind, bool fair)
 {
-    return hf__table_find(&r->chans.table, number_of(kind, fair), name, len);
+    return hf__table_find(&r->chans.table, channels_number_of(kind, fair), name,
+                          len);
 }
 
 struct rd_chan *hf__rd_chan_add(struct redis *r, const struct hf__remote *m)
 {
     bool fair = m->fair && m->kind == HF_MUTEX;
     struct rd_chan *c =
-        hf__table_add(&r->chans.table, sizeof(*c), number_of(m->kind, fair),
-                      m->name, m->name_len);
+        hf__table_add(&r->chans.table, sizeof(*c),
+                      channels_number_of(m->kind, fair), m->name, m->name_len);
 
     if (c) {
         c->kind = m->kind;

@@ -29,7 +29,7 @@
 /* ---- answers ---------------------------------------------------------- */
 
 /* No answer will come for it, or it is this code. */
-static void failed(struct redis *r, const struct rd_flight *f, int code)
+static void cmd_failed(struct redis *r, const struct rd_flight *f, int code)
 {
     if (!f->req)
         return;
@@ -39,7 +39,7 @@ static void failed(struct redis *r, const struct rd_flight *f, int code)
         hf__rd_finish(r, f->req, code);
 }
 
-static int encode(struct redis *r, struct hf__req *req)
+static int cmd_encode(struct redis *r, struct hf__req *req)
 {
     switch (req->op) {
     case HF__ATTEMPT:
@@ -52,7 +52,7 @@ static int encode(struct redis *r, struct hf__req *req)
 }
 
 /* The server has no such script: the same again, with its text. */
-static void send_again(struct redis *r, const struct rd_flight *f)
+static void cmd_send_again(struct redis *r, const struct rd_flight *f)
 {
     int rc = 0;
 
@@ -62,13 +62,13 @@ static void send_again(struct redis *r, const struct rd_flight *f)
         rc =
             hf__rd_renew_chunk(r, (struct hf__batch *)f->req, f->first, f->len);
     else
-        rc = encode(r, f->req);
+        rc = cmd_encode(r, f->req);
     if (rc)
-        failed(r, f, rc);
+        cmd_failed(r, f, rc);
 }
 
 /* What may be at the name, by the type of its key, if that is known. */
-static int mismatch(struct redis *r, const char *text)
+static int cmd_mismatch(struct redis *r, const char *text)
 {
     static const char *const no_locks[] = {"list", "set", "zset", "stream"};
     const char *other_dialect = r->string_dialect ? "hash" : "string";
@@ -92,7 +92,8 @@ static int mismatch(struct redis *r, const char *text)
 }
 
 /* What an error answer means; leaves a text. */
-static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
+static int cmd_error_of(struct redis *r, const struct rd_node *reply,
+                        uint8_t op)
 {
     const char *text = hf__rd_error_text(reply->text);
     int code = hf__rd_error_code(text), len = hf__rd_error_len(text);
@@ -104,10 +105,10 @@ static int error_of(struct redis *r, const struct rd_node *reply, uint8_t op)
         return HF_ENOTOWNER; /* whatever is there, it is not ours */
     if (op == HF__ABANDON)
         return HF__DONE;
-    return mismatch(r, text);
+    return cmd_mismatch(r, text);
 }
 
-static int is_replica(struct rd_pipe *p, const char *text)
+static int cmd_is_replica(struct rd_pipe *p, const char *text)
 {
     int len;
 
@@ -119,19 +120,19 @@ static int is_replica(struct rd_pipe *p, const char *text)
 
 /* A server that is no master any more does not close connections: they are
  * worth no more than lost ones. The name may lead to the new master. */
-static bool leave_replica(struct redis *r, const char *text, hf__time now)
+static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
         return false;
     hf__link_look_up(&r->cmd.link, now);
     if (r->sub.link.state > NET_PAUSING)
-        hf__link_fail(&r->sub.link, is_replica(&r->sub, text), now);
+        hf__link_fail(&r->sub.link, cmd_is_replica(&r->sub, text), now);
     return true;
 }
 
 /* A code: the connection is to end. */
-static int refused(struct redis *r, struct rd_flight *sent,
-                   const struct rd_node *reply, hf__time now)
+static int cmd_refused(struct redis *r, struct rd_flight *sent,
+                       const struct rd_node *reply, hf__time now)
 {
     const struct rd_flight f = *sent;
 
@@ -139,31 +140,31 @@ static int refused(struct redis *r, struct rd_flight *sent,
         f.req->untouched = hf__rd_did_nothing(reply->text);
     if (strncmp(reply->text, "NOSCRIPT", 8) == 0 && !f.by_text) {
         r->by_text[f.script] = true;
-        send_again(r, &f);
+        cmd_send_again(r, &f);
         return 0;
     }
     if (!hf__rd_is_replica(reply->text) ||
-        !leave_replica(r, reply->text, now)) {
-        failed(r, &f, error_of(r, reply, f.op));
+        !cmd_leave_replica(r, reply->text, now)) {
+        cmd_failed(r, &f, cmd_error_of(r, reply, f.op));
         return 0;
     }
     /* Other requests are sent again on the next connection, as if the server
      * had not answered. A renewal is answered, so that the holder hears why. */
     if (f.op == HF__RENEW) {
-        failed(r, &f, error_of(r, reply, f.op));
+        cmd_failed(r, &f, cmd_error_of(r, reply, f.op));
         sent->req = NULL;
     }
-    return is_replica(&r->cmd, reply->text);
+    return cmd_is_replica(&r->cmd, reply->text);
 }
 
-static int answered(struct rd_pipe *p, struct rd_sent *sent,
-                    const struct rd_node *reply, hf__time now)
+static int cmd_answered(struct rd_pipe *p, struct rd_sent *sent,
+                        const struct rd_node *reply, hf__time now)
 {
     struct redis *r = p->owner;
     const struct rd_flight f = *(const struct rd_flight *)sent;
 
     if (reply->type == REDIS_REPLY_ERROR && f.op != HF__DIAGNOSE)
-        return refused(r, (struct rd_flight *)sent, reply, now);
+        return cmd_refused(r, (struct rd_flight *)sent, reply, now);
     if (f.op == HF__RENEW)
         return hf__rd_renew_reply(r, &f, reply);
     if (f.op <= HF__ABANDON)
@@ -175,7 +176,7 @@ static int answered(struct rd_pipe *p, struct rd_sent *sent,
 
 /* What lets go goes out as text the first time: if the server did not know it,
  * the question that follows it would be answered before it. */
-static void expect_unknown(struct redis *r)
+static void cmd_expect_unknown(struct redis *r)
 {
     static const enum rd_script scripts[] = {
         RD_DROP,      RD_LEAVE,    RD_DROP_FAIR, RD_LEAVE_FAIR,
@@ -186,8 +187,8 @@ static void expect_unknown(struct redis *r)
         r->by_text[scripts[i]] = true;
 }
 
-static int clock_reply(struct rd_pipe *p, struct rd_sent *sent,
-                       const struct rd_node *reply, hf__time now)
+static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
+                           const struct rd_node *reply, hf__time now)
 {
     const struct rd_node *info = hf__rd_at(reply, 2);
     struct redis *r = p->owner;
@@ -209,12 +210,12 @@ static int clock_reply(struct rd_pipe *p, struct rd_sent *sent,
 /* Also finds out whether scripts may be run, and that nothing is being loaded.
  * A server that is older than 6.0 has no redis.setresp, and no rights that
  * forbid INFO; of a later one nothing else is requested. */
-static int request_clock(struct rd_pipe *p, hf__time now)
+static int cmd_request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, clock_reply, 1, 192))
+    if (!hf__rd_pipe_send(p, cmd_clock_reply, 1, 192))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 3);
     hf__rd_put_text(o, "EVAL");
@@ -225,7 +226,7 @@ static int request_clock(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
-static void advise(const struct rd_pipe *p, char *to, size_t size)
+static void cmd_advise(const struct rd_pipe *p, char *to, size_t size)
 {
     const struct redis *r = p->owner;
     char rules[400];
@@ -238,13 +239,13 @@ static void advise(const struct rd_pipe *p, char *to, size_t size)
                      NULL, r->doubts.need > 0));
 }
 
-static void up(struct rd_pipe *p, hf__time now)
+static void cmd_up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
 
     (void)now;
     p->link.connect_ms = r->sub.link.connect_ms; /* hf_open() had its own */
-    expect_unknown(r); /* it may be another server, or another life of it */
+    cmd_expect_unknown(r); /* it may be another server, or another life of it */
     if (r->opened) {
         r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
@@ -255,7 +256,7 @@ static void up(struct rd_pipe *p, hf__time now)
 }
 
 /* What was never written goes back to the core. */
-static void unsend(struct redis *r)
+static void cmd_unsend(struct redis *r)
 {
     const struct rd_flight *f;
 
@@ -273,7 +274,7 @@ static void unsend(struct redis *r)
     }
 }
 
-static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
 {
     struct redis *r = p->owner;
     const struct net_link *l = &p->link;
@@ -290,27 +291,27 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     while ((f = hf__sent_lost(&p->sents, p->link.stream.written))) {
         if (f->op == HF__ATTEMPT)
             hf__rd_late_add(r, f, now);
-        failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
+        cmd_failed(r, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
         code = code == HF_EPROTO ? HF_EBACKEND : code;
     }
-    unsend(r);
+    cmd_unsend(r);
     r->core->why(r->client, code, "%s", l->text);
     /* A refusal is an answer, unless another address is tried now. */
     if (l->refused_at == now && l->timer > now)
         r->core->refuse(r->client, code);
 }
 
-const struct rd_owner hf__rd_cmd = {.hello = request_clock,
-                                    .advise = advise,
-                                    .up = up,
-                                    .answer = answered,
-                                    .down = down};
+const struct rd_owner hf__rd_cmd = {.hello = cmd_request_clock,
+                                    .advise = cmd_advise,
+                                    .up = cmd_up,
+                                    .answer = cmd_answered,
+                                    .down = cmd_down};
 
 void hf__rd_decided(struct redis *r, const struct rd_flight *f, int code,
                     hf__time now)
 {
     if (code)
-        failed(r, f, code);
+        cmd_failed(r, f, code);
     else if (f->req && f->op == HF__RENEW)
         hf__rd_renew_landed(r, (struct hf__batch *)f->req);
     else if (f->req)

@@ -66,8 +66,8 @@ int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-static void pass(struct redis *r, struct hf__query *q, const char *subject,
-                 struct rd_verdict v)
+static void diagnose_pass(struct redis *r, struct hf__query *q,
+                          const char *subject, struct rd_verdict v)
 {
     r->core->find(r->client, q, v.level, subject, "%s", v.text);
 }
@@ -75,7 +75,8 @@ static void pass(struct redis *r, struct hf__query *q, const char *subject,
 /* ---- INFO --------------------------------------------------------------- */
 
 /* Redis before 6 does not tell its time. */
-static void find_clock(struct redis *r, struct hf__query *q, const char *info)
+static void diagnose_find_clock(struct redis *r, struct hf__query *q,
+                                const char *info)
 {
     int64_t us = hf__rd_number(info, "server_time_usec");
 
@@ -84,7 +85,8 @@ static void find_clock(struct redis *r, struct hf__query *q, const char *info)
                        r->core->now() - q->req.sent_at);
 }
 
-static void find_role(struct redis *r, struct hf__query *q, const char *info)
+static void diagnose_find_role(struct redis *r, struct hf__query *q,
+                               const char *info)
 {
     struct rd_value replicas = hf__rd_value(info, "connected_slaves");
 
@@ -113,14 +115,15 @@ static void find_role(struct redis *r, struct hf__query *q, const char *info)
 }
 
 /* CONFIG tells what a failover does. */
-static bool has_replicas(const struct redis *r, const struct hf__query *q)
+static bool diagnose_has_replicas(const struct redis *r,
+                                  const struct hf__query *q)
 {
     return q->request && q->request >= r->doubts.need &&
            !(q->token & NO_MASTER);
 }
 
-static void find_persistence(struct redis *r, struct hf__query *q,
-                             const char *info)
+static void diagnose_find_persistence(struct redis *r, struct hf__query *q,
+                                      const char *info)
 {
     if (hf__rd_says(info, "aof_enabled", "1"))
         q->token |= HAS_FILE;
@@ -137,7 +140,8 @@ static void find_persistence(struct redis *r, struct hf__query *q,
 
 /* A server that has just forgotten everything may give away what a client still
  * believes to hold. */
-static void find_start(struct redis *r, struct hf__query *q, const char *info)
+static void diagnose_find_start(struct redis *r, struct hf__query *q,
+                                const char *info)
 {
     long long s = hf__rd_number(info, "uptime_in_seconds");
     bool is_known = !hf__rd_says(info, "uptime_in_seconds", "");
@@ -151,9 +155,9 @@ static void find_start(struct redis *r, struct hf__query *q, const char *info)
 }
 
 /* No answer to the command that tells it, for which the user needs a right. */
-static void not_known(struct redis *r, struct hf__query *q, const char *subject,
-                      const char *what, const char *right,
-                      const struct rd_node *reply)
+static void diagnose_not_known(struct redis *r, struct hf__query *q,
+                               const char *subject, const char *what,
+                               const char *right, const struct rd_node *reply)
 {
     const char *why = reply->type == REDIS_REPLY_ERROR
                           ? reply->text
@@ -166,28 +170,29 @@ static void not_known(struct redis *r, struct hf__query *q, const char *subject,
         FIND(WARNING, subject, "%s not known: %.120s", what, why);
 }
 
-static void find_info(struct redis *r, struct hf__query *q,
-                      const struct rd_node *reply)
+static void diagnose_find_info(struct redis *r, struct hf__query *q,
+                               const struct rd_node *reply)
 {
     if (reply->type != REDIS_REPLY_STRING) {
-        not_known(r, q, "settings",
-                  "version, eviction, persistence and replication are", "+info",
-                  reply);
+        diagnose_not_known(r, q, "settings",
+                           "version, eviction, persistence and replication are",
+                           "+info", reply);
         q->token |= NO_INFO;
         return;
     }
-    pass(r, q, "version", hf__rd_judge_version(reply->text));
-    find_clock(r, q, reply->text);
-    find_role(r, q, reply->text);
-    find_persistence(r, q, reply->text);
-    find_start(r, q, reply->text);
-    pass(r, q, "eviction", hf__rd_judge_memory(reply->text));
-    pass(r, q, "connections", hf__rd_judge_clients(reply->text));
+    diagnose_pass(r, q, "version", hf__rd_judge_version(reply->text));
+    diagnose_find_clock(r, q, reply->text);
+    diagnose_find_role(r, q, reply->text);
+    diagnose_find_persistence(r, q, reply->text);
+    diagnose_find_start(r, q, reply->text);
+    diagnose_pass(r, q, "eviction", hf__rd_judge_memory(reply->text));
+    diagnose_pass(r, q, "connections", hf__rd_judge_clients(reply->text));
 }
 
 /* ---- CONFIG ------------------------------------------------------------- */
 
-static void find_fsync(struct redis *r, struct hf__query *q, const char *value)
+static void diagnose_find_fsync(struct redis *r, struct hf__query *q,
+                                const char *value)
 {
     q->token |= strcmp(value, "always") == 0 ? KEEPS_ALL : KEEPS_MOST;
     if (q->token & KEEPS_ALL)
@@ -201,7 +206,8 @@ static void find_fsync(struct redis *r, struct hf__query *q, const char *value)
              value);
 }
 
-static void find_save(struct redis *r, struct hf__query *q, const char *value)
+static void diagnose_find_save(struct redis *r, struct hf__query *q,
+                               const char *value)
 {
     q->token |= *value ? KEEPS_OLD : KEEPS_NONE;
     FIND(WARNING, "persistence",
@@ -213,8 +219,8 @@ static void find_save(struct redis *r, struct hf__query *q, const char *value)
 }
 
 /* What a failover to a replica does. */
-static void find_replicas(struct redis *r, struct hf__query *q,
-                          const char *value)
+static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
+                                   const char *value)
 {
     unsigned long long n = q->request;
 
@@ -238,7 +244,8 @@ static void find_replicas(struct redis *r, struct hf__query *q,
 }
 
 /* Locks do not need it. */
-static void find_events(struct redis *r, struct hf__query *q, const char *value)
+static void diagnose_find_events(struct redis *r, struct hf__query *q,
+                                 const char *value)
 {
     if (hf__rd_publishes_changes(value))
         FIND(OK, "watching",
@@ -252,15 +259,15 @@ static void find_events(struct redis *r, struct hf__query *q, const char *value)
              value);
 }
 
-static void find_setting(struct redis *r, struct hf__query *q,
-                         const struct rd_node *reply)
+static void diagnose_find_setting(struct redis *r, struct hf__query *q,
+                                  const struct rd_node *reply)
 {
     static void (*const find[STEPS])(struct redis *, struct hf__query *,
                                      const char *) = {
-        [STEP_FSYNC] = find_fsync,
-        [STEP_SAVE] = find_save,
-        [STEP_SAFE] = find_replicas,
-        [STEP_EVENTS] = find_events,
+        [STEP_FSYNC] = diagnose_find_fsync,
+        [STEP_SAVE] = diagnose_find_save,
+        [STEP_SAFE] = diagnose_find_replicas,
+        [STEP_EVENTS] = diagnose_find_events,
     };
     const struct rd_node *value = hf__rd_at(reply, 1);
 
@@ -270,19 +277,21 @@ static void find_setting(struct redis *r, struct hf__query *q,
     }
     q->token |= NO_CONFIG;
     if (q->count == STEP_FSYNC)
-        not_known(r, q, "persistence", "appendonly is on, but appendfsync is",
-                  "+config|get", reply);
+        diagnose_not_known(r, q, "persistence",
+                           "appendonly is on, but appendfsync is",
+                           "+config|get", reply);
     else if (q->count == STEP_SAVE)
-        not_known(r, q, "persistence",
-                  "appendonly is off, and whether there are snapshots is",
-                  "+config|get", reply);
+        diagnose_not_known(
+            r, q, "persistence",
+            "appendonly is off, and whether there are snapshots is",
+            "+config|get", reply);
     else if (q->count == STEP_SAFE)
-        find_replicas(r, q, "");
+        diagnose_find_replicas(r, q, "");
 }
 
 /* ---- what all of it comes to -------------------------------------------- */
 
-static void find_promise(struct redis *r, struct hf__query *q)
+static void diagnose_find_promise(struct redis *r, struct hf__query *q)
 {
     const char *restart =
         q->token & KEEPS_ALL    ? "holds survive a restart of the server"
@@ -305,8 +314,8 @@ static void find_promise(struct redis *r, struct hf__query *q)
                         "server is down");
 }
 
-static bool is_due(const struct redis *r, const struct hf__query *q,
-                   enum step step)
+static bool diagnose_is_due(const struct redis *r, const struct hf__query *q,
+                            enum step step)
 {
     switch (step) {
     case STEP_FSYNC:
@@ -314,7 +323,7 @@ static bool is_due(const struct redis *r, const struct hf__query *q,
     case STEP_SAVE:
         return !(q->token & (HAS_FILE | NO_INFO));
     case STEP_SAFE:
-        return has_replicas(r, q);
+        return diagnose_has_replicas(r, q);
     case STEP_EVENTS:
         return !(q->token & NO_CONFIG);
     default:
@@ -328,9 +337,9 @@ int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
     int rc = 0;
 
     if (q->count == STEP_INFO)
-        find_info(r, q, reply);
+        diagnose_find_info(r, q, reply);
     else if (q->count != STEP_RIGHTS)
-        find_setting(r, q, reply);
+        diagnose_find_setting(r, q, reply);
     else if (reply->type == REDIS_REPLY_ERROR)
         FIND(ERROR, "rights", "no script can be run: %.120s", reply->text);
     else
@@ -339,9 +348,9 @@ int hf__rd_diagnosed(struct redis *r, struct hf__query *q,
         return rc;
     do
         q->count++;
-    while (q->count < STEPS && !is_due(r, q, (enum step)q->count));
+    while (q->count < STEPS && !diagnose_is_due(r, q, (enum step)q->count));
     if (q->count < STEPS)
         return RD_AGAIN;
-    find_promise(r, q);
+    diagnose_find_promise(r, q);
     return 0;
 }

@@ -39,13 +39,13 @@ static const char *const prefixes[] = {
     [RD_CHANNEL_LATCH] = "redisson_countdownlatch__channel__",
 };
 
-static bool is_redissons(enum rd_key key)
+static bool keys_is_redissons(enum rd_key key)
 {
     return strncmp(prefixes[key], "holdfast:", 9) != 0;
 }
 
 /* What stands behind the name. */
-static const char *suffix_of(enum rd_key key)
+static const char *keys_suffix_of(enum rd_key key)
 {
     return key == RD_KEY_PERMITS ? ":timeout" : "";
 }
@@ -58,7 +58,8 @@ bool hf__rd_has_twin(const char *name, size_t len)
 
 /* Before a name that has a brace. Ours have one colon more, which no wrapped
  * name can begin with. */
-static char *put_prefix(char *to, enum rd_key key, const char *name, size_t len)
+static char *keys_put_prefix(char *to, enum rd_key key, const char *name,
+                             size_t len)
 {
     bool twin = hf__rd_has_twin(name, len);
 
@@ -69,7 +70,7 @@ static char *put_prefix(char *to, enum rd_key key, const char *name, size_t len)
     if (twin && key == RD_KEY_PERMITS)
         return stpcpy(to, "holdfast:permits:");
     to = stpcpy(to, prefixes[key]);
-    return is_redissons(key) ? to : stpcpy(to, ":");
+    return keys_is_redissons(key) ? to : stpcpy(to, ":");
 }
 
 size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
@@ -78,14 +79,14 @@ size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
 
     if (key == RD_KEY_LOCK ||
         (memchr(name, '{', len) && key != RD_CHANNEL_LATCH)) {
-        p = mempcpy(put_prefix(to, key, name, len), name, len);
+        p = mempcpy(keys_put_prefix(to, key, name, len), name, len);
     } else {
         p = stpcpy(to, prefixes[key]);
         *p++ = '{';
         p = mempcpy(p, name, len);
         *p++ = '}';
     }
-    return (size_t)(stpcpy(p, suffix_of(key)) - to);
+    return (size_t)(stpcpy(p, keys_suffix_of(key)) - to);
 }
 
 void hf__rd_put_key(struct net_out *o, enum rd_key key, const char *name,
@@ -113,7 +114,7 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
 }
 
 /* Is it S(n,x) of some n: permits of a semaphore, or a read hold's time? */
-static bool is_kept_beside(const char *name, size_t len)
+static bool keys_is_kept_beside(const char *name, size_t len)
 {
     static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";
     size_t n = sizeof(permits) - 1;
@@ -135,7 +136,7 @@ bool hf__rd_reserved(const char *name, size_t len)
         if (len >= strlen(ours[i]) &&
             memcmp(name, ours[i], strlen(ours[i])) == 0)
             return true;
-    return is_kept_beside(name, len);
+    return keys_is_kept_beside(name, len);
 }
 
 char *hf__rd_glob(char *to, const char *text, size_t len)

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* 0: for ever. */
-static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
+static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
 {
     int64_t ttl = 10 * (int64_t)lease_ms;
 
@@ -28,7 +28,7 @@ static int64_t token_ttl(const struct redis *r, uint32_t lease_ms)
 }
 
 /* The lease with which it may be handed to us; 0: an attempt is needed. */
-static int64_t hand_ms(const struct redis *r, const struct hf__req *req)
+static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
                ? 0
@@ -36,8 +36,8 @@ static int64_t hand_ms(const struct redis *r, const struct hf__req *req)
 }
 
 /* What every TAKE has from ARGV[1] to ARGV[6]. */
-static void put_terms(const struct redis *r, struct net_out *o,
-                      const struct hf__req *req)
+static void kinds_put_terms(const struct redis *r, struct net_out *o,
+                            const struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     struct rd_lock *lock = m->impl;
@@ -45,7 +45,7 @@ static void put_terms(const struct redis *r, struct net_out *o,
     hf__rd_put_owner(r, o, req->hold_id);
     hf__rd_put_num(o, req->lease_ms);
     hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
-    hf__rd_put_num(o, token_ttl(r, req->lease_ms));
+    hf__rd_put_num(o, kinds_token_ttl(r, req->lease_ms));
     hf__rd_put_two(o, r->about, r->about_len, m->label, strlen(m->label));
     hf__rd_put(o, !req->may_queue ? "0" : lock->sent ? "2" : "1", 1);
     if (!lock->sent || req->lease_ms < lock->lease_ms)
@@ -73,8 +73,8 @@ enum rd_script hf__rd_script_of(const struct redis *r,
 }
 
 /* What the kinds that are not a mutex have behind the terms. */
-static void put_want(const struct redis *r, struct net_out *o,
-                     const struct hf__req *req)
+static void kinds_put_want(const struct redis *r, struct net_out *o,
+                           const struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
 
@@ -89,7 +89,7 @@ static void put_want(const struct redis *r, struct net_out *o,
     }
 }
 
-static int encode_take(struct redis *r, struct hf__req *req)
+static int kinds_encode_take(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     struct rd_lock *lock = m->impl;
@@ -107,10 +107,10 @@ static int encode_take(struct redis *r, struct hf__req *req)
                      RD_KEY_MAX + 512 + sizeof(r->about) + strlen(m->label));
     if (!o)
         return HF_ENOMEM;
-    put_terms(r, o, req);
+    kinds_put_terms(r, o, req);
     if (!is_mutex)
-        put_want(r, o, req);
-    hf__rd_put_num(o, hand_ms(r, req));
+        kinds_put_want(r, o, req);
+    hf__rd_put_num(o, kinds_hand_ms(r, req));
     if (is_fair) {
         hf__rd_put_key(o, RD_CHANNEL, m->name, m->name_len);
         hf__rd_put(o, r->chans.state == RD_SUB_LIVE ? "1" : "0", 1);
@@ -119,7 +119,7 @@ static int encode_take(struct redis *r, struct hf__req *req)
 }
 
 /* RELEASE and ABANDON. */
-static int encode_drop(struct redis *r, struct hf__req *req)
+static int kinds_encode_drop(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
     bool is_mutex = m->kind == HF_MUTEX;
@@ -146,5 +146,6 @@ int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
 {
     if (req->remote->kind == HF_LATCH)
         return hf__rd_latch_encode(r, req);
-    return req->op == HF__ATTEMPT ? encode_take(r, req) : encode_drop(r, req);
+    return req->op == HF__ATTEMPT ? kinds_encode_take(r, req)
+                                  : kinds_encode_drop(r, req);
 }

@@ -32,8 +32,8 @@ int hf__rd_latch_encode(struct redis *r, struct hf__req *req)
 }
 
 /* holdfast:did:{n}:<uuid>:<request> */
-static void put_did(const struct redis *r, struct net_out *o,
-                    const struct hf__query *q)
+static void latch_put_did(const struct redis *r, struct net_out *o,
+                          const struct hf__query *q)
 {
     char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
     size_t len = hf__rd_key(text, RD_KEY_DID, q->name, q->name_len);
@@ -53,7 +53,7 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
 
     if (!o)
         return HF_ENOMEM;
-    put_did(r, o, q);
+    latch_put_did(r, o, q);
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);
     hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));

@@ -63,7 +63,7 @@ void hf__rd_late_over(struct redis *r, uint64_t hold_id)
         l->over |= l->hold_id == hold_id;
 }
 
-static void let_go(struct redis *r, const struct rd_late *l)
+static void replies_let_go(struct redis *r, const struct rd_late *l)
 {
     struct hf__remote remote = {.name = l->name,
                                 .name_len = l->name_len,
@@ -88,7 +88,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
             continue;
         }
         if (l->over)
-            let_go(r, l);
+            replies_let_go(r, l);
         if (l->doubt) {
             l->at += l->doubt;
             l->doubt = 0;

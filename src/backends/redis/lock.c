@@ -67,7 +67,7 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* The previous holder may have handed the lock over to us (lua/README.md): its
  * message is the answer to the attempt that was last answered "wait". */
-static bool handed_over(struct redis *r, struct hf__req *req)
+static bool lock_handed_over(struct redis *r, struct hf__req *req)
 {
     struct rd_lock *lock = req->remote->impl;
     hf__time now;
@@ -88,7 +88,7 @@ static bool handed_over(struct redis *r, struct hf__req *req)
     return true;
 }
 
-static int too_many(struct redis *r, const struct hf__req *req)
+static int lock_too_many(struct redis *r, const struct hf__req *req)
 {
     return r->core->why(r->client, HF_EINVAL,
                         "permits is %u; on Redis an acquire takes at most %d",
@@ -102,8 +102,8 @@ int hf__rd_attempt(void *self, struct hf__req *req)
     int rc;
 
     if (req->permits > RD_PERMITS_MAX)
-        return too_many(r, req);
-    if (handed_over(r, req))
+        return lock_too_many(r, req);
+    if (lock_handed_over(r, req))
         return HF__GRANTED;
     if (lock->attempt_id != req->hold_id)
         lock->sent = false;
@@ -149,7 +149,7 @@ int hf__rd_abandon(void *self, struct hf__req *req)
 
 /* ---- answers ---------------------------------------------------------- */
 
-static int64_t clamp(int64_t n, int64_t low, int64_t high)
+static int64_t lock_clamp(int64_t n, int64_t low, int64_t high)
 {
     return n < low ? low : n > high ? high : n;
 }
@@ -162,7 +162,7 @@ struct place {
     int64_t near;    /* 1: among the first, 2: among the last */
 };
 
-static bool read_place(const struct rd_node *reply, struct place *p)
+static bool lock_read_place(const struct rd_node *reply, struct place *p)
 {
     return hf__rd_int(hf__rd_at(reply, 2), &p->ttl_ms) &&
            hf__rd_int(hf__rd_at(reply, 3), &p->foreign) &&
@@ -173,10 +173,10 @@ static bool read_place(const struct rd_node *reply, struct place *p)
 /* ms until the safety poll: see scripts.h. Those between at random, from now
  * on: so they never come together, even if they came together, and of those who
  * have just come some come soon. */
-static int64_t safety_poll(struct redis *r, const struct place *p)
+static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 {
     int64_t most =
-        clamp(p->waiting * RD_POLL_EACH_MS, RD_POLL_MS, RD_POLL_MAX_MS);
+        lock_clamp(p->waiting * RD_POLL_EACH_MS, RD_POLL_MS, RD_POLL_MAX_MS);
 
     if (p->near || most == RD_POLL_MS)
         return RD_POLL_MS - hf__chance(&r->chance, RD_POLL_MS / RD_POLL_JITTER);
@@ -186,7 +186,7 @@ static int64_t safety_poll(struct redis *r, const struct place *p)
 /* Where no message comes (a foreign holder in the string dialect publishes
  * nothing; a server that forbids our channels; no second connection), every
  * 100 ms at first, then ever less often up to 1 s. */
-static int64_t blind_poll(struct redis *r, struct rd_lock *lock)
+static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
     enum { LAST = sizeof(poll_ms) / sizeof(*poll_ms) - 1 };
@@ -198,17 +198,19 @@ static int64_t blind_poll(struct redis *r, struct rd_lock *lock)
 }
 
 /* When to try again although nobody rang. */
-static hf__time poll_at(struct redis *r, struct rd_lock *lock,
-                        const struct place *p, hf__time now)
+static hf__time lock_poll_at(struct redis *r, struct rd_lock *lock,
+                             const struct place *p, hf__time now)
 {
-    int64_t spread = p->near == 1 ? RD_EXPIRY_MIN_MS
-                                  : clamp(p->waiting * RD_EXPIRY_EACH_MS,
-                                          RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
+    int64_t spread = p->near == 1
+                         ? RD_EXPIRY_MIN_MS
+                         : lock_clamp(p->waiting * RD_EXPIRY_EACH_MS,
+                                      RD_EXPIRY_MIN_MS, RD_EXPIRY_MAX_MS);
     int64_t end = p->ttl_ms + RD_EXPIRY_SLACK_MS +
                   hf__chance(&r->chance, (uint32_t)spread);
     bool is_notified = r->chans.state == RD_SUB_LIVE && !r->chans.refused &&
                        !(p->foreign && r->string_dialect);
-    int64_t ms = is_notified ? safety_poll(r, p) : blind_poll(r, lock);
+    int64_t ms =
+        is_notified ? lock_safety_poll(r, p) : lock_blind_poll(r, lock);
 
     if (p->ttl_ms >= 0 && end < ms)
         ms = end;
@@ -225,7 +227,8 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
 /* The attempt was on its way when others of ours began to listen: they were
  * rung then, and it was not among them yet. Or when so many messages came
  * before their answers that one was forgotten: it may have been for us. */
-static bool missed_something(const struct redis *r, const struct rd_lock *lock)
+static bool lock_missed_something(const struct redis *r,
+                                  const struct rd_lock *lock)
 {
     return (r->chans.state == RD_SUB_LIVE &&
             r->chans.live_at > lock->sent_at) ||
@@ -234,7 +237,7 @@ static bool missed_something(const struct redis *r, const struct rd_lock *lock)
 }
 
 /* By it a message says which attempt it is about. */
-static uint32_t seen_of(const struct rd_node *reply)
+static uint32_t lock_seen_of(const struct rd_node *reply)
 {
     int64_t server_us = 0;
 
@@ -242,7 +245,7 @@ static uint32_t seen_of(const struct rd_node *reply)
     return (uint32_t)(server_us / 1000);
 }
 
-static uint64_t round_of(const struct rd_node *reply)
+static uint64_t lock_round_of(const struct rd_node *reply)
 {
     int64_t round;
 
@@ -251,23 +254,23 @@ static uint64_t round_of(const struct rd_node *reply)
                : 0;
 }
 
-static int queued(struct redis *r, struct hf__req *req,
-                  const struct rd_node *reply, hf__time now)
+static int lock_queued(struct redis *r, struct hf__req *req,
+                       const struct rd_node *reply, hf__time now)
 {
     struct rd_lock *lock = req->remote->impl;
     struct place place;
     bool rang;
 
-    if (!read_place(reply, &place) || !req->may_queue)
+    if (!lock_read_place(reply, &place) || !req->may_queue)
         return HF_EPROTO;
     if (hf__rd_wait(r, req->remote, place.foreign != 0)) {
         hf__rd_finish(r, req, HF_ENOMEM);
         return 0;
     }
     lock->sent_at = req->sent_at;
-    lock->seen_ms = seen_of(reply);
+    lock->seen_ms = lock_seen_of(reply);
     if (req->remote->kind == HF_LATCH)
-        lock->round = round_of(reply);
+        lock->round = lock_round_of(reply);
     else
         hf__rd_was_called(r, lock, req->hold_id);
     if (lock->token && req->remote->kind != HF_LATCH) {
@@ -275,17 +278,17 @@ static int queued(struct redis *r, struct hf__req *req,
         hf__rd_grant(r, req, now);
         return 0;
     }
-    rang = lock->rang || missed_something(r, lock);
+    rang = lock->rang || lock_missed_something(r, lock);
     lock->rang = false;
-    req->poll_at = poll_at(r, lock, &place, now);
+    req->poll_at = lock_poll_at(r, lock, &place, now);
     hf__rd_finish(r, req, HF__QUEUED);
     if (rang)
         r->core->bell(r->client, req->remote);
     return 0;
 }
 
-static int granted(struct redis *r, const struct rd_flight *f,
-                   const struct rd_node *reply, hf__time now)
+static int lock_granted(struct redis *r, const struct rd_flight *f,
+                        const struct rd_node *reply, hf__time now)
 {
     struct hf__req *req = f->req;
     int64_t token;
@@ -299,17 +302,17 @@ static int granted(struct redis *r, const struct rd_flight *f,
     return 0;
 }
 
-static int taken(struct redis *r, const struct rd_flight *f, int64_t what,
-                 const struct rd_node *reply, hf__time now)
+static int lock_taken(struct redis *r, const struct rd_flight *f, int64_t what,
+                      const struct rd_node *reply, hf__time now)
 {
     struct hf__req *req = f->req;
     int rc;
 
     switch (what) {
     case RD_GRANTED:
-        return granted(r, f, reply, now);
+        return lock_granted(r, f, reply, now);
     case RD_QUEUED:
-        return queued(r, req, reply, now);
+        return lock_queued(r, req, reply, now);
     case RD_BUSY:
         hf__rd_finish(r, req, HF__BUSY);
         return 0;
@@ -333,8 +336,8 @@ static int taken(struct redis *r, const struct rd_flight *f, int64_t what,
     }
 }
 
-static int take_reply(struct redis *r, const struct rd_flight *f,
-                      const struct rd_node *reply, hf__time now)
+static int lock_take_reply(struct redis *r, const struct rd_flight *f,
+                           const struct rd_node *reply, hf__time now)
 {
     int64_t what;
 
@@ -343,7 +346,7 @@ static int take_reply(struct redis *r, const struct rd_flight *f,
         return HF_EPROTO;
     if (!f->req)
         return 0; /* given up meanwhile; the abandon follows */
-    return taken(r, f, what, reply, now);
+    return lock_taken(r, f, what, reply, now);
 }
 
 int hf__rd_verb_reply(struct redis *r, const struct rd_flight *f,
@@ -352,7 +355,7 @@ int hf__rd_verb_reply(struct redis *r, const struct rd_flight *f,
     int64_t was_ours;
 
     if (f->op == HF__ATTEMPT)
-        return take_reply(r, f, reply, now);
+        return lock_take_reply(r, f, reply, now);
     if (!hf__rd_int(reply, &was_ours) || was_ours < 0 || was_ours > 1)
         return HF_EPROTO;
     if (f->req)

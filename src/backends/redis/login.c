@@ -10,8 +10,8 @@
 
 #define BACKOFF_MAX_MS 1000
 
-static char *copy(const struct hf__core *core, hf_client *client,
-                  const char *text)
+static char *login_copy(const struct hf__core *core, hf_client *client,
+                        const char *text)
 {
     size_t size = strlen(text) + 1;
     char *p = core->alloc(client, size);
@@ -19,8 +19,8 @@ static char *copy(const struct hf__core *core, hf_client *client,
     return p ? memcpy(p, text, size) : NULL;
 }
 
-static int parse_db(const struct hf__core *core, hf_client *client,
-                    struct hf__url *url, uint32_t *db)
+static int login_parse_db(const struct hf__core *core, hf_client *client,
+                          struct hf__url *url, uint32_t *db)
 {
     const char *option = core->option(url, "db");
     bool in_path = url->hosts_len && url->path[0] && url->path[1];
@@ -41,8 +41,9 @@ static int parse_db(const struct hf__core *core, hf_client *client,
     return 0;
 }
 
-static int parse_tls(const struct hf__core *core, hf_client *client,
-                     struct hf__url *url, const char *only, struct net_tls **to)
+static int login_parse_tls(const struct hf__core *core, hf_client *client,
+                           struct hf__url *url, const char *only,
+                           struct net_tls **to)
 {
     struct net_tls_files files = {.cacert = core->option(url, "cacert"),
                                   .cert = core->option(url, "cert"),
@@ -60,14 +61,14 @@ int hf__rd_login(const struct hf__core *core, hf_client *client,
                  const struct hf__config *config, const char *no_tls,
                  struct rd_login *login)
 {
-    int rc = parse_db(core, client, config->url, &login->db);
+    int rc = login_parse_db(core, client, config->url, &login->db);
 
     if (!rc)
-        rc = parse_tls(core, client, config->url, no_tls, &login->tls);
+        rc = login_parse_tls(core, client, config->url, no_tls, &login->tls);
     if (rc)
         return rc;
-    login->user = copy(core, client, config->url->user);
-    login->password = copy(core, client, config->password);
+    login->user = login_copy(core, client, config->url->user);
+    login->password = login_copy(core, client, config->password);
     return login->user && login->password ? 0 : HF_ENOMEM;
 }
 

@@ -16,8 +16,8 @@
 
 #include <stdlib.h>
 
-static void put(struct redis *r, struct rd_held *h, uint64_t hold_id,
-                uint64_t token)
+static void notify_put(struct redis *r, struct rd_held *h, uint64_t hold_id,
+                       uint64_t token)
 {
     if (!h->hold_id)
         hf__list_add(r->held, h);
@@ -25,7 +25,7 @@ static void put(struct redis *r, struct rd_held *h, uint64_t hold_id,
     h->token = token;
 }
 
-static void end(struct redis *r, struct rd_held *h)
+static void notify_end(struct redis *r, struct rd_held *h)
 {
     if (h->hold_id)
         hf__list_remove(r->held, h);
@@ -37,24 +37,24 @@ size_t hf__rd_lock_size(const struct redis *r)
     return r->listens ? sizeof(struct rd_held) : sizeof(struct rd_lock);
 }
 
-static void broken(struct redis *r, struct rd_held *h)
+static void notify_broken(struct redis *r, struct rd_held *h)
 {
     r->core->lost(r->client, h->lock.remote, h->hold_id, NULL);
-    end(r, h);
+    notify_end(r, h);
 }
 
 void hf__rd_held(struct redis *r, const struct hf__req *req, hf__time now)
 {
     if (!r->listens || req->remote->kind == HF_LATCH)
         return;
-    put(r, req->remote->impl, req->hold_id, req->token);
+    notify_put(r, req->remote->impl, req->hold_id, req->token);
     if (r->sub.link.state == NET_OFF)
         r->core->due(r->client, now + RD_CONNECT_POLL_MS * HF__MS);
     hf__link_start(&r->sub.link, now);
     if (r->wished == req->hold_id)
         r->core->wanted(r->client, req->remote, req->token);
     if (r->chans.state == RD_SUB_LIVE && hf__rd_was_broken(r, req))
-        broken(r, req->remote->impl);
+        notify_broken(r, req->remote->impl);
 }
 
 bool hf__rd_was_broken(const struct redis *r, const struct hf__req *req)
@@ -68,7 +68,7 @@ void hf__rd_held_end(struct redis *r, const struct hf__remote *m,
     struct rd_held *h = m->impl;
 
     if (r->listens && (h->hold_id == hold_id || !hold_id))
-        end(r, h);
+        notify_end(r, h);
 }
 
 void hf__rd_held_move(struct redis *r, const struct hf__query *q)
@@ -77,11 +77,11 @@ void hf__rd_held_move(struct redis *r, const struct hf__query *q)
 
     if (!from || from->hold_id != q->req.hold_id)
         return;
-    put(r, q->into->impl, from->hold_id, from->token);
-    end(r, from);
+    notify_put(r, q->into->impl, from->hold_id, from->token);
+    notify_end(r, from);
 }
 
-static struct rd_held *find(const struct redis *r, uint64_t hold_id)
+static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
 {
     struct rd_held *h = r->held;
 
@@ -95,7 +95,7 @@ static struct rd_held *find(const struct redis *r, uint64_t hold_id)
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);
-    const struct rd_held *h = find(r, hold_id);
+    const struct rd_held *h = notify_find(r, hold_id);
 
     if (h)
         r->core->wanted(r->client, h->lock.remote, h->token);
@@ -119,8 +119,8 @@ void hf__rd_broken(struct redis *r, const char *numbers)
 
 void hf__rd_held_check(struct redis *r)
 {
-    struct rd_held *h = r->broken_id ? find(r, r->broken_id) : NULL;
+    struct rd_held *h = r->broken_id ? notify_find(r, r->broken_id) : NULL;
 
     if (h && r->chans.state == RD_SUB_LIVE && h->token == r->broken_token)
-        broken(r, h);
+        notify_broken(r, h);
 }

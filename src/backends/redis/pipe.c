@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int greet(void *, hf__time);
-static int data(void *, const char *, size_t, hf__time);
-static void down(void *, int, bool, hf__time);
+static int pipe_greet(void *, hf__time);
+static int pipe_data(void *, const char *, size_t, hf__time);
+static void pipe_down(void *, int, bool, hf__time);
 
 static const struct net_talk talk = {
-    .greet = greet, .data = data, .down = down};
+    .greet = pipe_greet, .data = pipe_data, .down = pipe_down};
 
 void hf__rd_pipe_init(struct rd_pipe *p, const struct hf__core *core,
                       hf_client *client, const struct rd_owner *type,
@@ -26,7 +26,7 @@ void hf__rd_pipe_init(struct rd_pipe *p, const struct hf__core *core,
 }
 
 /* What belongs to one connection. */
-static void clear(struct rd_pipe *p)
+static void pipe_clear(struct rd_pipe *p)
 {
     if (p->reader)
         redisReaderFree(p->reader);
@@ -38,12 +38,12 @@ static void clear(struct rd_pipe *p)
 void hf__rd_pipe_stop(struct rd_pipe *p)
 {
     hf__link_stop(&p->link);
-    clear(p);
+    pipe_clear(p);
 }
 
 void hf__rd_pipe_fini(struct rd_pipe *p)
 {
-    clear(p);
+    pipe_clear(p);
     hf__arena_fini(&p->arena);
     hf__sent_fini(&p->sents);
     hf__link_fini(&p->link);
@@ -72,8 +72,8 @@ void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
 
 /* ---- hello ------------------------------------------------------------ */
 
-static int said_ok(struct rd_pipe *p, struct rd_sent *sent,
-                   const struct rd_node *reply, hf__time now)
+static int pipe_said_ok(struct rd_pipe *p, struct rd_sent *sent,
+                        const struct rd_node *reply, hf__time now)
 {
     (void)p;
     (void)sent;
@@ -81,13 +81,13 @@ static int said_ok(struct rd_pipe *p, struct rd_sent *sent,
     return hf__rd_is(reply, "OK") ? 0 : HF_EPROTO;
 }
 
-static int say_hello(struct rd_pipe *p, hf__time now)
+static int pipe_say_hello(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
 
     p->auth = p->password[0] || p->user[0];
     if (p->auth) {
-        if (!hf__rd_pipe_send(p, said_ok, 1,
+        if (!hf__rd_pipe_send(p, pipe_said_ok, 1,
                               64 + strlen(p->user) + strlen(p->password)))
             return HF_ENOMEM;
         o->secret = true;
@@ -98,7 +98,7 @@ static int say_hello(struct rd_pipe *p, hf__time now)
         hf__rd_put_text(o, p->password);
     }
     if (p->db) {
-        if (!hf__rd_pipe_send(p, said_ok, 1, 64))
+        if (!hf__rd_pipe_send(p, pipe_said_ok, 1, 64))
             return HF_ENOMEM;
         hf__rd_put_count(o, '*', 2);
         hf__rd_put_text(o, "SELECT");
@@ -108,26 +108,26 @@ static int say_hello(struct rd_pipe *p, hf__time now)
 }
 
 /* All of the hello is answered. */
-static void go_up(struct rd_pipe *p, hf__time now)
+static void pipe_go_up(struct rd_pipe *p, hf__time now)
 {
     hf__link_up(&p->link, now);
     p->type->up(p, now);
 }
 
-static int greet(void *self, hf__time now)
+static int pipe_greet(void *self, hf__time now)
 {
     struct rd_pipe *p = self;
 
     p->reader = hf__rd_reader_new(&p->arena);
-    if (!p->reader || say_hello(p, now))
+    if (!p->reader || pipe_say_hello(p, now))
         return hf__link_why(&p->link, HF_ENOMEM, "out of memory");
     if (!p->sents.len)
-        go_up(p, now);
+        pipe_go_up(p, now);
     return 0;
 }
 
 /* The text of an error may quote what was sent, so AUTH's is not shown. */
-static int hello_refused(struct rd_pipe *p, const char *text, hf__time now)
+static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 {
     struct net_link *l = &p->link;
     char advice[sizeof(l->text) - 200] = "";
@@ -155,25 +155,25 @@ static int hello_refused(struct rd_pipe *p, const char *text, hf__time now)
                         "the server refused the user name or password");
 }
 
-static int hello_reply(struct rd_pipe *p, struct rd_sent *sent,
-                       const struct rd_node *reply, hf__time now)
+static int pipe_hello_reply(struct rd_pipe *p, struct rd_sent *sent,
+                            const struct rd_node *reply, hf__time now)
 {
     int rc;
 
     if (reply->type == REDIS_REPLY_ERROR)
-        return hello_refused(p, reply->text, now);
+        return pipe_hello_refused(p, reply->text, now);
     p->auth = false;
     rc = sent->fn(p, sent, reply, now);
     if (rc == HF_EPROTO)
         return hf__link_why(&p->link, rc, "is this a Redis server?");
     if (!rc && !p->sents.len)
-        go_up(p, now);
+        pipe_go_up(p, now);
     return rc;
 }
 
 /* ---- answers ----------------------------------------------------------- */
 
-static int not_understood(struct rd_pipe *p)
+static int pipe_not_understood(struct rd_pipe *p)
 {
     bool is_odd = p->reader && p->reader->err;
 
@@ -194,16 +194,16 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
     if (is_last)
         hf__sent_take(&p->sents);
     if (p->link.state == NET_GREETING && sent)
-        return hello_reply(p, sent, reply, now);
+        return pipe_hello_reply(p, sent, reply, now);
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
                          : HF_EPROTO; /* no command waits */
     if (rc && is_last) /* back in front: the failure is about it */
         hf__sent_untake(&p->sents);
-    return rc == HF_EPROTO ? not_understood(p) : rc;
+    return rc == HF_EPROTO ? pipe_not_understood(p) : rc;
 }
 
-static int data(void *self, const char *bytes, size_t len, hf__time now)
+static int pipe_data(void *self, const char *bytes, size_t len, hf__time now)
 {
     struct rd_pipe *p = self;
     struct rd_node *reply;
@@ -218,18 +218,18 @@ static int data(void *self, const char *bytes, size_t len, hf__time now)
     }
     p->link.awaits = p->sents.len;
     if (rc == HF_EPROTO)
-        return not_understood(p);
+        return pipe_not_understood(p);
     return rc ? hf__link_why(&p->link, rc, "out of memory") : 0;
 }
 
-static void down(void *self, int code, bool was_up, hf__time now)
+static void pipe_down(void *self, int code, bool was_up, hf__time now)
 {
     struct rd_pipe *p = self;
 
     if (!was_up)
-        clear(p); /* nothing of the owner's */
+        pipe_clear(p); /* nothing of the owner's */
     p->type->down(p, code, was_up, now);
-    clear(p);
+    pipe_clear(p);
 }
 
 /* ---- commands ----------------------------------------------------------
@@ -252,7 +252,7 @@ size_t hf__rd_decimal(char to[21], uint64_t n)
     return len;
 }
 
-static void raw(struct net_out *o, const void *p, size_t len)
+static void pipe_raw(struct net_out *o, const void *p, size_t len)
 {
     memcpy(o->data + o->len, p, len);
     o->len += len;
@@ -262,24 +262,24 @@ void hf__rd_put_count(struct net_out *o, char type, size_t n)
 {
     o->data[o->len++] = type;
     o->len += hf__rd_decimal(o->data + o->len, n);
-    raw(o, "\r\n", 2);
+    pipe_raw(o, "\r\n", 2);
 }
 
 void hf__rd_put(struct net_out *o, const void *p, size_t len)
 {
     hf__rd_put_count(o, '$', len);
     if (len)
-        raw(o, p, len);
-    raw(o, "\r\n", 2);
+        pipe_raw(o, p, len);
+    pipe_raw(o, "\r\n", 2);
 }
 
 void hf__rd_put_two(struct net_out *o, const void *a, size_t a_len,
                     const void *b, size_t b_len)
 {
     hf__rd_put_count(o, '$', a_len + b_len);
-    raw(o, a, a_len);
-    raw(o, b, b_len);
-    raw(o, "\r\n", 2);
+    pipe_raw(o, a, a_len);
+    pipe_raw(o, b, b_len);
+    pipe_raw(o, "\r\n", 2);
 }
 
 void hf__rd_put_text(struct net_out *o, const char *text)

@@ -29,15 +29,15 @@
 
 /* ---- sending ----------------------------------------------------------- */
 
-static struct net_out *begin(struct redis *r, struct hf__query *q,
-                             enum rd_script s, size_t args)
+static struct net_out *query_begin(struct redis *r, struct hf__query *q,
+                                   enum rd_script s, size_t args)
 {
     return hf__rd_begin(r, &q->req, s, q->name, q->name_len, args,
                         args * (RD_KEY_MAX + 16));
 }
 
-static void put_keys(struct net_out *o, const struct hf__query *q,
-                     const enum rd_key *keys, size_t len)
+static void query_put_keys(struct net_out *o, const struct hf__query *q,
+                           const enum rd_key *keys, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         hf__rd_put_key(o, keys[i], q->name, q->name_len);
@@ -49,57 +49,58 @@ static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
 
 /* The lease ends when it would have: one that is renewed is so at once. */
-static int encode_downgrade(struct redis *r, struct hf__query *q)
+static int query_encode_downgrade(struct redis *r, struct hf__query *q)
 {
-    struct net_out *o = begin(r, q, RD_DOWNGRADE, 4);
+    struct net_out *o = query_begin(r, q, RD_DOWNGRADE, 4);
 
     if (!o)
         return HF_ENOMEM;
     hf__rd_put_owner(r, o, q->req.hold_id);
-    put_keys(o, q, rw_args, 3);
+    query_put_keys(o, q, rw_args, 3);
     return 0;
 }
 
 /* What DROP has; then until when it is meant, and which token is to be broken.
  */
-static int encode_meant(struct redis *r, struct hf__query *q, enum rd_script s,
-                        const enum rd_key *keys, size_t len)
+static int query_encode_meant(struct redis *r, struct hf__query *q,
+                              enum rd_script s, const enum rd_key *keys,
+                              size_t len)
 {
-    struct net_out *o = begin(r, q, s, len + 3);
+    struct net_out *o = query_begin(r, q, s, len + 3);
     char token[21];
 
     if (!o)
         return HF_ENOMEM;
     hf__rd_put(o, q->owner, strlen(q->owner));
-    put_keys(o, q, keys, len);
+    query_put_keys(o, q, keys, len);
     hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
     hf__rd_put(o, token, hf__rd_decimal(token, q->token));
     return 0;
 }
 
-static int encode_inspect(struct redis *r, struct hf__query *q)
+static int query_encode_inspect(struct redis *r, struct hf__query *q)
 {
     if (q->count == HF_RWLOCK)
-        return encode_meant(r, q, RD_INSPECT_RW, rw_args, 3);
+        return query_encode_meant(r, q, RD_INSPECT_RW, rw_args, 3);
     if (q->count)
-        return encode_meant(r, q, RD_INSPECT_STRING, string_args, 3);
-    return begin(r, q, r->string_dialect ? RD_INSPECT_S : RD_INSPECT, 0)
+        return query_encode_meant(r, q, RD_INSPECT_STRING, string_args, 3);
+    return query_begin(r, q, r->string_dialect ? RD_INSPECT_S : RD_INSPECT, 0)
                ? 0
                : HF_ENOMEM;
 }
 
-static int encode_break(struct redis *r, struct hf__query *q)
+static int query_encode_break(struct redis *r, struct hf__query *q)
 {
     if (q->count == HF_RWLOCK)
-        return encode_meant(r, q, RD_BREAK_RW, rw_args, 3);
+        return query_encode_meant(r, q, RD_BREAK_RW, rw_args, 3);
     if (q->count)
-        return encode_meant(r, q, RD_BREAK_STRING, string_args, 3);
-    return encode_meant(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK,
-                        mutex_args, 2);
+        return query_encode_meant(r, q, RD_BREAK_STRING, string_args, 3);
+    return query_encode_meant(r, q, r->string_dialect ? RD_BREAK_S : RD_BREAK,
+                              mutex_args, 2);
 }
 
-static size_t pattern_of(const struct redis *r, const struct hf__query *q,
-                         char to[2 * HF_NAME_MAX + 32])
+static size_t query_pattern_of(const struct redis *r, const struct hf__query *q,
+                               char to[2 * HF_NAME_MAX + 32])
 {
     char *p = to;
 
@@ -109,7 +110,7 @@ static size_t pattern_of(const struct redis *r, const struct hf__query *q,
     return (size_t)(hf__rd_glob(p, q->name, q->name_len) - to);
 }
 
-static int encode_list(struct redis *r, struct hf__query *q)
+static int query_encode_list(struct redis *r, struct hf__query *q)
 {
     char pattern[2 * HF_NAME_MAX + 32], cursor[21];
     struct net_out *o =
@@ -119,7 +120,7 @@ static int encode_list(struct redis *r, struct hf__query *q)
     if (!o)
         return HF_ENOMEM;
     hf__rd_put(o, cursor, hf__rd_decimal(cursor, q->count));
-    hf__rd_put(o, pattern, pattern_of(r, q, pattern));
+    hf__rd_put(o, pattern, query_pattern_of(r, q, pattern));
     hf__rd_put_num(o, SCAN_COUNT);
     return 0;
 }
@@ -131,11 +132,11 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
     switch (q->req.op) {
     case HF__INSPECT:
     case HF__ASK: /* first, to know whom */
-        return encode_inspect(r, q);
+        return query_encode_inspect(r, q);
     case HF__BREAK:
-        return encode_break(r, q);
+        return query_encode_break(r, q);
     case HF__DOWNGRADE:
-        return encode_downgrade(r, q);
+        return query_encode_downgrade(r, q);
     case HF__DIAGNOSE:
         return hf__rd_diagnose_encode(r, q);
     case HF__LATCH_SET:
@@ -143,13 +144,13 @@ int hf__rd_query_encode(struct redis *r, struct hf__query *q)
     case HF__LATCH_GET:
         return hf__rd_count_encode(r, q);
     case HF__LIST:
-        return encode_list(r, q);
+        return query_encode_list(r, q);
     default:
         return HF_ENOTSUP;
     }
 }
 
-static int encode(struct redis *r, struct hf__req *req)
+static int query_encode(struct redis *r, struct hf__req *req)
 {
     return hf__rd_query_encode(r, (struct hf__query *)req);
 }
@@ -162,11 +163,11 @@ int hf__rd_query(void *self, struct hf__query *q)
         return hf__rd_listen(self, q);
     if (q->req.op == HF__DOWNGRADE)
         hf__rd_held_move(self, q);
-    return hf__rd_submit(self, &q->req, encode);
+    return hf__rd_submit(self, &q->req, query_encode);
 }
 
 /* The same once more, for an answer: PENDING, or why not. */
-static int again(struct redis *r, struct hf__query *q)
+static int query_again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
 
@@ -176,7 +177,7 @@ static int again(struct redis *r, struct hf__query *q)
 /* ---- inspect ----------------------------------------------------------- */
 
 /* "length of the prefix[k] pid\nhost\nlabel" */
-static void add_about(hf_party *p, const char *at, const char *end)
+static void query_add_about(hf_party *p, const char *at, const char *end)
 {
     size_t len;
     const char *s = hf__cut(&at, end, '\n', &len), *space = memchr(s, ' ', len);
@@ -187,7 +188,8 @@ static void add_about(hf_party *p, const char *at, const char *end)
 
 /* What lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout"; older
  * clients write no token there. */
-static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
+static void query_add_info(hf_party *p, hf_info *info,
+                           const struct rd_node *text)
 {
     const char *at = text->text, *end = at + text->len, *s;
     char *since_end;
@@ -203,11 +205,12 @@ static void add_info(hf_party *p, hf_info *info, const struct rd_node *text)
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
         info->token = p->token;
-    add_about(p, at, end);
+    query_add_about(p, at, end);
 }
 
 /* What lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
-static void add_note(hf_party *p, hf_info *info, const struct rd_node *text)
+static void query_add_note(hf_party *p, hf_info *info,
+                           const struct rd_node *text)
 {
     const char *at = text->text, *end = at + text->len, *s;
     size_t len;
@@ -219,19 +222,20 @@ static void add_note(hf_party *p, hf_info *info, const struct rd_node *text)
     hf__cut(&at, end, '\n', &len);
     p->token = strtoull(hf__cut(&at, end, '\n', &len), NULL, 10);
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), NULL, 10);
-    add_about(p, at, end);
+    query_add_about(p, at, end);
 }
 
 /* "r" and "w", or how many permits. */
-static void add_want(hf_party *p, const char *want)
+static void query_add_want(hf_party *p, const char *want)
 {
     p->mode = *want == 'r' ? HF_READ : HF_WRITE;
     p->permits = (uint32_t)strtoul(want, NULL, 10);
 }
 
 /* Of that owner; NULL: out of memory. */
-static hf_party *add_party(struct redis *r, struct hf__query *q, bool holds,
-                           const struct rd_node *owner, int64_t left_ms)
+static hf_party *query_add_party(struct redis *r, struct hf__query *q,
+                                 bool holds, const struct rd_node *owner,
+                                 int64_t left_ms)
 {
     hf_party *p = r->core->add_party(r->client, q, holds);
 
@@ -243,8 +247,8 @@ static hf_party *add_party(struct redis *r, struct hf__query *q, bool holds,
 }
 
 /* Each is owner, want, ms left, note. */
-static int add_others(struct redis *r, struct hf__query *q,
-                      const struct rd_node *list)
+static int query_add_others(struct redis *r, struct hf__query *q,
+                            const struct rd_node *list)
 {
     for (const struct rd_node *n = list->first; n; n = n->next) {
         const struct rd_node *owner = hf__rd_at(n, 0), *want = hf__rd_at(n, 1);
@@ -255,11 +259,11 @@ static int add_others(struct redis *r, struct hf__query *q,
         if (!note || !note->text || !owner->text || !want->text ||
             !hf__rd_int(hf__rd_at(n, 2), &left_ms))
             return HF_EPROTO;
-        p = add_party(r, q, true, owner, left_ms);
+        p = query_add_party(r, q, true, owner, left_ms);
         if (!p)
             return HF_ENOMEM;
-        add_want(p, want->text);
-        add_note(p, q->info, note);
+        query_add_want(p, want->text);
+        query_add_note(p, q->info, note);
     }
     return 0;
 }
@@ -267,8 +271,8 @@ static int add_others(struct redis *r, struct hf__query *q,
 /* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
  * about", or nothing, of Redisson's. Of the other kinds "until seen ear fair
  * want hand_ms size about". */
-static int add_waiters(struct redis *r, struct hf__query *q,
-                       const struct rd_node *list, int numbers)
+static int query_add_waiters(struct redis *r, struct hf__query *q,
+                             const struct rd_node *list, int numbers)
 {
     const struct rd_node *n, *about;
 
@@ -280,7 +284,7 @@ static int add_waiters(struct redis *r, struct hf__query *q,
         about = n->next;
         if (!n->text || !about || !about->text)
             return HF_EPROTO;
-        p = add_party(r, q, false, n, -1);
+        p = query_add_party(r, q, false, n, -1);
         if (!p)
             return HF_ENOMEM;
         at = about->text;
@@ -289,34 +293,34 @@ static int add_waiters(struct redis *r, struct hf__query *q,
             const char *word = hf__cut(&at, end, ' ', &len);
 
             if (i == 4)
-                add_want(p, word);
+                query_add_want(p, word);
         }
-        add_about(p, at, end);
+        query_add_about(p, at, end);
     }
     return 0;
 }
 
-static int add_holder(struct redis *r, struct hf__query *q,
-                      const struct rd_node *owner, int64_t left_ms,
-                      const struct rd_node *about)
+static int query_add_holder(struct redis *r, struct hf__query *q,
+                            const struct rd_node *owner, int64_t left_ms,
+                            const struct rd_node *about)
 {
-    hf_party *p = add_party(r, q, true, owner, left_ms);
+    hf_party *p = query_add_party(r, q, true, owner, left_ms);
 
     if (!p)
         return HF_ENOMEM;
     p->token = q->info->token;
     if (about && about->type == REDIS_REPLY_STRING)
-        add_info(p, q->info, about);
+        query_add_info(p, q->info, about);
     return 0;
 }
 
-static int unknown(struct redis *r)
+static int query_unknown(struct redis *r)
 {
     return r->core->why(r->client, HF_EMISMATCH,
                         "the key is no lock of a kind we know");
 }
 
-static enum hf_kind kind_of(char c)
+static enum hf_kind query_kind_of(char c)
 {
     return c == 'r'   ? HF_RWLOCK
            : c == 's' ? HF_SEMAPHORE
@@ -325,8 +329,8 @@ static enum hf_kind kind_of(char c)
 }
 
 /* {kind, token, size, count, holders, waiters} */
-static int inspected_other(struct redis *r, struct hf__query *q,
-                           const struct rd_node *reply)
+static int query_inspected_other(struct redis *r, struct hf__query *q,
+                                 const struct rd_node *reply)
 {
     const struct rd_node *kind = hf__rd_at(reply, 0);
     const struct rd_node *holders = hf__rd_at(reply, 4);
@@ -341,28 +345,28 @@ static int inspected_other(struct redis *r, struct hf__query *q,
         waiters->type != REDIS_REPLY_ARRAY || token < 0 || size < 0)
         return HF_EPROTO;
     if (kind->len != 1)
-        return unknown(r);
-    q->info->kind = kind_of(*kind->text);
+        return query_unknown(r);
+    q->info->kind = query_kind_of(*kind->text);
     q->info->waiters_unknown = q->info->kind == HF_LATCH;
     if (q->info->kind == HF_LATCH)
         q->info->count = count > 0 ? (uint64_t)count : 0;
     q->info->token = (uint64_t)token;
     q->info->permits = (uint32_t)size;
-    rc = add_others(r, q, holders);
-    return rc ? rc : add_waiters(r, q, waiters, 7);
+    rc = query_add_others(r, q, holders);
+    return rc ? rc : query_add_waiters(r, q, waiters, 7);
 }
 
 /* PENDING: it is sent again, as what it is. */
-static int again_as(struct redis *r, struct hf__query *q, int64_t kind)
+static int query_again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
-        return unknown(r);
+        return query_unknown(r);
     q->count = (uint64_t)kind;
-    return again(r, q);
+    return query_again(r, q);
 }
 
-static int inspected(struct redis *r, struct hf__query *q,
-                     const struct rd_node *reply)
+static int query_inspected(struct redis *r, struct hf__query *q,
+                           const struct rd_node *reply)
 {
     const struct rd_node *owner = hf__rd_at(reply, 1);
     const struct rd_node *queue = hf__rd_at(reply, 5);
@@ -376,25 +380,26 @@ static int inspected(struct redis *r, struct hf__query *q,
         waiters->type != REDIS_REPLY_ARRAY || (kind == 1 && !owner->text))
         return HF_EPROTO;
     if (kind > 1)
-        return again_as(r, q, kind - RD_OTHER);
+        return query_again_as(r, q, kind - RD_OTHER);
     hf__rd_int(hf__rd_at(reply, 3), &token);
     q->info->token = token > 0 ? (uint64_t)token : 0;
     if (kind == 1 || queue->first || waiters->first)
         q->info->kind = HF_MUTEX;
-    rc = kind == 1 ? add_holder(r, q, owner, left_ms, hf__rd_at(reply, 4)) : 0;
+    rc = kind == 1 ? query_add_holder(r, q, owner, left_ms, hf__rd_at(reply, 4))
+                   : 0;
     if (queue->first)
         q->info->fairness = HF_FAIR;
     if (!rc)
-        rc = add_waiters(r, q, queue, 4);
-    return rc ? rc : add_waiters(r, q, waiters, 3);
+        rc = query_add_waiters(r, q, queue, 4);
+    return rc ? rc : query_add_waiters(r, q, waiters, 3);
 }
 
 /* ---- ask --------------------------------------------------------------- */
 
 /* One who holds it, if it is one of ours: what it has written of itself then
  * begins behind so many lines. o may be NULL. */
-static bool put_holder(struct net_out *o, const struct rd_node *owner,
-                       const struct rd_node *note, int lines)
+static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
+                             const struct rd_node *note, int lines)
 {
     const char *at, *end, *prefix;
     size_t len;
@@ -418,7 +423,8 @@ static bool put_holder(struct net_out *o, const struct rd_node *owner,
     return true;
 }
 
-static bool is_about(const struct rd_node *info, const struct rd_node *owner)
+static bool query_is_about(const struct rd_node *info,
+                           const struct rd_node *owner)
 {
     return info && info->text && info->len > owner->len &&
            memcmp(info->text, owner->text, owner->len) == 0 &&
@@ -426,30 +432,30 @@ static bool is_about(const struct rd_node *info, const struct rd_node *owner)
 }
 
 /* How many of the holders in the answer of INSPECT are ours. -1: EPROTO. */
-static int put_holders(struct net_out *o, const struct hf__query *q,
-                       const struct rd_node *reply)
+static int query_put_holders(struct net_out *o, const struct hf__query *q,
+                             const struct rd_node *reply)
 {
     const struct rd_node *owner = hf__rd_at(reply, 1);
     const struct rd_node *info = hf__rd_at(reply, 4);
     int found = 0;
 
     if (!q->count)
-        return owner && owner->text && is_about(info, owner) &&
-               put_holder(o, owner, info, 3);
+        return owner && owner->text && query_is_about(info, owner) &&
+               query_put_holder(o, owner, info, 3);
     for (const struct rd_node *n = info ? info->first : NULL; n; n = n->next) {
         owner = hf__rd_at(n, 0);
         if (!owner || !owner->text)
             return -1;
-        found += put_holder(o, owner, hf__rd_at(n, 3), 4);
+        found += query_put_holder(o, owner, hf__rd_at(n, 3), 4);
     }
     return found;
 }
 
 /* PENDING: they are notified now. */
-static int notify_holders(struct redis *r, struct hf__query *q,
-                          const struct rd_node *reply)
+static int query_notify_holders(struct redis *r, struct hf__query *q,
+                                const struct rd_node *reply)
 {
-    int found = put_holders(NULL, q, reply);
+    int found = query_put_holders(NULL, q, reply);
     struct net_out *o;
 
     if (found < 0)
@@ -464,14 +470,14 @@ static int notify_holders(struct redis *r, struct hf__query *q,
     if (!o)
         return HF_ENOMEM;
     hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
-    put_holders(o, q, reply);
+    query_put_holders(o, q, reply);
     return HF__PENDING;
 }
 
 /* The answer of INSPECT, then that they were notified; or that it was too late.
  */
-static int asked(struct redis *r, struct hf__query *q,
-                 const struct rd_node *reply)
+static int query_asked(struct redis *r, struct hf__query *q,
+                       const struct rd_node *reply)
 {
     const struct rd_node *kind = hf__rd_at(reply, 0);
     const struct rd_node *holders = hf__rd_at(reply, 4);
@@ -481,23 +487,23 @@ static int asked(struct redis *r, struct hf__query *q,
         return HF__DONE;
     if (!holders)
         return hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at)
-                   ? again(r, q)
+                   ? query_again(r, q)
                    : HF_EPROTO;
     if (q->count ? !kind->text : !hf__rd_int(kind, &what))
         return HF_EPROTO;
     if (what > 1)
-        return again_as(r, q, what - RD_OTHER);
+        return query_again_as(r, q, what - RD_OTHER);
     if (q->count && kind->len != 1)
-        return unknown(r);
+        return query_unknown(r);
     if (q->count ? !holders->first : !what)
         return r->core->why(r->client, HF_ENOTOWNER, "it is not held");
-    return notify_holders(r, q, reply);
+    return query_notify_holders(r, q, reply);
 }
 
 /* ---- list -------------------------------------------------------------- */
 
-static int add_name(struct redis *r, struct hf__query *q, const char *key,
-                    size_t len)
+static int query_add_name(struct redis *r, struct hf__query *q, const char *key,
+                          size_t len)
 {
     static const char prefix[] = "holdfast:info:";
     size_t skip = sizeof(prefix) - 1;
@@ -513,8 +519,8 @@ static int add_name(struct redis *r, struct hf__query *q, const char *key,
 }
 
 /* PENDING: the walk goes on. */
-static int listed(struct redis *r, struct hf__query *q,
-                  const struct rd_node *reply)
+static int query_listed(struct redis *r, struct hf__query *q,
+                        const struct rd_node *reply)
 {
     const struct rd_node *cursor = hf__rd_at(reply, 0);
     hf__time now = r->core->now();
@@ -523,26 +529,26 @@ static int listed(struct redis *r, struct hf__query *q,
     if (!cursor || !cursor->text || !cursor->len)
         return HF_EPROTO;
     for (const struct rd_node *n = cursor->next; n && !rc; n = n->next)
-        rc = n->text ? add_name(r, q, n->text, n->len) : HF_EPROTO;
+        rc = n->text ? query_add_name(r, q, n->text, n->len) : HF_EPROTO;
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
     if (q->count && q->req.meant_until > now) /* its caller still waits */
         q->req.meant_until = now + r->op_timeout_ms * HF__MS;
-    return q->count ? again(r, q) : 0;
+    return q->count ? query_again(r, q) : 0;
 }
 
 /* ---- answers ----------------------------------------------------------- */
 
-static int broken(struct redis *r, struct hf__query *q,
-                  const struct rd_node *reply)
+static int query_broken(struct redis *r, struct hf__query *q,
+                        const struct rd_node *reply)
 {
     int64_t was_held;
 
     if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
-        return again(r, q);
+        return query_again(r, q);
     }
     if (reply->type == REDIS_REPLY_STRING) { /* by another */
         q->count = strtoull(reply->text, NULL, 10);
@@ -551,13 +557,13 @@ static int broken(struct redis *r, struct hf__query *q,
     if (!hf__rd_int(reply, &was_held))
         return HF_EPROTO;
     if (was_held > 1)
-        return again_as(r, q, was_held - RD_OTHER);
+        return query_again_as(r, q, was_held - RD_OTHER);
     if (was_held == 0)
         return r->core->why(r->client, HF_ENOTOWNER, "it is not held");
     return was_held == 1 ? 0 : HF_EPROTO;
 }
 
-static int gone_down(const struct rd_node *reply)
+static int query_gone_down(const struct rd_node *reply)
 {
     int64_t was_ours;
 
@@ -566,20 +572,21 @@ static int gone_down(const struct rd_node *reply)
     return was_ours ? 0 : HF_ENOTOWNER;
 }
 
-static int answered(struct redis *r, struct hf__query *q,
-                    const struct rd_node *reply)
+static int query_answered(struct redis *r, struct hf__query *q,
+                          const struct rd_node *reply)
 {
     switch (q->req.op) {
     case HF__INSPECT:
-        return q->count ? inspected_other(r, q, reply) : inspected(r, q, reply);
+        return q->count ? query_inspected_other(r, q, reply)
+                        : query_inspected(r, q, reply);
     case HF__ASK:
-        return asked(r, q, reply);
+        return query_asked(r, q, reply);
     case HF__LIST:
-        return listed(r, q, reply);
+        return query_listed(r, q, reply);
     case HF__BREAK:
-        return broken(r, q, reply);
+        return query_broken(r, q, reply);
     case HF__DOWNGRADE:
-        return gone_down(reply);
+        return query_gone_down(reply);
     case HF__DIAGNOSE:
         return hf__rd_diagnosed(r, q, reply);
     default:
@@ -590,10 +597,10 @@ static int answered(struct redis *r, struct hf__query *q,
 int hf__rd_query_reply(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
-    int rc = answered(r, q, reply);
+    int rc = query_answered(r, q, reply);
 
     if (rc == RD_AGAIN)
-        rc = again(r, q);
+        rc = query_again(r, q);
     if (rc == HF_EPROTO || rc == HF__PENDING)
         return rc == HF_EPROTO ? rc : 0;
     hf__rd_finish(r, &q->req, rc);

@@ -34,7 +34,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-static void free_all(struct redis *r)
+static void redis_free_all(struct redis *r)
 {
     hf__rd_pipe_fini(&r->cmd);
     hf__rd_pipe_fini(&r->sub);
@@ -50,7 +50,7 @@ static void free_all(struct redis *r)
 
 /* ---- open -------------------------------------------------------------- */
 
-static int parse_dialect(struct redis *r, const struct hf__config *config)
+static int redis_parse_dialect(struct redis *r, const struct hf__config *config)
 {
     const char *dialect = r->core->option(config->url, "dialect");
     const char *fair = r->core->option(config->url, "fair");
@@ -73,7 +73,7 @@ static int parse_dialect(struct redis *r, const struct hf__config *config)
                         dialect);
 }
 
-static int parse_keep(struct redis *r, const struct hf__config *config)
+static int redis_parse_keep(struct redis *r, const struct hf__config *config)
 {
     const char *keep = r->core->option(config->url, "keep_tokens");
 
@@ -84,7 +84,7 @@ static int parse_keep(struct redis *r, const struct hf__config *config)
                         "keep_tokens=%.40s: must be yes or no", keep);
 }
 
-static int parse_unix(struct redis *r, const struct hf__url *url)
+static int redis_parse_unix(struct redis *r, const struct hf__url *url)
 {
     if (url->hosts_len || !url->path[0])
         return r->core->why(r->client, HF_EINVAL,
@@ -98,7 +98,7 @@ static int parse_unix(struct redis *r, const struct hf__url *url)
                         sizeof(((struct sockaddr_un *)0)->sun_path));
 }
 
-static int parse_host(struct redis *r, struct hf__url *url)
+static int redis_parse_host(struct redis *r, struct hf__url *url)
 {
     const struct hf__host *host = &url->hosts[0];
 
@@ -109,19 +109,19 @@ static int parse_host(struct redis *r, struct hf__url *url)
     return hf__net_set_hosts(&r->peer, host, 1, 6379);
 }
 
-static int parse(struct redis *r, const struct hf__config *config)
+static int redis_parse(struct redis *r, const struct hf__config *config)
 {
     struct hf__url *url = config->url;
-    int rc = parse_dialect(r, config);
+    int rc = redis_parse_dialect(r, config);
 
     if (!rc)
-        rc = parse_keep(r, config);
+        rc = redis_parse_keep(r, config);
     if (!rc)
         rc = hf__rd_doubt_parse(r, config);
     if (!rc && strcmp(url->scheme, "redis+unix") == 0)
-        rc = parse_unix(r, url);
+        rc = redis_parse_unix(r, url);
     else if (!rc)
-        rc = parse_host(r, url);
+        rc = redis_parse_host(r, url);
     r->op_timeout_ms = config->op_timeout_ms;
     r->listens = config->listens;
     if (rc)
@@ -135,7 +135,7 @@ static int parse(struct redis *r, const struct hf__config *config)
 /* Who we are: to the server a random uuid, to people host and pid. The scripts
  * have to know how long our prefix is, which every name of ours begins with, to
  * find our channel; it is in there so that an ACL can tell tenants apart. */
-static int introduce(struct redis *r, const struct hf__config *config)
+static int redis_introduce(struct redis *r, const struct hf__config *config)
 {
     const char *prefix = r->core->option(config->url, "prefix");
     uint8_t b[24];
@@ -156,7 +156,7 @@ static int introduce(struct redis *r, const struct hf__config *config)
     return 0;
 }
 
-static int start(struct redis *r, const struct hf__config *config)
+static int redis_start(struct redis *r, const struct hf__config *config)
 {
     int rc = r->peer.hosts ? hf__net_find(&r->peer) : 0;
 
@@ -193,13 +193,13 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     hf__rd_pipe_init(&r->changes, core, client, &hf__rd_changes, r,
                      sizeof(struct rd_sent));
     r->doubts.decided = hf__rd_decided;
-    rc = parse(r, config);
+    rc = redis_parse(r, config);
     if (!rc)
-        rc = introduce(r, config);
+        rc = redis_introduce(r, config);
     if (!rc)
-        rc = start(r, config);
+        rc = redis_start(r, config);
     if (rc) {
-        free_all(r);
+        redis_free_all(r);
         return rc;
     }
     *self = r;
@@ -213,7 +213,7 @@ static int redis_opened(void *self)
 
 static void redis_close(void *self)
 {
-    free_all(self);
+    redis_free_all(self);
 }
 
 /* ---- driving ----------------------------------------------------------- */

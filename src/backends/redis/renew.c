@@ -22,7 +22,7 @@
 #include <string.h>
 
 /* `until`: it waits, and is meant until then. */
-static void note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
+static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
         return;
@@ -32,8 +32,8 @@ static void note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 }
 
 /* Items of one kind go together. */
-static enum rd_script script_of(const struct redis *r,
-                                const struct hf__renewal *item)
+static enum rd_script renew_script_of(const struct redis *r,
+                                      const struct hf__renewal *item)
 {
     return r->string_dialect                    ? RD_RENEW_S
            : item->remote->kind == HF_RWLOCK    ? RD_RENEW_RW
@@ -41,23 +41,23 @@ static enum rd_script script_of(const struct redis *r,
                                                 : RD_RENEW;
 }
 
-static uint32_t chunk_len(const struct redis *r, const struct hf__batch *b,
-                          uint32_t first)
+static uint32_t renew_chunk_len(const struct redis *r,
+                                const struct hf__batch *b, uint32_t first)
 {
-    enum rd_script s = script_of(r, &b->item[first]);
+    enum rd_script s = renew_script_of(r, &b->item[first]);
     uint32_t len = 1, permits = b->item[first].permits;
 
     for (; first + len < b->len && len < RD_RENEW_CHUNK; len++) {
         const struct hf__renewal *next = &b->item[first + len];
 
         permits += next->permits;
-        if (script_of(r, next) != s || permits > RD_PERMITS_MAX)
+        if (renew_script_of(r, next) != s || permits > RD_PERMITS_MAX)
             break;
     }
     return len;
 }
 
-static void put_item_keys(struct net_out *o, const struct hf__remote *m)
+static void renew_put_item_keys(struct net_out *o, const struct hf__remote *m)
 {
     hf__rd_put_key(o, RD_KEY_LOCK, m->name, m->name_len);
     hf__rd_put_key(o, m->kind == HF_MUTEX ? RD_KEY_INFO : RD_KEY_HOLDS, m->name,
@@ -68,7 +68,7 @@ static void put_item_keys(struct net_out *o, const struct hf__remote *m)
     hf__rd_put_key(o, RD_KEY_KIND, m->name, m->name_len);
 }
 
-static void put_item(struct net_out *o, const struct hf__renewal *item)
+static void renew_put_item(struct net_out *o, const struct hf__renewal *item)
 {
     const struct hf__remote *m = item->remote;
     char id[21];
@@ -89,7 +89,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
 {
     struct rd_flight *f;
     hf__time sent_at = b->req.sent_at;
-    enum rd_script s = script_of(r, &b->item[first]);
+    enum rd_script s = renew_script_of(r, &b->item[first]);
     size_t keys = s == RD_RENEW_SEM ? 4 : 2;
     size_t args = s == RD_RENEW_RW ? 4 : 2, size = 0;
     char uuid[HF__UUID_LEN + 1];
@@ -108,24 +108,24 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     f->first = first;
     f->len = len;
     for (uint32_t i = first; i < first + len; i++)
-        put_item_keys(o, b->item[i].remote);
+        renew_put_item_keys(o, b->item[i].remote);
     memcpy(uuid, r->uuid, HF__UUID_LEN);
     uuid[HF__UUID_LEN] = ':';
     hf__rd_put(o, uuid, sizeof(uuid));
     hf__rd_put_num(o, hf__rd_meant_until(r, &b->req));
     for (uint32_t i = first; i < first + len; i++)
-        put_item(o, &b->item[i]);
+        renew_put_item(o, &b->item[i]);
     return 0;
 }
 
 /* 0, HF_ENOMEM: nothing of it was encoded. */
-static int encode(struct redis *r, struct hf__req *req)
+static int renew_encode(struct redis *r, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;
     uint32_t sent = 0, len;
 
     for (; sent < b->len; sent += len) {
-        len = chunk_len(r, b, sent);
+        len = renew_chunk_len(r, b, sent);
         if (hf__rd_renew_chunk(r, b, sent, len))
             break; /* no memory: the others stay unknown */
         b->chunks++;
@@ -148,10 +148,10 @@ int hf__rd_renew(void *self, struct hf__batch *b)
     b->req.result = HF__DONE;
     if (!b->len)
         return HF__DONE;
-    rc = hf__rd_submit(r, &b->req, encode);
+    rc = hf__rd_submit(r, &b->req, renew_encode);
     if (rc != HF__PENDING && rc != HF__LATER)
         return rc;
-    note_lease(r, shortest, rc == HF__LATER ? b->req.meant_until : 0);
+    renew_note_lease(r, shortest, rc == HF__LATER ? b->req.meant_until : 0);
     r->renewing += rc == HF__PENDING;
     hf__rd_hurry(r);
     return rc;
@@ -174,8 +174,8 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
 }
 
 /* By the clock as we knew it; by that of this answer it may be meant still. */
-static int too_late(struct redis *r, const struct rd_flight *f,
-                    const struct rd_node *reply)
+static int renew_too_late(struct redis *r, const struct rd_flight *f,
+                          const struct rd_node *reply)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
     int rc = HF_EUNKNOWN;
@@ -195,7 +195,7 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
     struct hf__batch *b = (struct hf__batch *)f->req;
 
     if (reply->type == REDIS_REPLY_ARRAY)
-        return too_late(r, f, reply);
+        return renew_too_late(r, f, reply);
     if (reply->type != REDIS_REPLY_STRING || reply->len != f->len ||
         strspn(reply->text, "01") != f->len)
         return HF_EPROTO;

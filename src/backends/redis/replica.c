@@ -41,7 +41,7 @@
 #define REPLICAS_MAX 99
 #define TIMEOUT_MS 100
 
-static int parse_need(struct redis *r, const char *text)
+static int replica_parse_need(struct redis *r, const char *text)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
@@ -56,8 +56,8 @@ static int parse_need(struct redis *r, const char *text)
 
 /* Twice the time, and an answer behind it, must be over in op_timeout, and
  * leave a renewal the time to be repeated. */
-static int parse_timeout(struct redis *r, const char *text,
-                         const struct hf__config *config)
+static int replica_parse_timeout(struct redis *r, const char *text,
+                                 const struct hf__config *config)
 {
     int64_t most = config->op_timeout_ms / 4, n = TIMEOUT_MS;
 
@@ -80,12 +80,12 @@ int hf__rd_doubt_parse(struct redis *r, const struct hf__config *config)
 {
     const char *need = r->core->option(config->url, "replicas");
     const char *ms = r->core->option(config->url, "replica_timeout");
-    int rc = need ? parse_need(r, need) : 0;
+    int rc = need ? replica_parse_need(r, need) : 0;
 
     if (!rc && ms && !r->doubts.need)
         rc = r->core->why(r->client, HF_EINVAL,
                           "replica_timeout needs replicas=1 or more");
-    return rc ? rc : parse_timeout(r, ms, config);
+    return rc ? rc : replica_parse_timeout(r, ms, config);
 }
 
 /* ---- in doubt ---------------------------------------------------------- */
@@ -133,7 +133,7 @@ void hf__rd_doubt_forget(struct redis *r, const struct hf__req *req)
             r->doubts.all[i].req = NULL;
 }
 
-static void decide_all(struct redis *r, int code, hf__time now)
+static void replica_decide_all(struct redis *r, int code, hf__time now)
 {
     size_t len = r->doubts.len;
 
@@ -145,7 +145,7 @@ static void decide_all(struct redis *r, int code, hf__time now)
 void hf__rd_doubt_lost(struct redis *r, hf__time now)
 {
     r->doubts.waiting = r->doubts.wanted = false;
-    decide_all(r, HF_EUNKNOWN, now);
+    replica_decide_all(r, HF_EUNKNOWN, now);
 }
 
 void hf__rd_doubt_fini(struct redis *r)
@@ -155,7 +155,7 @@ void hf__rd_doubt_fini(struct redis *r)
 
 /* ---- WAIT -------------------------------------------------------------- */
 
-static int refused(struct redis *r, const char *text)
+static int replica_refused(struct redis *r, const char *text)
 {
     int code = hf__rd_error_code(text);
 
@@ -166,8 +166,8 @@ static int refused(struct redis *r, const char *text)
         r->client, code, "WAIT: %.140s", text);
 }
 
-static int waited(struct rd_pipe *p, struct rd_sent *sent,
-                  const struct rd_node *reply, hf__time now)
+static int replica_waited(struct rd_pipe *p, struct rd_sent *sent,
+                          const struct rd_node *reply, hf__time now)
 {
     struct redis *r = p->owner;
     struct rd_doubts *d = &r->doubts;
@@ -176,7 +176,7 @@ static int waited(struct rd_pipe *p, struct rd_sent *sent,
 
     (void)sent;
     if (reply->type == REDIS_REPLY_ERROR)
-        code = refused(r, reply->text);
+        code = replica_refused(r, reply->text);
     else if (!hf__rd_int(reply, &have) || have < 0)
         return HF_EPROTO;
     else if (have < d->need)
@@ -186,7 +186,7 @@ static int waited(struct rd_pipe *p, struct rd_sent *sent,
                             "replica_timeout=",
                             (long long)have, d->need, d->ms);
     d->waiting = false;
-    decide_all(r, code, now);
+    replica_decide_all(r, code, now);
     return 0;
 }
 
@@ -198,7 +198,7 @@ void hf__rd_doubt_send(struct redis *r)
 
     if (!d->wanted || d->waiting || l->state != NET_UP || l->stream.broken)
         return;
-    if (!hf__rd_pipe_send(&r->cmd, waited, 1, 64)) {
+    if (!hf__rd_pipe_send(&r->cmd, replica_waited, 1, 64)) {
         l->stream.broken = ENOMEM;
         return;
     }

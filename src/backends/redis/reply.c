@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rd_node *new_node(const redisReadTask *task, size_t extra)
+static struct rd_node *reply_new_node(const redisReadTask *task, size_t extra)
 {
     struct rd_node *node =
         hf__arena_take(task->privdata, sizeof(*node) + extra);
@@ -36,9 +36,9 @@ static struct rd_node *new_node(const redisReadTask *task, size_t extra)
     return node;
 }
 
-static void *new_string(const redisReadTask *task, char *text, size_t len)
+static void *reply_new_string(const redisReadTask *task, char *text, size_t len)
 {
-    struct rd_node *node = new_node(task, len + 1);
+    struct rd_node *node = reply_new_node(task, len + 1);
     char *copy;
 
     if (!node)
@@ -51,30 +51,30 @@ static void *new_string(const redisReadTask *task, char *text, size_t len)
     return node;
 }
 
-static void *new_integer(const redisReadTask *task, long long number)
+static void *reply_new_integer(const redisReadTask *task, long long number)
 {
-    struct rd_node *node = new_node(task, 0);
+    struct rd_node *node = reply_new_node(task, 0);
 
     if (node)
         node->number = number;
     return node;
 }
 
-static void *new_array(const redisReadTask *task, int elements)
+static void *reply_new_array(const redisReadTask *task, int elements)
 {
-    return new_integer(task, elements);
+    return reply_new_integer(task, elements);
 }
 
-static void *new_nil(const redisReadTask *task)
+static void *reply_new_nil(const redisReadTask *task)
 {
-    struct rd_node *node = new_node(task, 0);
+    struct rd_node *node = reply_new_node(task, 0);
 
     if (node)
         node->type = REDIS_REPLY_NIL; /* the task is still that of a string */
     return node;
 }
 
-static void free_nothing(void *node)
+static void reply_free_nothing(void *node)
 {
     (void)node; /* the arena's */
 }
@@ -82,7 +82,8 @@ static void free_nothing(void *node)
 redisReader *hf__rd_reader_new(struct hf__arena *arena)
 {
     static redisReplyObjectFunctions objects = {
-        new_string, new_array, new_integer, new_nil, free_nothing};
+        reply_new_string, reply_new_array, reply_new_integer, reply_new_nil,
+        reply_free_nothing};
     redisReader *reader = redisReaderCreateWithFunctions(&objects);
 
     if (!reader)
@@ -145,7 +146,7 @@ bool hf__rd_is(const struct rd_node *node, const char *text)
 
 /* ---- errors: the first word tells what they mean ---------------------- */
 
-static bool begins(const char *text, const char *word)
+static bool reply_begins(const char *text, const char *word)
 {
     size_t len = strlen(word);
 
@@ -160,12 +161,13 @@ static bool begins(const char *text, const char *word)
 const char *hf__rd_error_text(const char *text)
 {
     static const char place[] = "@user_script:";
-    const char *at =
-        begins(text, "ERR Error running script") ? strstr(text, place) : NULL;
+    const char *at = reply_begins(text, "ERR Error running script")
+                         ? strstr(text, place)
+                         : NULL;
 
     if (!at)
-        return begins(text, "ERR The user executing the script can't") ||
-                       begins(text, "ERR ACL failure in script:")
+        return reply_begins(text, "ERR The user executing the script can't") ||
+                       reply_begins(text, "ERR ACL failure in script:")
                    ? text + 4
                    : text;
     while (strncmp(at, place, sizeof(place) - 1) == 0) {
@@ -194,9 +196,9 @@ int hf__rd_error_code(const char *text)
 
     text = hf__rd_error_text(text);
     for (size_t i = 0; i < sizeof(auth) / sizeof(*auth); i++)
-        if (begins(text, auth[i]))
+        if (reply_begins(text, auth[i]))
             return HF_EAUTH;
-    if (begins(text, "WRONGTYPE"))
+    if (reply_begins(text, "WRONGTYPE"))
         return HF_EMISMATCH;
     return HF_EBACKEND; /* LOADING READONLY OOM BUSY MISCONF MOVED ERR ... */
 }
@@ -204,13 +206,13 @@ int hf__rd_error_code(const char *text)
 bool hf__rd_is_replica(const char *text)
 {
     text = hf__rd_error_text(text);
-    return begins(text, "READONLY") || begins(text, "MASTERDOWN") ||
-           begins(text, "NOREPLICAS");
+    return reply_begins(text, "READONLY") || reply_begins(text, "MASTERDOWN") ||
+           reply_begins(text, "NOREPLICAS");
 }
 
 /* The server refuses for now: it starts, has too much to do, is out of memory
  * or disk, or changes its role. */
-static bool refuses_for_now(const char *text)
+static bool reply_refuses_for_now(const char *text)
 {
     static const char *const words[] = {
         "LOADING", "BUSY",        "READONLY",   "MASTERDOWN", "OOM",
@@ -218,21 +220,21 @@ static bool refuses_for_now(const char *text)
 
     text = hf__rd_error_text(text);
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        if (begins(text, words[i]))
+        if (reply_begins(text, words[i]))
             return true;
     return false;
 }
 
 bool hf__rd_may_pass(const char *text)
 {
-    return refuses_for_now(text) ||
+    return reply_refuses_for_now(text) ||
            strstr(text, "max number of clients") != NULL;
 }
 
 bool hf__rd_is_forbidden(const char *text)
 {
     return hf__rd_error_code(text) == HF_EAUTH ||
-           begins(text, "ERR unknown command");
+           reply_begins(text, "ERR unknown command");
 }
 
 /*
@@ -242,10 +244,10 @@ bool hf__rd_is_forbidden(const char *text)
  */
 bool hf__rd_did_nothing(const char *text)
 {
-    if (begins(text, "NOPERM"))
+    if (reply_begins(text, "NOPERM"))
         return !strstr(text, "script");
-    return refuses_for_now(text) || begins(text, "NOAUTH") ||
-           begins(text, "MOVED");
+    return reply_refuses_for_now(text) || reply_begins(text, "NOAUTH") ||
+           reply_begins(text, "MOVED");
 }
 
 /* ---- INFO ---------------------------------------------------------------- */
@@ -283,7 +285,7 @@ long long hf__rd_number(const char *info, const char *key)
 }
 
 __attribute__((format(printf, 2, 3))) static struct rd_verdict
-verdict(enum hf_level level, const char *fmt, ...)
+reply_verdict(enum hf_level level, const char *fmt, ...)
 {
     struct rd_verdict v = {.level = level};
     va_list ap;
@@ -302,17 +304,18 @@ struct rd_verdict hf__rd_judge_version(const char *info)
     long major = strtol(v.text, &minor, 10);
 
     if (hf__rd_says(info, "cluster_enabled", "1"))
-        return verdict(HF_LEVEL_ERROR,
-                       "the server is part of a Redis Cluster, which refuses "
-                       "the names of other nodes: use a server without "
-                       "cluster-enabled");
+        return reply_verdict(
+            HF_LEVEL_ERROR,
+            "the server is part of a Redis Cluster, which refuses "
+            "the names of other nodes: use a server without "
+            "cluster-enabled");
     if (valkey.text[0])
-        return verdict(HF_LEVEL_OK, "Valkey %s", valkey.text);
+        return reply_verdict(HF_LEVEL_OK, "Valkey %s", valkey.text);
     if (major < 6 || (major == 6 && *minor && strtol(minor + 1, NULL, 10) < 2))
-        return verdict(HF_LEVEL_WARNING,
-                       "Redis %s: holdfast is tested with 6.2 and later",
-                       v.text);
-    return verdict(HF_LEVEL_OK, "Redis %s", v.text);
+        return reply_verdict(HF_LEVEL_WARNING,
+                             "Redis %s: holdfast is tested with 6.2 and later",
+                             v.text);
+    return reply_verdict(HF_LEVEL_OK, "Redis %s", v.text);
 }
 
 struct rd_verdict hf__rd_judge_memory(const char *info)
@@ -322,20 +325,23 @@ struct rd_verdict hf__rd_judge_memory(const char *info)
     long long used = hf__rd_number(info, "used_memory");
 
     if (!most)
-        return verdict(HF_LEVEL_OK, "nothing is evicted: maxmemory is not set");
+        return reply_verdict(HF_LEVEL_OK,
+                             "nothing is evicted: maxmemory is not set");
     if (strcmp(policy.text, "noeviction") != 0)
-        return verdict(HF_LEVEL_ERROR,
-                       "maxmemory-policy is %s: when the memory is full, the "
-                       "server deletes locks that are held. Set "
-                       "maxmemory-policy noeviction",
-                       policy.text);
+        return reply_verdict(
+            HF_LEVEL_ERROR,
+            "maxmemory-policy is %s: when the memory is full, the "
+            "server deletes locks that are held. Set "
+            "maxmemory-policy noeviction",
+            policy.text);
     if (used > most - most / 10)
-        return verdict(HF_LEVEL_WARNING,
-                       "%lld of maxmemory %lld bytes are used; when it is "
-                       "full, locks cannot be acquired: raise maxmemory",
-                       used, most);
-    return verdict(HF_LEVEL_OK,
-                   "nothing is evicted: maxmemory-policy is noeviction");
+        return reply_verdict(
+            HF_LEVEL_WARNING,
+            "%lld of maxmemory %lld bytes are used; when it is "
+            "full, locks cannot be acquired: raise maxmemory",
+            used, most);
+    return reply_verdict(HF_LEVEL_OK,
+                         "nothing is evicted: maxmemory-policy is noeviction");
 }
 
 struct rd_verdict hf__rd_judge_clients(const char *info)
@@ -344,10 +350,11 @@ struct rd_verdict hf__rd_judge_clients(const char *info)
     long long used = hf__rd_number(info, "connected_clients");
 
     if (most && used * 5 > most * 4)
-        return verdict(HF_LEVEL_WARNING,
-                       "%lld of maxclients %lld are connected: a client of "
-                       "holdfast uses up to 3 connections. Raise maxclients",
-                       used, most);
-    return verdict(HF_LEVEL_OK, "%lld of maxclients %lld are connected", used,
-                   most);
+        return reply_verdict(
+            HF_LEVEL_WARNING,
+            "%lld of maxclients %lld are connected: a client of "
+            "holdfast uses up to 3 connections. Raise maxclients",
+            used, most);
+    return reply_verdict(HF_LEVEL_OK, "%lld of maxclients %lld are connected",
+                         used, most);
 }

@@ -38,7 +38,7 @@ void hf__rd_hurry(struct redis *r)
 
 /* ---- from the core ------------------------------------------------------ */
 
-static bool has_room(const struct redis *r)
+static bool requests_has_room(const struct redis *r)
 {
     const struct net_link *l = &r->cmd.link;
 
@@ -51,7 +51,7 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
     int rc;
 
     /* There will be room in ready() or advance() alone. */
-    if (!hf__link_wanted(&r->cmd.link) || !has_room(r)) {
+    if (!hf__link_wanted(&r->cmd.link) || !requests_has_room(r)) {
         r->put_off = true;
         return HF__LATER;
     }
@@ -69,7 +69,7 @@ void hf__rd_pump(struct redis *r)
 {
     hf__rd_doubt_send(r);
     hf__net_flush(&r->cmd.link.stream);
-    if (!r->put_off || !has_room(r))
+    if (!r->put_off || !requests_has_room(r))
         return;
     r->put_off = false;
     if (r->renew_until) {
@@ -81,7 +81,8 @@ void hf__rd_pump(struct redis *r)
 
 /* ---- to the core -------------------------------------------------------- */
 
-static void attempt_over(struct redis *r, const struct hf__req *req, int result)
+static void requests_attempt_over(struct redis *r, const struct hf__req *req,
+                                  int result)
 {
     ((struct rd_lock *)req->remote->impl)->attempting = false;
     if (result != HF__BUSY && result != HF_EMISMATCH &&
@@ -95,7 +96,7 @@ static void attempt_over(struct redis *r, const struct hf__req *req, int result)
 void hf__rd_finish(struct redis *r, struct hf__req *req, int result)
 {
     if (req->op == HF__ATTEMPT)
-        attempt_over(r, req, result);
+        requests_attempt_over(r, req, result);
     else if (req->op == HF__RENEW && --r->renewing == 0)
         hf__rd_hurry(r);
     req->result = (int16_t)result;

@@ -16,7 +16,7 @@
 #define SCRATCH "holdfast-diagnose"
 #define LEN(a) (sizeof(a) / sizeof(*(a)))
 
-static enum rd_rules_of rules_of(const struct redis *r)
+static enum rd_rules_of rights_rules_of(const struct redis *r)
 {
     return r->string_dialect ? RD_RULES_STRING : RD_RULES_REDISSON;
 }
@@ -47,7 +47,7 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     if (len > HF_NAME_MAX)
         len = HF_NAME_MAX; /* the prefix is that long: no lock is possible */
     snprintf(name, sizeof(name), "%.*s" SCRATCH, (int)q->name_len, q->name);
-    hf__rd_rules_commands(&l, rules_of(r), r->doubts.need > 0);
+    hf__rd_rules_commands(&l, rights_rules_of(r), r->doubts.need > 0);
     more = (keys_len + channels_len + 1) * (RD_KEY_MAX + 32) +
            l.len * (sizeof(struct rd_command) + 16) + 64;
     r->by_text[RD_RIGHTS] = true; /* once: not worth a digest */
@@ -68,7 +68,7 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
 }
 
 /* Without these waiters poll, or names cannot be listed; locks work. */
-static bool is_needed(const char *command)
+static bool rights_is_needed(const char *command)
 {
     static const char *const spare[] = {"subscribe", "unsubscribe", "pubsub",
                                         "scan", "type"};
@@ -82,7 +82,7 @@ static bool is_needed(const char *command)
 #define FIND(level, ...)                                                       \
     r->core->find(r->client, q, level, "rights", __VA_ARGS__)
 
-static void find_none_missing(struct redis *r, struct hf__query *q)
+static void rights_find_none_missing(struct redis *r, struct hf__query *q)
 {
     if (!r->login.user[0] && !r->login.password[0])
         FIND(HF_LEVEL_OK,
@@ -94,15 +94,15 @@ static void find_none_missing(struct redis *r, struct hf__query *q)
 }
 
 /* One rule for each command that is missing. */
-static enum hf_level find_commands(const struct rd_node *missing,
-                                   struct rd_rules *to)
+static enum hf_level rights_find_commands(const struct rd_node *missing,
+                                          struct rd_rules *to)
 {
     enum hf_level level = HF_LEVEL_WARNING;
 
     for (const struct rd_node *n = missing->first; n; n = n->next) {
         if (!n->text)
             continue;
-        if (is_needed(n->text))
+        if (rights_is_needed(n->text))
             level = HF_LEVEL_ERROR;
         hf__rd_rules_put(to, n->text);
     }
@@ -110,8 +110,8 @@ static enum hf_level find_commands(const struct rd_node *missing,
 }
 
 /* What is missing, {commands, keys, channels}: how to allow it. */
-static void find_missing(struct redis *r, struct hf__query *q,
-                         const struct rd_node *const list[3])
+static void rights_find_missing(struct redis *r, struct hf__query *q,
+                                const struct rd_node *const list[3])
 {
     const char *user = r->login.user[0] ? r->login.user : "default";
     char text[600] = "";
@@ -119,7 +119,7 @@ static void find_missing(struct redis *r, struct hf__query *q,
     enum hf_level level;
 
     if (list[0]->first) {
-        level = find_commands(list[0], &to);
+        level = rights_find_commands(list[0], &to);
         FIND(level, "the user %s lacks commands%s. " RD_RUN "%s%s", user,
              level == HF_LEVEL_ERROR
                  ? ", without which some locks do not work"
@@ -129,14 +129,15 @@ static void find_missing(struct redis *r, struct hf__query *q,
     }
     if (list[1]->first) {
         to = (struct rd_rules){.to = text, .size = sizeof(text)};
-        hf__rd_rules_put_keys(&to, rules_of(r), q->name, q->name_len);
+        hf__rd_rules_put_keys(&to, rights_rules_of(r), q->name, q->name_len);
         FIND(HF_LEVEL_ERROR,
              "the user %s may not use the keys of locks. " RD_RUN "%s%s", user,
              user, text);
     }
     if (list[2]->first) {
         to = (struct rd_rules){.to = text, .size = sizeof(text)};
-        hf__rd_rules_put_channels(&to, rules_of(r), q->name, q->name_len);
+        hf__rd_rules_put_channels(&to, rights_rules_of(r), q->name,
+                                  q->name_len);
         FIND(HF_LEVEL_WARNING,
              "the user %s may not use the channels of locks, so that waiters "
              "poll. " RD_RUN "%s%s",
@@ -162,8 +163,8 @@ int hf__rd_rights_found(struct redis *r, struct hf__query *q,
             return HF_EPROTO;
     }
     if (list[0]->first || list[1]->first || list[2]->first)
-        find_missing(r, q, list);
+        rights_find_missing(r, q, list);
     else
-        find_none_missing(r, q);
+        rights_find_none_missing(r, q);
     return 0;
 }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct rd_commands *l, const char *mark, const char *word,
-                size_t len)
+static void rules_add(struct rd_commands *l, const char *mark, const char *word,
+                      size_t len)
 {
     struct rd_command c = {""};
 
@@ -21,24 +21,24 @@ static void add(struct rd_commands *l, const char *mark, const char *word,
     l->all[l->len++] = c;
 }
 
-static bool is(const char *word, size_t len, const char *text)
+static bool rules_is(const char *word, size_t len, const char *text)
 {
     return strlen(text) == len && memcmp(word, text, len) == 0;
 }
 
-static void add_call(struct rd_commands *l, const char *word, size_t len)
+static void rules_add_call(struct rd_commands *l, const char *word, size_t len)
 {
-    if (is(word, len, "pubsub"))
-        add(l, "", "pubsub numsub", 13);
-    else if (is(word, len, "scan"))
-        add(l, "", "scan 0", 6);
-    else if (is(word, len, "time"))
-        add(l, "", word, len);
+    if (rules_is(word, len, "pubsub"))
+        rules_add(l, "", "pubsub numsub", 13);
+    else if (rules_is(word, len, "scan"))
+        rules_add(l, "", "scan 0", 6);
+    else if (rules_is(word, len, "time"))
+        rules_add(l, "", word, len);
     else
-        add(l, is(word, len, "publish") ? "&" : "@", word, len);
+        rules_add(l, rules_is(word, len, "publish") ? "&" : "@", word, len);
 }
 
-static void add_script(struct rd_commands *l, const char *text)
+static void rules_add_script(struct rd_commands *l, const char *text)
 {
     static const char call[] = "call('";
 
@@ -49,7 +49,7 @@ static void add_script(struct rd_commands *l, const char *text)
         text += sizeof(call) - 1;
         len = strcspn(text, "'");
         if (is_redis)
-            add_call(l, text, len);
+            rules_add_call(l, text, len);
     }
 }
 
@@ -63,29 +63,29 @@ void hf__rd_rules_commands(struct rd_commands *l, enum rd_rules_of of,
         [RD_RULES_REDLOCK] = {RD_VOTE, RD_VOTE},
     };
 
-    add(l, "", "eval x 0", 8);
-    add(l, "", "evalsha x 0", 11);
+    rules_add(l, "", "eval x 0", 8);
+    rules_add(l, "", "evalsha x 0", 11);
     for (unsigned i = scripts[of][0]; i <= scripts[of][1]; i++)
-        add_script(l, hf__rd_script[i].text);
+        rules_add_script(l, hf__rd_script[i].text);
     if (of == RD_RULES_REDLOCK) {
-        add(l, "", "time", 4);
-        add(l, "", "info", 4);
+        rules_add(l, "", "time", 4);
+        rules_add(l, "", "info", 4);
         return;
     }
-    add(l, "", "ping", 4);
-    add(l, "&", "subscribe", 9);
-    add(l, "", "unsubscribe", 11);
+    rules_add(l, "", "ping", 4);
+    rules_add(l, "&", "subscribe", 9);
+    rules_add(l, "", "unsubscribe", 11);
     if (of == RD_RULES_STRING)
-        add_script(l, hf__rd_script[RD_PROVE].text);
+        rules_add_script(l, hf__rd_script[RD_PROVE].text);
     if (wait)
-        add(l, "", "wait 1 1", 8);
+        rules_add(l, "", "wait 1 1", 8);
 }
 
 /* ---- rules for ACL SETUSER ------------------------------------------------
  */
 
-static void put_word(struct rd_rules *to, const char *mark, const char *word,
-                     size_t len)
+static void rules_put_word(struct rd_rules *to, const char *mark,
+                           const char *word, size_t len)
 {
     if (to->is_cut || to->len + len + 8 > to->size) {
         if (!to->is_cut)
@@ -103,10 +103,10 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
 
     command += strspn(command, "@&");
     len = strcspn(command, " ");
-    if (is(command, len, "pubsub"))
-        put_word(to, "+", "pubsub|numsub", 13);
+    if (rules_is(command, len, "pubsub"))
+        rules_put_word(to, "+", "pubsub|numsub", 13);
     else
-        put_word(to, "+", command, len);
+        rules_put_word(to, "+", command, len);
 }
 
 /* A key or a channel of the names that begin with a prefix; `head` matches what
@@ -143,8 +143,8 @@ static const struct pattern channel_patterns[] = {
 
 /* For a byte that a rule cannot have, or that redis-cli takes for a quote, the
  * pattern matches any byte. */
-static void put_pattern(struct rd_rules *to, const char *mark, const char *head,
-                        const char *text, size_t len)
+static void rules_put_pattern(struct rd_rules *to, const char *mark,
+                              const char *head, const char *text, size_t len)
 {
     char word[2 * RD_KEY_MAX + 64];
     char *end = hf__rd_glob(stpcpy(word, head), text, len);
@@ -152,12 +152,12 @@ static void put_pattern(struct rd_rules *to, const char *mark, const char *head,
     for (char *c = word; c < end; c++)
         if (*c <= ' ' || *c > '~' || *c == '"' || *c == '\'')
             *c = '?';
-    put_word(to, mark, word, (size_t)(end - word));
+    rules_put_word(to, mark, word, (size_t)(end - word));
 }
 
-static void put_patterns(struct rd_rules *to, const char *mark,
-                         const struct pattern *p, size_t n, const char *prefix,
-                         size_t len)
+static void rules_put_patterns(struct rd_rules *to, const char *mark,
+                               const struct pattern *p, size_t n,
+                               const char *prefix, size_t len)
 {
     char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
 
@@ -169,8 +169,8 @@ static void put_patterns(struct rd_rules *to, const char *mark,
 
         from = text + strlen(p->before);
         at = memmem(from, key_len - strlen(p->before), prefix, len);
-        put_pattern(to, mark, p->head, from,
-                    len && at ? (size_t)(at - from) + len : 0);
+        rules_put_pattern(to, mark, p->head, from,
+                          len && at ? (size_t)(at - from) + len : 0);
         if (!len && p->key == RD_KEY_LOCK)
             return; /* it matches all keys */
     }
@@ -188,19 +188,19 @@ void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
         [RD_RULES_REDLOCK] = {redlock_patterns, LEN(redlock_patterns)},
     };
 
-    put_patterns(to, "~", of_set[of].all, of_set[of].len, prefix, len);
+    rules_put_patterns(to, "~", of_set[of].all, of_set[of].len, prefix, len);
     /* What ask.lua keeps for a client; without a brace this is matched. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
-        put_pattern(to, "~", "holdfast:wake:{", prefix, len);
+        rules_put_pattern(to, "~", "holdfast:wake:{", prefix, len);
 }
 
 void hf__rd_rules_put_channels(struct rd_rules *to, enum rd_rules_of of,
                                const char *prefix, size_t len)
 {
     if (of == RD_RULES_REDISSON)
-        put_patterns(to, "&", channel_patterns, LEN(channel_patterns), prefix,
-                     len);
-    put_pattern(to, "&", "holdfast:wake:{", prefix, len);
+        rules_put_patterns(to, "&", channel_patterns, LEN(channel_patterns),
+                           prefix, len);
+    rules_put_pattern(to, "&", "holdfast:wake:{", prefix, len);
 }
 
 const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of of,

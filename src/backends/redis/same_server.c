@@ -51,7 +51,7 @@ void hf__rd_pair_end(struct redis *r)
         r->chans.early[i].token = 0;
 }
 
-static void apart(struct redis *r, hf__time now)
+static void server_apart(struct redis *r, hf__time now)
 {
     static const char text[] = "messages come from another server than answers";
     struct rd_pair *p = &r->chans.pair;
@@ -73,7 +73,7 @@ static void apart(struct redis *r, hf__time now)
 
 /* For good, or for now; the log has one line of the latter, however often it is
  * refused. */
-static void refused(struct redis *r, const char *text, hf__time now)
+static void server_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_pair *p = &r->chans.pair;
     bool passes = hf__rd_may_pass(text);
@@ -94,7 +94,8 @@ bool hf__rd_pair_is_under_way(const struct redis *r)
 }
 
 /* One half of the proof is there: it is complete if the other one is, too. */
-static void half(struct redis *r, enum rd_proof this, enum rd_proof other)
+static void server_half(struct redis *r, enum rd_proof this,
+                        enum rd_proof other)
 {
     struct rd_pair *p = &r->chans.pair;
 
@@ -111,8 +112,8 @@ static void half(struct redis *r, enum rd_proof this, enum rd_proof other)
     hf__rd_ring_all(r);
 }
 
-static int proved(struct rd_pipe *cmd, struct rd_sent *sent,
-                  const struct rd_node *reply, hf__time now)
+static int server_proved(struct rd_pipe *cmd, struct rd_sent *sent,
+                         const struct rd_node *reply, hf__time now)
 {
     struct redis *r = cmd->owner;
     struct rd_pair *p = &r->chans.pair;
@@ -122,11 +123,11 @@ static int proved(struct rd_pipe *cmd, struct rd_sent *sent,
         ((struct rd_flight *)sent)->hold_id != p->number)
         return 0; /* of an earlier pair */
     if (reply->type == REDIS_REPLY_ERROR) {
-        refused(r, reply->text, now);
+        server_refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
-        half(r, RD_PROOF_COUNTED, RD_PROOF_HEARD);
+        server_half(r, RD_PROOF_COUNTED, RD_PROOF_HEARD);
     } else {
-        apart(r, now);
+        server_apart(r, now);
     }
     return 0;
 }
@@ -142,7 +143,8 @@ void hf__rd_pair_begin(struct redis *r)
     if (r->chans.state == RD_SUB_NONE || r->cmd.link.state != NET_UP ||
         r->cmd.link.stream.broken)
         return;
-    f = hf__rd_pipe_send(&r->cmd, proved, 1, script->len + r->wake_len + 128);
+    f = hf__rd_pipe_send(&r->cmd, server_proved, 1,
+                         script->len + r->wake_len + 128);
     if (!f) {
         r->sub.link.stream.broken = ENOMEM;
         return;
@@ -164,7 +166,7 @@ void hf__rd_pair_heard(struct redis *r, const char *number)
 
     if (!hf__rd_pair_is_under_way(r) || strtoull(number, NULL, 10) != p->number)
         return; /* of an earlier pair */
-    half(r, RD_PROOF_HEARD, RD_PROOF_COUNTED);
+    server_half(r, RD_PROOF_HEARD, RD_PROOF_COUNTED);
 }
 
 hf__time hf__rd_pair_timeout(const struct redis *r)
@@ -181,7 +183,7 @@ bool hf__rd_pair_move(struct redis *r, hf__time now)
     if (now < hf__rd_pair_timeout(r))
         return false;
     if (hf__rd_pair_is_under_way(r)) {
-        apart(r, now);
+        server_apart(r, now);
         return false;
     }
     if (!p->put_off)

@@ -42,7 +42,8 @@
 /* ---- commands ---------------------------------------------------------- */
 
 /* Of a failure advance() hears by stream.broken. */
-static struct net_out *begin(struct redis *r, const char *verb, size_t args)
+static struct net_out *subscribe_begin(struct redis *r, const char *verb,
+                                       size_t args)
 {
     struct net_out *o;
 
@@ -59,10 +60,11 @@ static struct net_out *begin(struct redis *r, const char *verb, size_t args)
 }
 
 /* Both channels in one command, so that nobody ever sees one alone. */
-static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
+static void subscribe_pair(struct redis *r, const struct rd_chan *c,
+                           const char *verb)
 {
     enum rd_key mark = hf__rd_mark(c->kind);
-    struct net_out *o = begin(r, verb, mark ? 2 : 1);
+    struct net_out *o = subscribe_begin(r, verb, mark ? 2 : 1);
 
     if (!o)
         return;
@@ -71,11 +73,11 @@ static void pair(struct redis *r, const struct rd_chan *c, const char *verb)
         hf__rd_put_key(o, mark, c->key.text, c->key.len);
 }
 
-static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
-                const char *verb)
+static void subscribe_own(struct redis *r, const struct rd_chan *c,
+                          uint64_t hold_id, const char *verb)
 {
     char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
-    struct net_out *o = begin(r, verb, 1);
+    struct net_out *o = subscribe_begin(r, verb, 1);
     size_t len;
 
     if (!o)
@@ -86,27 +88,27 @@ static void own(struct redis *r, const struct rd_chan *c, uint64_t hold_id,
     hf__rd_put(o, text, len);
 }
 
-static void join(struct redis *r, struct rd_chan *c, bool foreign)
+static void subscribe_join(struct redis *r, struct rd_chan *c, bool foreign)
 {
     if (c->joined && !c->confirmed_at)
         c->ring_later |= foreign;
     if (c->fair || c->joined || r->string_dialect)
         return;
-    pair(r, c, "SUBSCRIBE");
+    subscribe_pair(r, c, "SUBSCRIBE");
     c->joined = true;
     c->ring_later = foreign;
 }
 
-static void join_own(struct redis *r, struct rd_lock *lock)
+static void subscribe_join_own(struct redis *r, struct rd_lock *lock)
 {
     if (!lock->own)
-        own(r, lock->chan, lock->attempt_id, "SUBSCRIBE");
+        subscribe_own(r, lock->chan, lock->attempt_id, "SUBSCRIBE");
     lock->own = true;
 }
 
 /* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
  * while both wait Redisson gets one message too many. */
-static bool is_shared(const struct redis *r, const struct rd_chan *c)
+static bool subscribe_is_shared(const struct redis *r, const struct rd_chan *c)
 {
     char wrapped[HF_NAME_MAX + 2];
     const struct rd_chan *twin;
@@ -127,14 +129,14 @@ static bool is_shared(const struct redis *r, const struct rd_chan *c)
     return twin && twin->joined;
 }
 
-static void part(struct redis *r, struct rd_chan *c)
+static void subscribe_part(struct redis *r, struct rd_chan *c)
 {
     struct net_out *o;
 
-    if (c->joined && !is_shared(r, c)) {
-        pair(r, c, "UNSUBSCRIBE");
+    if (c->joined && !subscribe_is_shared(r, c)) {
+        subscribe_pair(r, c, "UNSUBSCRIBE");
     } else if (c->joined) {
-        o = begin(r, "UNSUBSCRIBE", 1);
+        o = subscribe_begin(r, "UNSUBSCRIBE", 1);
         if (o)
             hf__rd_put_key(o, hf__rd_mark(c->kind), c->key.text, c->key.len);
     }
@@ -144,7 +146,7 @@ static void part(struct redis *r, struct rd_chan *c)
 /* ---- waiting ----------------------------------------------------------- */
 
 /* The chan of this lock; it does not linger any more. */
-static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
+static struct rd_chan *subscribe_chan_of(struct redis *r, struct hf__remote *m)
 {
     struct rd_lock *lock = m->impl;
     struct rd_chan *c = lock->chan;
@@ -164,7 +166,7 @@ static struct rd_chan *chan_of(struct redis *r, struct hf__remote *m)
 int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
 {
     struct rd_lock *lock = m->impl;
-    struct rd_chan *c = lock->waits ? lock->chan : chan_of(r, m);
+    struct rd_chan *c = lock->waits ? lock->chan : subscribe_chan_of(r, m);
 
     if (!c)
         return HF_ENOMEM;
@@ -178,9 +180,9 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
     hf__link_start(&r->sub.link, r->core->now());
     if (r->sub.link.state != NET_UP)
         return 0; /* all of it when it is up */
-    join(r, c, foreign);
+    subscribe_join(r, c, foreign);
     if (c->fair && foreign)
-        join_own(r, lock);
+        subscribe_join_own(r, lock);
     hf__net_flush(&r->sub.link.stream);
     return 0;
 }
@@ -193,7 +195,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
     if (!lock->waits)
         return;
     if (lock->own) {
-        own(r, c, lock->attempt_id, "UNSUBSCRIBE");
+        subscribe_own(r, c, lock->attempt_id, "UNSUBSCRIBE");
         lock->own = false;
         hf__net_flush(&r->sub.link.stream);
     }
@@ -218,12 +220,12 @@ void hf__rd_chan_drop(struct redis *r, struct hf__remote *m)
 
 /* ---- the connection ---------------------------------------------------- */
 
-static bool is_needed(const struct redis *r)
+static bool subscribe_is_needed(const struct redis *r)
 {
     return r->chans.waiting || r->held;
 }
 
-static void up(struct rd_pipe *p, hf__time now)
+static void subscribe_up(struct rd_pipe *p, hf__time now)
 {
     struct redis *r = p->owner;
     struct net_out *o;
@@ -234,15 +236,16 @@ static void up(struct rd_pipe *p, hf__time now)
      * there, the attempt that follows will show. */
     for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
-            join(r, c, false);
+            subscribe_join(r, c, false);
     /* Our own comes last: when it is confirmed all of them are. */
-    o = begin(r, "SUBSCRIBE", 1);
+    o = subscribe_begin(r, "SUBSCRIBE", 1);
     if (o)
         hf__rd_put(o, r->wake, r->wake_len);
     hf__net_flush(&r->sub.link.stream);
 }
 
-static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+static void subscribe_down(struct rd_pipe *p, int code, bool was_up,
+                           hf__time now)
 {
     struct redis *r = p->owner;
 
@@ -263,32 +266,32 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
         hf__rd_ring_all(r); /* no message will come: they poll from now on */
-    if (!is_needed(r))
+    if (!subscribe_is_needed(r))
         hf__rd_pipe_stop(p);
 }
 
 /* Makes a new connection, without a word in the log: nothing was lost. */
-static void connect_anew(struct redis *r, hf__time now)
+static void subscribe_connect_anew(struct redis *r, hf__time now)
 {
     hf__link_look_up(&r->sub.link, now);
     hf__rd_pipe_stop(&r->sub);
-    down(&r->sub, HF_EBACKEND, true, now);
-    if (is_needed(r))
+    subscribe_down(&r->sub, HF_EBACKEND, true, now);
+    if (subscribe_is_needed(r))
         hf__link_start(&r->sub.link, now);
 }
 
-static hf__time next_ping(const struct redis *r)
+static hf__time subscribe_next_ping(const struct redis *r)
 {
     const struct net_link *l = &r->sub.link;
 
-    return l->state == NET_UP && is_needed(r) && !l->awaits
+    return l->state == NET_UP && subscribe_is_needed(r) && !l->awaits
                ? l->heard_at + RD_SUB_PING_MS * HF__MS
                : HF__NEVER;
 }
 
 /* A thread that waits also drives this connection while it is being made. A
  * thread that holds the lock does not, so the helper thread has to poll. */
-static bool is_made_for_holders(const struct redis *r)
+static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
 
@@ -308,9 +311,10 @@ static bool is_made_for_holders(const struct redis *r)
 
 hf__time hf__rd_sub_timeout(const struct redis *r)
 {
-    hf__time at = hf__min_time(hf__link_timeout(&r->sub.link), next_ping(r));
+    hf__time at =
+        hf__min_time(hf__link_timeout(&r->sub.link), subscribe_next_ping(r));
 
-    if (is_made_for_holders(r))
+    if (subscribe_is_made_for_holders(r))
         at = hf__min_time(at, r->core->now() + RD_CONNECT_POLL_MS * HF__MS);
     at = hf__min_time(at, hf__rd_pair_timeout(r));
     if (r->chans.again)
@@ -324,15 +328,15 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
     hf__link_advance(&r->sub.link, now);
     if (hf__rd_pair_move(r, now))
-        connect_anew(r, now);
+        subscribe_connect_anew(r, now);
     if (r->chans.again && now >= r->chans.again)
-        connect_anew(r, now);
+        subscribe_connect_anew(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
-        part(r, c);
+        subscribe_part(r, c);
         hf__rd_chan_forget(r, c);
     }
-    if (now >= next_ping(r)) {
-        begin(r, "PING", 0);
+    if (now >= subscribe_next_ping(r)) {
+        subscribe_begin(r, "PING", 0);
         hf__link_await(&r->sub.link, now);
     }
     hf__net_flush(&r->sub.link.stream);
@@ -351,9 +355,9 @@ void hf__rd_sub_fini(struct redis *r)
 
 /* The name in a channel of Redisson's: without the braces it may have got, and
  * as it is, if it has some of its own. */
-static void each_name(struct redis *r, const char *text, size_t len,
-                      enum hf_kind kind, bool fair,
-                      void (*fn)(struct redis *, struct rd_chan *))
+static void subscribe_each_name(struct redis *r, const char *text, size_t len,
+                                enum hf_kind kind, bool fair,
+                                void (*fn)(struct redis *, struct rd_chan *))
 {
     struct rd_chan *c;
 
@@ -371,7 +375,8 @@ static void each_name(struct redis *r, const char *text, size_t len,
 }
 
 /* What a channel's name has before that of the lock; 0: it is none of them. */
-static size_t prefix_of(const struct rd_node *channel, enum hf_kind *kind)
+static size_t subscribe_prefix_of(const struct rd_node *channel,
+                                  enum hf_kind *kind)
 {
     static const struct {
         enum hf_kind kind;
@@ -392,16 +397,17 @@ static size_t prefix_of(const struct rd_node *channel, enum hf_kind *kind)
     return 0;
 }
 
-static void each_chan(struct redis *r, const struct rd_node *channel,
-                      void (*fn)(struct redis *, struct rd_chan *))
+static void subscribe_each_chan(struct redis *r, const struct rd_node *channel,
+                                void (*fn)(struct redis *, struct rd_chan *))
 {
     enum hf_kind kind;
-    size_t skip = prefix_of(channel, &kind), len = channel->len - skip, i;
+    size_t skip = subscribe_prefix_of(channel, &kind),
+           len = channel->len - skip, i;
     const char *text = channel->text + skip;
 
     if (!skip)
         return;
-    each_name(r, text, len, kind, false, fn);
+    subscribe_each_name(r, text, len, kind, false, fn);
     if (kind != HF_MUTEX)
         return;
     /* ...:<uuid>:<hold id> */
@@ -410,10 +416,10 @@ static void each_chan(struct redis *r, const struct rd_node *channel,
     if (i < len && i > HF__UUID_LEN + 2 && text[i - 1] == ':' &&
         text[i - HF__UUID_LEN - 2] == ':' &&
         memcmp(text + i - HF__UUID_LEN - 1, r->uuid, HF__UUID_LEN) == 0)
-        each_name(r, text, i - HF__UUID_LEN - 2, HF_MUTEX, true, fn);
+        subscribe_each_name(r, text, i - HF__UUID_LEN - 2, HF_MUTEX, true, fn);
 }
 
-static void confirmed(struct redis *r, struct rd_chan *c)
+static void subscribe_confirmed(struct redis *r, struct rd_chan *c)
 {
     c->confirmed_at = r->core->now();
     if (c->fair || c->ring_later)
@@ -423,22 +429,24 @@ static void confirmed(struct redis *r, struct rd_chan *c)
 
 /* The question that a message came before is one of those under way. <=,
  * because head is raised before the answer is handled. */
-static bool is_awaited(const struct redis *r, const struct rd_early *e)
+static bool subscribe_is_awaited(const struct redis *r,
+                                 const struct rd_early *e)
 {
     return e->hold_id && r->cmd.sents.head <= e->last;
 }
 
-static void came_early(struct redis *r, struct rd_early early)
+static void subscribe_came_early(struct redis *r, struct rd_early early)
 {
     struct rd_early *e = &r->chans.early[r->chans.early_at++ % RD_EARLY];
 
-    if (is_awaited(r, e))
+    if (subscribe_is_awaited(r, e))
         r->chans.early_lost_at = r->core->now();
     *e = early;
     e->last = r->cmd.sents.head + r->cmd.sents.len;
 }
 
-static void complete(struct rd_lock *lock, const struct rd_early *call)
+static void subscribe_complete(struct rd_lock *lock,
+                               const struct rd_early *call)
 {
     if (call->token && call->seen_ms == lock->seen_ms)
         lock->token = call->token;
@@ -451,7 +459,7 @@ static void complete(struct rd_lock *lock, const struct rd_early *call)
  * and as long as another server than that of our commands may have said it
  * (same_server.c).
  */
-static void called(struct redis *r, const char *text, const char *end)
+static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
                         : *text == 's' ? HF_SEMAPHORE
@@ -476,9 +484,9 @@ static void called(struct redis *r, const char *text, const char *end)
     while (lock && (!lock->waits || lock->attempt_id != call.hold_id))
         lock = lock->next;
     if (!lock || (lock->attempting && call.token))
-        came_early(r, call);
+        subscribe_came_early(r, call);
     else
-        complete(lock, &call);
+        subscribe_complete(lock, &call);
     if (lock) {
         lock->notified = true;
         hf__rd_ring_one(r, lock);
@@ -492,7 +500,7 @@ void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
 
         if (e->hold_id != hold_id)
             continue;
-        complete(lock, e);
+        subscribe_complete(lock, e);
         lock->rang = true;
         e->hold_id = 0;
     }
@@ -500,13 +508,13 @@ void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
 
 /* What ours publish to those of Redisson's alone is a number with a 0 too much
  * in front: our own have been pushed, each by itself. */
-static bool not_for_us(const struct rd_node *payload)
+static bool subscribe_not_for_us(const struct rd_node *payload)
 {
     return payload->len > 1 && payload->text[0] == '0';
 }
 
-static void heard(struct redis *r, const struct rd_node *channel,
-                  const struct rd_node *payload)
+static void subscribe_heard(struct redis *r, const struct rd_node *channel,
+                            const struct rd_node *payload)
 {
     if (hf__rd_is(channel, r->wake)) {
         if (payload->text[0] == 'p')
@@ -516,14 +524,14 @@ static void heard(struct redis *r, const struct rd_node *channel,
         else if (payload->text[0] == 'b')
             hf__rd_broken(r, payload->text + 1);
         else
-            called(r, payload->text, payload->text + payload->len);
-    } else if (!not_for_us(payload)) {
-        each_chan(r, channel, hf__rd_ring);
+            subscribe_called(r, payload->text, payload->text + payload->len);
+    } else if (!subscribe_not_for_us(payload)) {
+        subscribe_each_chan(r, channel, hf__rd_ring);
     }
 }
 
 /* For good, or for now; the log has one line, however often it is repeated. */
-static void refused(struct redis *r, const char *text, hf__time now)
+static void subscribe_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_chans *c = &r->chans;
     bool is_news = !c->refused && !c->put_off;
@@ -540,7 +548,8 @@ static void refused(struct redis *r, const char *text, hf__time now)
         hf__rd_no_messages(r, "subscribe", text);
 }
 
-static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
+static int subscribe_pushed(struct rd_pipe *p, const struct rd_node *reply,
+                            hf__time now)
 {
     struct redis *r = p->owner;
     const struct rd_node *what = hf__rd_at(reply, 0);
@@ -548,7 +557,7 @@ static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     const struct rd_node *payload = hf__rd_at(reply, 2);
 
     if (reply->type == REDIS_REPLY_ERROR) {
-        refused(r, reply->text, now);
+        subscribe_refused(r, reply->text, now);
         return 0;
     }
     if (hf__rd_is(reply, "PONG") || hf__rd_is(what, "pong") ||
@@ -557,7 +566,7 @@ static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
     if (!channel || !channel->text)
         return HF_EPROTO;
     if (hf__rd_is(what, "message") && payload && payload->text) {
-        heard(r, channel, payload);
+        subscribe_heard(r, channel, payload);
         return 0;
     }
     if (!hf__rd_is(what, "subscribe"))
@@ -570,9 +579,10 @@ static int pushed(struct rd_pipe *p, const struct rd_node *reply, hf__time now)
         hf__rd_pair_begin(r);
         hf__net_flush(&r->cmd.link.stream);
     } else {
-        each_chan(r, channel, confirmed);
+        subscribe_each_chan(r, channel, subscribe_confirmed);
     }
     return 0;
 }
 
-const struct rd_owner hf__rd_sub = {.up = up, .push = pushed, .down = down};
+const struct rd_owner hf__rd_sub = {
+    .up = subscribe_up, .push = subscribe_pushed, .down = subscribe_down};

@@ -31,12 +31,12 @@ struct rl_checkup {
 #define FIND(level, subject, ...)                                              \
     rl->core->find(rl->client, c->q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
-static const char *where(const struct redlock *rl, size_t i)
+static const char *diagnose_where(const struct redlock *rl, size_t i)
 {
     return rl->server[i].pipe.link.where;
 }
 
-static void find_servers(struct redlock *rl, struct rl_checkup *c)
+static void diagnose_find_servers(struct redlock *rl, struct rl_checkup *c)
 {
     hf__time now = rl->core->now();
     int usable = __builtin_popcount(hf__rl_usable(rl, now));
@@ -57,28 +57,28 @@ static void find_servers(struct redlock *rl, struct rl_checkup *c)
                    usable, rl->len, rl->majority, why);
 }
 
-static size_t host_len(const struct redlock *rl, size_t i)
+static size_t diagnose_host_len(const struct redlock *rl, size_t i)
 {
     return (size_t)(strrchr(rl->server[i].peer.hosts, ':') -
                     rl->server[i].peer.hosts);
 }
 
 /* Of how many the host of this one has. */
-static size_t same_host(const struct redlock *rl, size_t i)
+static size_t diagnose_same_host(const struct redlock *rl, size_t i)
 {
     const char *host = rl->server[i].peer.hosts;
-    size_t len = host_len(rl, i), n = 0;
+    size_t len = diagnose_host_len(rl, i), n = 0;
 
     for (size_t k = 0; k < rl->len; k++)
-        n += host_len(rl, k) == len &&
+        n += diagnose_host_len(rl, k) == len &&
              memcmp(host, rl->server[k].peer.hosts, len) == 0;
     return n;
 }
 
-static void find_hosts(struct redlock *rl, struct rl_checkup *c)
+static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
 {
     for (size_t i = 0; i < rl->len; i++) {
-        size_t n = same_host(rl, i);
+        size_t n = diagnose_same_host(rl, i);
 
         if (rl->len - n >= rl->majority)
             continue;
@@ -86,7 +86,8 @@ static void find_hosts(struct redlock *rl, struct rl_checkup *c)
             WARNING, "independence",
             "%zu of %zu servers are on host %.*s: when it is down, no lock can "
             "be acquired. Use a host for each server",
-            n, rl->len, (int)host_len(rl, i), rl->server[i].peer.hosts);
+            n, rl->len, (int)diagnose_host_len(rl, i),
+            rl->server[i].peer.hosts);
         return;
     }
     FIND(OK, "independence",
@@ -96,7 +97,7 @@ static void find_hosts(struct redlock *rl, struct rl_checkup *c)
 
 /* What is said of all servers needs an answer of all: a user may not have the
  * right to ask, or a server may not answer. True: all have answered. */
-static bool find_silent(struct redlock *rl, struct rl_checkup *c)
+static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;
 
@@ -110,11 +111,13 @@ static bool find_silent(struct redlock *rl, struct rl_checkup *c)
              "version, eviction, replication, persistence and clock of %zu of "
              "%zu servers (%s%s) are not known: allow +info to the user, or "
              "start them",
-             silent, rl->len, where(rl, first), silent > 1 ? ", ..." : "");
+             silent, rl->len, diagnose_where(rl, first),
+             silent > 1 ? ", ..." : "");
     return !silent;
 }
 
-static void find_replicas(struct redlock *rl, struct rl_checkup *c, bool whole)
+static void diagnose_find_replicas(struct redlock *rl, struct rl_checkup *c,
+                                   bool whole)
 {
     bool any = false;
 
@@ -126,20 +129,20 @@ static void find_replicas(struct redlock *rl, struct rl_checkup *c, bool whole)
             FIND(ERROR, "replication",
                  "%s is a replica and refuses to write: Redlock needs masters "
                  "that are independent of each other",
-                 where(rl, i));
+                 diagnose_where(rl, i));
         else if (s->has_replicas)
             FIND(WARNING, "replication",
                  "%s has replicas: one that takes over lacks the last votes, "
                  "and a lock may have two holders. Use servers without "
                  "failover",
-                 where(rl, i));
+                 diagnose_where(rl, i));
     }
     if (!any && whole)
         FIND(OK, "replication", "no server has replicas, as it should be");
 }
 
-static void find_persistence(struct redlock *rl, struct rl_checkup *c,
-                             bool whole)
+static void diagnose_find_persistence(struct redlock *rl, struct rl_checkup *c,
+                                      bool whole)
 {
     size_t without = 0, first = 0;
 
@@ -159,7 +162,8 @@ static void find_persistence(struct redlock *rl, struct rl_checkup *c,
              "but appendonly is off at %zu of %zu (%s%s): after a restart a "
              "lock may have two holders. Set appendonly yes and appendfsync "
              "always at each, or remove max_lease=0",
-             without, rl->len, where(rl, first), without > 1 ? ", ..." : "");
+             without, rl->len, diagnose_where(rl, first),
+             without > 1 ? ", ..." : "");
     else if (whole)
         FIND(OK, "persistence",
              "max_lease=0, and appendonly is on at all servers; appendfsync "
@@ -167,7 +171,7 @@ static void find_persistence(struct redlock *rl, struct rl_checkup *c,
 }
 
 /* The servers' clocks among themselves: tokens are made of them. */
-static void find_clocks(struct redlock *rl, struct rl_checkup *c)
+static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
     long long apart;
@@ -195,9 +199,9 @@ static void find_clocks(struct redlock *rl, struct rl_checkup *c)
 }
 
 /* One line for each that is not as it should be, or one for all. */
-static void find_each(struct redlock *rl, struct rl_checkup *c,
-                      const char *subject, size_t at, const char *well,
-                      bool whole)
+static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
+                               const char *subject, size_t at, const char *well,
+                               bool whole)
 {
     bool all = whole;
 
@@ -209,14 +213,14 @@ static void find_each(struct redlock *rl, struct rl_checkup *c,
             continue;
         all = false;
         rl->core->find(rl->client, c->q, v->level, subject, "%s: %s",
-                       where(rl, i), v->text);
+                       diagnose_where(rl, i), v->text);
     }
     if (all)
         FIND(OK, subject, "%s", well);
 }
 
 /* It is not checked which of them the user has: "locking" shows it. */
-static void find_rights(struct redlock *rl, struct rl_checkup *c)
+static void diagnose_find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];
 
@@ -229,7 +233,7 @@ static void find_rights(struct redlock *rl, struct rl_checkup *c)
                           false));
 }
 
-static void finish(struct redlock *rl, struct rl_checkup *c)
+static void diagnose_finish(struct redlock *rl, struct rl_checkup *c)
 {
     bool whole;
 
@@ -238,17 +242,17 @@ static void finish(struct redlock *rl, struct rl_checkup *c)
          "survive while %zu of %zu servers are up and were not restarted; a "
          "server's clock that jumps forward may let in a second holder",
          c->q->req.lease_ms / 1000, rl->majority, rl->len);
-    find_servers(rl, c);
-    find_hosts(rl, c);
-    whole = find_silent(rl, c);
-    find_each(rl, c, "version", offsetof(struct seen, version),
-              "all servers have Redis 6.2 or later", whole);
-    find_each(rl, c, "eviction", offsetof(struct seen, memory),
-              "nothing is evicted at any server", whole);
-    find_replicas(rl, c, whole);
-    find_persistence(rl, c, whole);
-    find_clocks(rl, c);
-    find_rights(rl, c);
+    diagnose_find_servers(rl, c);
+    diagnose_find_hosts(rl, c);
+    whole = diagnose_find_silent(rl, c);
+    diagnose_find_each(rl, c, "version", offsetof(struct seen, version),
+                       "all servers have Redis 6.2 or later", whole);
+    diagnose_find_each(rl, c, "eviction", offsetof(struct seen, memory),
+                       "nothing is evicted at any server", whole);
+    diagnose_find_replicas(rl, c, whole);
+    diagnose_find_persistence(rl, c, whole);
+    diagnose_find_clocks(rl, c);
+    diagnose_find_rights(rl, c);
 }
 
 void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)
@@ -257,19 +261,19 @@ void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)
         rl->core->free(rl->client, c);
 }
 
-static void leave_list(struct rl_checkup *c)
+static void diagnose_leave_list(struct rl_checkup *c)
 {
     *c->at = c->next;
     if (c->next)
         c->next->at = c->at;
 }
 
-static void end(struct redlock *rl, struct rl_checkup *c)
+static void diagnose_end(struct redlock *rl, struct rl_checkup *c)
 {
     struct hf__req *req = &c->q->req;
 
-    finish(rl, c);
-    leave_list(c);
+    diagnose_finish(rl, c);
+    diagnose_leave_list(c);
     c->q = NULL;
     hf__rl_checkup_drop(rl, c);
     req->result = HF__DONE;
@@ -281,33 +285,34 @@ void hf__rl_checkups_fini(struct redlock *rl)
     while (rl->checkups) {
         struct rl_checkup *c = rl->checkups;
 
-        leave_list(c);
+        diagnose_leave_list(c);
         hf__rl_checkup_drop(rl, c);
     }
 }
 
-static bool request_info(struct rl_server *, struct rl_checkup *);
+static bool diagnose_request_info(struct rl_server *, struct rl_checkup *);
 
 /* Is being connected, and no attempt has failed so far. */
-static bool is_coming(const struct net_link *l)
+static bool diagnose_is_coming(const struct net_link *l)
 {
     return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
            !l->open_code;
 }
 
 /* Asks those that are connected by now. True: there is nothing to wait for. */
-static bool move(struct redlock *rl, struct rl_checkup *c, hf__time now)
+static bool diagnose_move(struct redlock *rl, struct rl_checkup *c,
+                          hf__time now)
 {
     bool coming = false;
 
     for (size_t i = 0; i < rl->len; i++) {
         if (c->requested & 1u << i)
             continue;
-        if (request_info(&rl->server[i], c)) {
+        if (diagnose_request_info(&rl->server[i], c)) {
             c->requested |= (uint16_t)(1u << i);
             c->due++;
         }
-        coming = coming || is_coming(&rl->server[i].pipe.link);
+        coming = coming || diagnose_is_coming(&rl->server[i].pipe.link);
     }
     return c->until <= now || (c->due == 1 && !coming);
 }
@@ -318,8 +323,8 @@ void hf__rl_checkup_move(struct redlock *rl, hf__time now)
 
     for (c = rl->checkups; c; c = next) {
         next = c->next;
-        if (move(rl, c, now))
-            end(rl, c);
+        if (diagnose_move(rl, c, now))
+            diagnose_end(rl, c);
     }
 }
 
@@ -332,8 +337,8 @@ hf__time hf__rl_checkup_timeout(const struct redlock *rl)
     return at;
 }
 
-static void read_info(struct seen *s, const char *info, hf__time now,
-                      hf__time sent)
+static void diagnose_read_info(struct seen *s, const char *info, hf__time now,
+                               hf__time sent)
 {
     s->answered = true;
     s->version = hf__rd_judge_version(info);
@@ -345,25 +350,26 @@ static void read_info(struct seen *s, const char *info, hf__time now,
                   (sent + (now - sent) / 2) / 1000;
 }
 
-static int info_reply(struct rd_pipe *p, struct rd_sent *sent,
-                      const struct rd_node *reply, hf__time now)
+static int diagnose_info_reply(struct rd_pipe *p, struct rd_sent *sent,
+                               const struct rd_node *reply, hf__time now)
 {
     struct rl_server *s = p->owner;
     struct rl_checkup *c = ((struct rl_flight *)sent)->checkup;
 
     if (reply->type == REDIS_REPLY_STRING)
-        read_info(&c->seen[hf__rl_index(s)], reply->text, now, sent->net.at);
+        diagnose_read_info(&c->seen[hf__rl_index(s)], reply->text, now,
+                           sent->net.at);
     hf__rl_checkup_drop(s->rl, c);
     return 0;
 }
 
-static bool request_info(struct rl_server *s, struct rl_checkup *c)
+static bool diagnose_request_info(struct rl_server *s, struct rl_checkup *c)
 {
     struct rl_flight *f;
 
     if (s->pipe.link.state != NET_UP || s->pipe.link.stream.broken)
         return false;
-    f = hf__rd_pipe_send(&s->pipe, info_reply, 1, 64);
+    f = hf__rd_pipe_send(&s->pipe, diagnose_info_reply, 1, 64);
     if (!f)
         return false;
     f->checkup = c;
@@ -385,8 +391,9 @@ int hf__rl_query(void *self, struct hf__query *q)
     c->q = q;
     c->due = 1;
     c->until = rl->core->now() + rl->op_timeout_ms / 2 * HF__MS;
-    if (move(rl, c, rl->core->now())) { /* answers may be due all the same */
-        finish(rl, c);
+    if (diagnose_move(rl, c,
+                      rl->core->now())) { /* answers may be due all the same */
+        diagnose_finish(rl, c);
         c->q = NULL;
         hf__rl_checkup_drop(rl, c);
         return HF__DONE;

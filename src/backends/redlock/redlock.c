@@ -29,8 +29,9 @@
 
 /* ---- open ---------------------------------------------------------------- */
 
-static int parse_time(struct redlock *rl, struct hf__url *url, const char *key,
-                      int64_t least, int64_t most, uint32_t *ms)
+static int redlock_parse_time(struct redlock *rl, struct hf__url *url,
+                              const char *key, int64_t least, int64_t most,
+                              uint32_t *ms)
 {
     const char *text = rl->core->option(url, key);
     int64_t n = *ms;
@@ -43,12 +44,12 @@ static int parse_time(struct redlock *rl, struct hf__url *url, const char *key,
     return 0;
 }
 
-static int port_of(const struct hf__host *host)
+static int redlock_port_of(const struct hf__host *host)
 {
     return host->port ? host->port : PORT;
 }
 
-static int parse_hosts(struct redlock *rl, const struct hf__url *url)
+static int redlock_parse_hosts(struct redlock *rl, const struct hf__url *url)
 {
     int rc = 0;
 
@@ -61,10 +62,11 @@ static int parse_hosts(struct redlock *rl, const struct hf__url *url)
     for (size_t i = 0; !rc && i < url->hosts_len; i++) {
         for (size_t j = 0; j < i; j++)
             if (!strcmp(url->hosts[i].name, url->hosts[j].name) &&
-                port_of(&url->hosts[i]) == port_of(&url->hosts[j]))
+                redlock_port_of(&url->hosts[i]) ==
+                    redlock_port_of(&url->hosts[j]))
                 return rl->core->why(
                     rl->client, HF_EINVAL, "the server %.80s:%d is there twice",
-                    url->hosts[i].name, port_of(&url->hosts[i]));
+                    url->hosts[i].name, redlock_port_of(&url->hosts[i]));
         hf__rl_server_init(&rl->server[i], rl);
         rl->len++;
         rc = hf__net_set_hosts(&rl->server[i].peer, &url->hosts[i], 1, PORT);
@@ -73,12 +75,12 @@ static int parse_hosts(struct redlock *rl, const struct hf__url *url)
     return rc;
 }
 
-static int parse(struct redlock *rl, const struct hf__config *config)
+static int redlock_parse(struct redlock *rl, const struct hf__config *config)
 {
     struct hf__url *url = config->url;
     const char *tls = rl->core->option(url, "tls");
     bool has_tls = tls && strcmp(tls, "yes") == 0;
-    int rc = parse_hosts(rl, url);
+    int rc = redlock_parse_hosts(rl, url);
 
     rl->op_timeout_ms = config->op_timeout_ms;
     rl->server_timeout_ms = SERVER_TIMEOUT_MS;
@@ -87,11 +89,11 @@ static int parse(struct redlock *rl, const struct hf__config *config)
         rc = rl->core->why(rl->client, HF_EINVAL,
                            "tls=%.40s: must be yes or no", tls);
     if (!rc)
-        rc = parse_time(rl, url, "server_timeout", 1, SERVER_TIMEOUT_MAX_MS,
-                        &rl->server_timeout_ms);
+        rc = redlock_parse_time(rl, url, "server_timeout", 1,
+                                SERVER_TIMEOUT_MAX_MS, &rl->server_timeout_ms);
     if (!rc)
-        rc = parse_time(rl, url, "max_lease", 0, UINT32_MAX / 2,
-                        &rl->max_lease_ms);
+        rc = redlock_parse_time(rl, url, "max_lease", 0, UINT32_MAX / 2,
+                                &rl->max_lease_ms);
     if (!rc && rl->max_lease_ms && rl->max_lease_ms < config->ttl_ms)
         rc = rl->core->why(rl->client, HF_EINVAL,
                            "max_lease is %u ms, and ttl %u ms: max_lease "
@@ -104,7 +106,7 @@ static int parse(struct redlock *rl, const struct hf__config *config)
 }
 
 /* A host that is not found is one server less, if enough are left. */
-static int start(struct redlock *rl, const struct hf__config *config)
+static int start_redlock(struct redlock *rl, const struct hf__config *config)
 {
     hf__time now = rl->core->now();
     size_t found = 0;
@@ -128,7 +130,7 @@ static int start(struct redlock *rl, const struct hf__config *config)
     return found >= rl->majority ? 0 : rc;
 }
 
-static int introduce(struct redlock *rl)
+static int redlock_introduce(struct redlock *rl)
 {
     uint8_t b[24];
     int rc = rl->core->random(b, sizeof(b));
@@ -178,11 +180,11 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
     rl->core = core;
     rl->client = client;
     rl->calls = &calls;
-    rc = parse(rl, config);
+    rc = redlock_parse(rl, config);
     if (!rc)
-        rc = introduce(rl);
+        rc = redlock_introduce(rl);
     if (!rc)
-        rc = start(rl, config);
+        rc = start_redlock(rl, config);
     if (rc) {
         redlock_close(rl);
         return rc;
@@ -195,7 +197,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
  */
 
 /* How many can be used, and why not the others. */
-static void count_up(const struct redlock *rl, char *to, size_t size)
+static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
 {
     hf__time now = rl->core->now();
     int n = snprintf(to, size, "%d of %zu servers can be asked, %zu must: ",
@@ -206,7 +208,7 @@ static void count_up(const struct redlock *rl, char *to, size_t size)
 }
 
 /* A server lets the user in and allows too little. */
-static void advise(const struct redlock *rl, char *to, size_t size)
+static void redlock_advise(const struct redlock *rl, char *to, size_t size)
 {
     char rules[200];
     bool is_forbidden = false;
@@ -246,8 +248,8 @@ static int redlock_opened(void *self)
     }
     if (failed <= rl->len - rl->majority)
         return HF__PENDING;
-    count_up(rl, text, sizeof(text));
-    advise(rl, advice, sizeof(advice));
+    redlock_count_up(rl, text, sizeof(text));
+    redlock_advise(rl, advice, sizeof(advice));
     return (lasting > rl->len - rl->majority ? rl->core->lasts : rl->core->why)(
         rl->client, code, "%s%s", text, advice);
 }
@@ -266,13 +268,13 @@ static void redlock_ready(void *self, uint32_t tag, uint32_t events,
 }
 
 /* Reports to the core what it shows to people. */
-static void report_state(struct redlock *rl, hf__time now)
+static void redlock_report_state(struct redlock *rl, hf__time now)
 {
     bool is_down = !hf__rl_has_majority(rl, now);
     char text[200];
 
     if (is_down) {
-        count_up(rl, text, sizeof(text));
+        redlock_count_up(rl, text, sizeof(text));
         rl->core->trouble(rl->client, text);
     } else if (rl->is_down && !rl->is_unheard) {
         rl->core->trouble(rl->client, NULL);
@@ -297,8 +299,8 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    report_state(rl,
-                 rl->core->now()); /* as new as that of the slots, or newer */
+    redlock_report_state(
+        rl, rl->core->now()); /* as new as that of the slots, or newer */
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;
         rl->core->go_on(rl->client);

@@ -28,7 +28,7 @@ size_t hf__rl_index(const struct rl_server *s)
 
 /* Something was sent to it, and it has said nothing for as long as we wait for
  * one. */
-static bool is_silent(const struct rl_server *s, hf__time now)
+static bool server_is_silent(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
     const struct rd_sent *oldest =
@@ -39,22 +39,22 @@ static bool is_silent(const struct rl_server *s, hf__time now)
     return oldest && now - since > s->rl->server_timeout_ms * HF__MS;
 }
 
-static bool is_twin(const struct rl_server *s)
+static bool server_is_twin(const struct rl_server *s)
 {
     return s->twin && s->twin->pipe.link.state == NET_UP;
 }
 
-static bool is_reachable(const struct rl_server *s, hf__time now)
+static bool server_is_reachable(const struct rl_server *s, hf__time now)
 {
     return s->pipe.link.state == NET_UP && !s->pipe.link.stream.broken &&
-           s->out_until <= now && !is_twin(s);
+           s->out_until <= now && !server_is_twin(s);
 }
 
 bool hf__rl_is_usable(const struct rl_server *s, hf__time now)
 {
     const struct net_out *o = &s->pipe.link.stream.out;
 
-    return is_reachable(s, now) && !is_silent(s, now) &&
+    return server_is_reachable(s, now) && !server_is_silent(s, now) &&
            o->len - o->from < RD_OUT_HIGH;
 }
 
@@ -64,7 +64,7 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
     const struct net_link *l = &s->pipe.link;
     size_t where = strlen(l->where);
 
-    if (l->state == NET_UP && is_twin(s))
+    if (l->state == NET_UP && server_is_twin(s))
         snprintf(buf, size, "the same server as %s", s->twin->pipe.link.where);
     else if (l->state == NET_UP && s->out_until > now)
         snprintf(buf, size, "started lately, votes in %lld s",
@@ -81,7 +81,8 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
 
 /* ---- the hello ---------------------------------------------------------- */
 
-static void read_line(const char *info, const char *key, char *to, size_t size)
+static void server_read_line(const char *info, const char *key, char *to,
+                             size_t size)
 {
     const char *at = strstr(info, key);
     size_t len = at ? strcspn(at + strlen(key), "\r\n") : 0;
@@ -92,8 +93,8 @@ static void read_line(const char *info, const char *key, char *to, size_t size)
     to[len] = '\0';
 }
 
-static int info_reply(struct rd_pipe *p, struct rd_sent *sent,
-                      const struct rd_node *reply, hf__time now)
+static int server_info_reply(struct rd_pipe *p, struct rd_sent *sent,
+                             const struct rd_node *reply, hf__time now)
 {
     struct rl_server *s = p->owner;
     char uptime[24];
@@ -103,13 +104,14 @@ static int info_reply(struct rd_pipe *p, struct rd_sent *sent,
         return HF_EPROTO;
     if (hf__rd_refuse_old(p, reply->text, RD_OLDEST_VOTE, now))
         return HF_EBACKEND;
-    read_line(reply->text, "\nrun_id:", s->said, sizeof(s->said));
-    read_line(reply->text, "\nuptime_in_seconds:", uptime, sizeof(uptime));
+    server_read_line(reply->text, "\nrun_id:", s->said, sizeof(s->said));
+    server_read_line(reply->text, "\nuptime_in_seconds:", uptime,
+                     sizeof(uptime));
     s->uptime_s = strtoll(uptime, NULL, 10);
     return s->said[0] && uptime[0] && s->uptime_s >= 0 ? 0 : HF_EPROTO;
 }
 
-static bool read_clock(struct rl_server *s, int64_t us, hf__time sent_at)
+static bool server_read_clock(struct rl_server *s, int64_t us, hf__time sent_at)
 {
     if (us <= 0 || us > INT64_MAX / 2)
         return false;
@@ -118,8 +120,8 @@ static bool read_clock(struct rl_server *s, int64_t us, hf__time sent_at)
     return true;
 }
 
-static int time_reply(struct rd_pipe *p, struct rd_sent *sent,
-                      const struct rd_node *reply, hf__time now)
+static int server_time_reply(struct rd_pipe *p, struct rd_sent *sent,
+                             const struct rd_node *reply, hf__time now)
 {
     int64_t s, us;
 
@@ -127,22 +129,22 @@ static int time_reply(struct rd_pipe *p, struct rd_sent *sent,
     return hf__rd_int(hf__rd_at(reply, 0), &s) &&
                    hf__rd_int(hf__rd_at(reply, 1), &us) && s >= 0 &&
                    s < INT64_MAX / 2000000 && us >= 0 && us < 1000000 &&
-                   read_clock(p->owner, s * 1000000 + us, sent->net.at)
+                   server_read_clock(p->owner, s * 1000000 + us, sent->net.at)
                ? 0
                : HF_EPROTO;
 }
 
-static int hello(struct rd_pipe *p, hf__time now)
+static int server_hello(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
 
     (void)now;
-    if (!hf__rd_pipe_send(p, info_reply, 1, 64))
+    if (!hf__rd_pipe_send(p, server_info_reply, 1, 64))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 2);
     hf__rd_put_text(o, "INFO");
     hf__rd_put_text(o, "server");
-    if (!hf__rd_pipe_send(p, time_reply, 1, 64))
+    if (!hf__rd_pipe_send(p, server_time_reply, 1, 64))
         return HF_ENOMEM;
     hf__rd_put_count(o, '*', 1);
     hf__rd_put_text(o, "TIME");
@@ -151,7 +153,8 @@ static int hello(struct rd_pipe *p, hf__time now)
 
 /* Another process than the one that we knew has nothing of what that one had,
  * since now for all we know; of the first one its uptime says. */
-static hf__time out_until(const struct rl_server *s, bool is_new, hf__time now)
+static hf__time server_out_until(const struct rl_server *s, bool is_new,
+                                 hf__time now)
 {
     int64_t ms = s->rl->max_lease_ms;
 
@@ -165,7 +168,7 @@ static hf__time out_until(const struct rl_server *s, bool is_new, hf__time now)
 }
 
 /* What is still true of what it is owed, is sent. */
-static void pay(struct rl_server *s, bool lost_all, hf__time now)
+static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 {
     struct redlock *rl = s->rl;
     struct rl_hold **at = &rl->debtors, *h;
@@ -190,7 +193,7 @@ static void pay(struct rl_server *s, bool lost_all, hf__time now)
     }
 }
 
-static void up(struct rd_pipe *p, hf__time now)
+static void server_up(struct rd_pipe *p, hf__time now)
 {
     struct rl_server *s = p->owner;
     struct redlock *rl = s->rl;
@@ -201,14 +204,14 @@ static void up(struct rd_pipe *p, hf__time now)
         if (&rl->server[i] != s && strcmp(rl->server[i].run_id, s->said) == 0 &&
             rl->server[i].pipe.link.state == NET_UP && !rl->server[i].twin)
             s->twin = &rl->server[i];
-    s->out_until = out_until(s, is_new, now);
+    s->out_until = server_out_until(s, is_new, now);
     memcpy(s->run_id, s->said, sizeof(s->run_id));
     s->by_text = is_new;
-    pay(s, is_new && rl->max_lease_ms, now);
+    server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* Nobody may be there to hear that it is connected again, and then up() pays:
- * so poll. */
+/* Nobody may be there to hear that it is connected again, and then server_up()
+ * pays: so poll. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -221,25 +224,25 @@ hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 void hf__rl_pay_again(struct rl_server *s, hf__time now)
 {
     if (s->pay_at <= now && s->pipe.link.state == NET_UP)
-        pay(s, false, now);
+        server_pay(s, false, now);
 }
 
 /* ---- commands ------------------------------------------------------------ */
 
-static int64_t valid_until(const struct rl_server *s, hf__time now)
+static int64_t server_valid_until(const struct rl_server *s, hf__time now)
 {
     return s->clock_us +
            (now - s->clock_at + s->rl->op_timeout_ms * HF__MS) / 1000;
 }
 
-static int64_t keep_ms(const struct rl_hold *h)
+static int64_t server_keep_ms(const struct rl_hold *h)
 {
     int64_t ten = 10 * (int64_t)h->lease_ms;
 
     return ten > RD_TOKEN_TTL_MS ? ten : RD_TOKEN_TTL_MS;
 }
 
-static rd_reply_fn answered;
+static rd_reply_fn server_answered;
 
 bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
 {
@@ -255,9 +258,9 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
     struct rl_flight *f;
     struct net_out *o;
 
-    if (!is_reachable(s, now))
+    if (!server_is_reachable(s, now))
         return false;
-    f = hf__rd_pipe_send(&s->pipe, answered, 1,
+    f = hf__rd_pipe_send(&s->pipe, server_answered, 1,
                          512 + 2 * (size_t)h->name_len +
                              (s->by_text ? script->len : 0));
     if (!f)
@@ -281,16 +284,16 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
     hf__rd_put(o, h->value, h->value_len);
     hf__rd_put_num(o, number);
     hf__rd_put_num(o, h->lease_ms);
-    hf__rd_put_num(o, keep_ms(h));
+    hf__rd_put_num(o, server_keep_ms(h));
     if (meant)
-        hf__rd_put_num(o, valid_until(s, now));
+        hf__rd_put_num(o, server_valid_until(s, now));
     s->by_text = false;
     if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
         poll->vote[i] = RL_SENT; /* a debt whose poll still waits */
     return true;
 }
 
-static void owe(struct rl_server *s, struct rl_hold *h)
+static void server_owe(struct rl_server *s, struct rl_hold *h)
 {
     struct redlock *rl = s->rl;
     hf__time now = rl->core->now();
@@ -309,13 +312,13 @@ static void owe(struct rl_server *s, struct rl_hold *h)
 void hf__rl_end_at(struct rl_server *s, struct rl_hold *h)
 {
     if (!hf__rl_send(s, &h->poll, hf__rl_end_of(h)))
-        owe(s, h);
+        server_owe(s, h);
 }
 
 /* ---- answers --------------------------------------------------------------
  */
 
-static bool is_end(enum rl_op op)
+static bool server_is_end(enum rl_op op)
 {
     return op == RL_DROP || op == RL_UNDO;
 }
@@ -329,23 +332,23 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
 }
 
 /* What is answered with an error, or not any more. */
-static void failed(struct rl_server *s, const struct rl_flight *f,
-                   enum rl_vote vote, bool lost)
+static void server_failed(struct rl_server *s, const struct rl_flight *f,
+                          enum rl_vote vote, bool lost)
 {
-    if (is_end(f->op))
-        owe(s, f->hold);
+    if (server_is_end(f->op))
+        server_owe(s, f->hold);
     s->rl->calls->failed(s, f, vote, lost);
 }
 
 /* A server that does not know the script has done nothing. */
-static void refused(struct rl_server *s, const struct rl_flight *f,
-                    const char *text)
+static void server_refused(struct rl_server *s, const struct rl_flight *f,
+                           const char *text)
 {
     bool lost = !hf__rd_did_nothing(text);
 
     if (strncmp(text, "NOSCRIPT", 8) == 0) {
         s->by_text = true;
-        if ((is_end(f->op) || hf__rl_counts(s, f)) &&
+        if ((server_is_end(f->op) || hf__rl_counts(s, f)) &&
             hf__rl_send(s, f->poll, f->op))
             return;
     }
@@ -353,13 +356,13 @@ static void refused(struct rl_server *s, const struct rl_flight *f,
     if (s->error_code == HF_EMISMATCH)
         text = "something other than a lock has the name";
     snprintf(s->error, sizeof(s->error), "%.*s", hf__rd_error_len(text), text);
-    failed(s, f, RL_ERROR, lost);
+    server_failed(s, f, RL_ERROR, lost);
 }
 
 /* A grant is answered with the time and a number, all else with a code. */
-static bool read_answer(struct rl_server *s, const struct rl_flight *f,
-                        const struct rd_node *reply, int64_t *what,
-                        int64_t *base)
+static bool server_read_answer(struct rl_server *s, const struct rl_flight *f,
+                               const struct rd_node *reply, int64_t *what,
+                               int64_t *base)
 {
     int64_t us;
 
@@ -369,30 +372,32 @@ static bool read_answer(struct rl_server *s, const struct rl_flight *f,
     return hf__rd_int(hf__rd_at(reply, 0), what) &&
            (*what == RD_GRANTED || *what == RD_BUSY || *what == RD_STALE) &&
            hf__rd_int(hf__rd_at(reply, 1), &us) &&
-           read_clock(s, us, f->sent.net.at) &&
+           server_read_clock(s, us, f->sent.net.at) &&
            (*what == RD_STALE || hf__rd_int(hf__rd_at(reply, 2), base));
 }
 
-static int answered(struct rd_pipe *p, struct rd_sent *sent,
-                    const struct rd_node *reply, hf__time now)
+static int server_answered(struct rd_pipe *p, struct rd_sent *sent,
+                           const struct rd_node *reply, hf__time now)
 {
     struct rl_server *s = p->owner;
     struct rl_flight f = *(struct rl_flight *)sent;
     int64_t what, base = 0;
 
     if (reply->type == REDIS_REPLY_ERROR)
-        refused(s, &f, hf__rd_error_text(reply->text));
-    else if (!read_answer(s, &f, reply, &what, &base))
+        server_refused(s, &f, hf__rd_error_text(reply->text));
+    else if (!server_read_answer(s, &f, reply, &what, &base))
         return HF_EPROTO;
     else if (base < 0 || base > RL_BASE_MAX)
-        refused(s, &f, "ERR the number in holdfast:reserve:{...} is wrong");
+        server_refused(s, &f,
+                       "ERR the number in holdfast:reserve:{...} is wrong");
     else
         s->rl->calls->voted(s, &f, what, base, now);
     hf__rl_hold_drop(s->rl, f.hold);
     return 0;
 }
 
-static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
+static void server_gone(struct rl_server *s, const struct rl_flight *at,
+                        bool written)
 {
     struct rl_flight f = *at; /* what follows may move it */
 
@@ -400,11 +405,11 @@ static void gone(struct rl_server *s, const struct rl_flight *at, bool written)
         s->rl->calls->unchecked(s->rl, f.checkup);
         return;
     }
-    failed(s, &f, RL_FAILED, written);
+    server_failed(s, &f, RL_FAILED, written);
     hf__rl_hold_drop(s->rl, f.hold);
 }
 
-static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
+static void server_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
 {
     struct rl_server *s = p->owner;
     const struct rl_flight *f;
@@ -413,15 +418,16 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (!was_up)
         return;
     while ((f = hf__sent_unsent(&p->sents, p->link.stream.written)))
-        gone(s, f, false);
+        server_gone(s, f, false);
     while ((f = hf__sent_lost(&p->sents, p->link.stream.written)))
-        gone(s, f, true);
+        server_gone(s, f, true);
 }
 
 /* ---- beginning and end ------------------------------------------------------
  */
 
-static const struct rd_owner owner = {.hello = hello, .up = up, .down = down};
+static const struct rd_owner owner = {
+    .hello = server_hello, .up = server_up, .down = server_down};
 
 void hf__rl_server_init(struct rl_server *s, struct redlock *rl)
 {

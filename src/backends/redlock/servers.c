@@ -40,7 +40,7 @@ size_t hf__rl_connected(const struct redlock *rl)
 }
 
 __attribute__((format(printf, 4, 5))) static void
-append(char *to, size_t size, size_t *len, const char *format, ...)
+servers_append(char *to, size_t size, size_t *len, const char *format, ...)
 {
     va_list args;
     int n;
@@ -52,8 +52,9 @@ append(char *to, size_t size, size_t *len, const char *format, ...)
     *len = *len < size ? *len : size - 1;
 }
 
-static bool find_fault(const struct rl_server *s, const struct rl_poll *p,
-                       hf__time now, char *why, size_t size)
+static bool servers_find_fault(const struct rl_server *s,
+                               const struct rl_poll *p, hf__time now, char *why,
+                               size_t size)
 {
     enum rl_vote vote = p ? p->vote[hf__rl_index(s)] : RL_FAILED;
     bool is_usable = hf__rl_is_usable(s, now);
@@ -81,7 +82,7 @@ void hf__rl_describe(const struct redlock *rl, const struct rl_poll *p,
     to[0] = '\0';
     for (size_t i = 0; i < rl->len; i++)
         reported[i] =
-            !find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
+            !servers_find_fault(&rl->server[i], p, now, why[i], sizeof(why[i]));
     for (size_t i = 0; i < rl->len; i++) {
         const char *between = len ? "; " : "";
 
@@ -90,11 +91,11 @@ void hf__rl_describe(const struct redlock *rl, const struct rl_poll *p,
         for (size_t j = i; j < rl->len; j++) {
             if (reported[j] || strcmp(why[i], why[j]) != 0)
                 continue;
-            append(to, size, &len, "%s%s", between,
-                   rl->server[j].pipe.link.where);
+            servers_append(to, size, &len, "%s%s", between,
+                           rl->server[j].pipe.link.where);
             between = ", ";
             reported[j] = true;
         }
-        append(to, size, &len, ": %s", why[i]);
+        servers_append(to, size, &len, ": %s", why[i]);
     }
 }

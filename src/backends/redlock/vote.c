@@ -34,7 +34,8 @@ int hf__rl_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-static struct rl_hold *hold_of(const struct hf__remote *m, uint64_t hold_id)
+static struct rl_hold *vote_hold_of(const struct hf__remote *m,
+                                    uint64_t hold_id)
 {
     struct rl_hold *h = ((struct rl_lock *)m->impl)->holds;
 
@@ -44,7 +45,7 @@ static struct rl_hold *hold_of(const struct hf__remote *m, uint64_t hold_id)
 }
 
 /* Nobody will need it any more. */
-static void remove_hold(struct redlock *rl, struct rl_hold *h)
+static void vote_remove_hold(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_hold **at = &h->lock->holds;
 
@@ -55,8 +56,8 @@ static void remove_hold(struct redlock *rl, struct rl_hold *h)
     hf__rl_hold_drop(rl, h);
 }
 
-static void add_hold(struct redlock *rl, struct rl_lock *lock,
-                     struct rl_hold *h, hf__time now)
+static void vote_add_hold(struct redlock *rl, struct rl_lock *lock,
+                          struct rl_hold *h, hf__time now)
 {
     struct rl_hold *old = lock->holds, *next;
 
@@ -66,7 +67,7 @@ static void add_hold(struct redlock *rl, struct rl_lock *lock,
     for (; old; old = next) {
         next = old->next;
         if (old->gone_at < now && !old->poll.req)
-            remove_hold(rl, old);
+            vote_remove_hold(rl, old);
     }
 }
 
@@ -78,19 +79,19 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     if (!lock)
         return;
     while (lock->holds)
-        remove_hold(rl, lock->holds);
+        vote_remove_hold(rl, lock->holds);
     rl->core->free(rl->client, lock);
     remote->impl = NULL;
 }
 
 /* What is sent now may be done until op_timeout is over. */
-static hf__time ends_in(const struct redlock *rl, uint32_t lease_ms)
+static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
 }
 
-static struct rl_hold *new_hold(struct redlock *rl, const struct hf__req *req,
-                                hf__time now)
+static struct rl_hold *vote_new_hold(struct redlock *rl,
+                                     const struct hf__req *req, hf__time now)
 {
     const struct hf__remote *m = req->remote;
     struct rl_hold *h = rl->core->alloc(rl->client, sizeof(*h) + m->name_len);
@@ -119,7 +120,8 @@ struct count {
     size_t yes, no, sent, errors;
 };
 
-static struct count count(const struct redlock *rl, const struct rl_poll *p)
+static struct count vote_count(const struct redlock *rl,
+                               const struct rl_poll *p)
 {
     struct count c = {0};
 
@@ -132,8 +134,9 @@ static struct count count(const struct redlock *rl, const struct rl_poll *p)
     return c;
 }
 
-static void begin_poll(struct redlock *rl, struct rl_poll *p, enum rl_op op,
-                       struct hf__req *req, uint32_t ms, hf__time now)
+static void vote_begin_poll(struct redlock *rl, struct rl_poll *p,
+                            enum rl_op op, struct hf__req *req, uint32_t ms,
+                            hf__time now)
 {
     hf__rl_poll_end(p);
     p->op = op;
@@ -148,7 +151,7 @@ static void begin_poll(struct redlock *rl, struct rl_poll *p, enum rl_op op,
     rl->core->due(rl->client, p->until);
 }
 
-static void send_to(struct redlock *rl, struct rl_poll *p, size_t i)
+static void vote_send_to(struct redlock *rl, struct rl_poll *p, size_t i)
 {
     struct rl_hold *h = p->hold;
     bool sent = hf__rl_send(&rl->server[i], p, p->op);
@@ -158,13 +161,13 @@ static void send_to(struct redlock *rl, struct rl_poll *p, size_t i)
         h->touched |= (uint16_t)(1u << i);
 }
 
-static void flush(struct redlock *rl, const struct hf__req *req)
+static void vote_flush(struct redlock *rl, const struct hf__req *req)
 {
     if (!req->parked) /* else advance() does it */
         hf__rl_flush(rl);
 }
 
-static void report(struct redlock *rl, struct rl_poll *p, int result)
+static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
 {
     struct hf__req *req = p->req;
     struct hf__batch *b = (struct hf__batch *)req;
@@ -182,7 +185,7 @@ static void report(struct redlock *rl, struct rl_poll *p, int result)
 
 /* Nothing is sent while too few could answer, and nothing overtakes what the
  * core keeps. */
-static bool put_off(struct redlock *rl, hf__time now)
+static bool vote_put_off(struct redlock *rl, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
         hf__link_wanted(&rl->server[i].pipe.link);
@@ -195,8 +198,8 @@ static bool put_off(struct redlock *rl, hf__time now)
 
 /* The first of these servers, in an order of its own for each name, so that all
  * clients begin at the same one. */
-static size_t first_of(const struct redlock *rl, const struct rl_hold *h,
-                       unsigned these)
+static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
+                            unsigned these)
 {
     uint32_t hash = 2166136261u, rank, highest = 0;
     size_t first = 0;
@@ -213,14 +216,14 @@ static size_t first_of(const struct redlock *rl, const struct rl_hold *h,
     return first;
 }
 
-static void send_rest(struct redlock *rl, struct rl_poll *p, hf__time now)
+static void vote_send_rest(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
         if (p->vote[i] == RL_UNSENT && hf__rl_is_usable(&rl->server[i], now))
-            send_to(rl, p, i);
+            vote_send_to(rl, p, i);
 }
 
-static int too_long(struct redlock *rl, uint32_t lease_ms)
+static int vote_too_long(struct redlock *rl, uint32_t lease_ms)
 {
     return rl->core->why(rl->client, HF_EINVAL,
                          "the lease is %u ms: it must not be longer than "
@@ -237,36 +240,37 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     struct rl_hold *h;
 
     if (rl->max_lease_ms && req->lease_ms > rl->max_lease_ms)
-        return too_long(rl, req->lease_ms);
-    if (put_off(rl, now))
+        return vote_too_long(rl, req->lease_ms);
+    if (vote_put_off(rl, now))
         return HF__LATER;
-    h = new_hold(rl, req, now);
+    h = vote_new_hold(rl, req, now);
     req->untouched = !h;
     if (!h)
         return HF_ENOMEM;
-    h->gone_at = now + ends_in(rl, req->lease_ms);
-    add_hold(rl, lock, h, now);
+    h->gone_at = now + vote_ends_in(rl, req->lease_ms);
+    vote_add_hold(rl, lock, h, now);
     req->sent_at = now;
-    begin_poll(rl, &h->poll, RL_GRANT, req, rl->server_timeout_ms, now);
+    vote_begin_poll(rl, &h->poll, RL_GRANT, req, rl->server_timeout_ms, now);
     h->carefully =
         lock->careful && req->may_queue && lock->unheard != req->hold_id &&
         (++lock->polls % 4 || now - lock->seen_at < RL_ALL_MS * HF__MS);
     if (h->carefully)
-        send_to(
+        vote_send_to(
             rl, &h->poll,
-            first_of(rl, h, hf__rl_usable(rl, now) & ~(unsigned)lock->lacks));
+            vote_first_of(rl, h,
+                          hf__rl_usable(rl, now) & ~(unsigned)lock->lacks));
     else
-        send_rest(rl, &h->poll, now);
-    if (!count(rl, &h->poll).sent) {
+        vote_send_rest(rl, &h->poll, now);
+    if (!vote_count(rl, &h->poll).sent) {
         h->poll.until = 0; /* judged soon: a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
-    flush(rl, req);
+    vote_flush(rl, req);
     return HF__PENDING;
 }
 
 /* It comes to nothing. */
-static void undo(struct redlock *rl, struct rl_hold *h)
+static void vote_undo(struct redlock *rl, struct rl_hold *h)
 {
     hf__rl_poll_end(&h->poll);
     for (size_t i = 0; i < rl->len; i++)
@@ -275,7 +279,8 @@ static void undo(struct redlock *rl, struct rl_hold *h)
 }
 
 /* Is it the holder that we know? Where it has no key others come and go. */
-static void see(struct redlock *rl, struct rl_hold *h, bool taken, hf__time now)
+static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
+                     hf__time now)
 {
     struct rl_lock *lock = h->lock;
     bool is_known = false;
@@ -296,7 +301,7 @@ static void see(struct redlock *rl, struct rl_hold *h, bool taken, hf__time now)
 
 /* An eighth of the time for which it is known to be held, less up to a half of
  * that. */
-static hf__time pause(struct redlock *rl, hf__time held)
+static hf__time vote_pause(struct redlock *rl, hf__time held)
 {
     uint32_t us = RL_PAUSE_MIN_MS * 1000;
 
@@ -308,23 +313,24 @@ static hf__time pause(struct redlock *rl, hf__time held)
 }
 
 /* So many servers refuse that no majority can be had. */
-static bool is_hopeless(const struct redlock *rl, struct count c)
+static bool vote_is_hopeless(const struct redlock *rl, struct count c)
 {
     return c.errors > rl->len - rl->majority;
 }
 
-static bool is_heard(const struct redlock *rl, struct count c)
+static bool vote_is_heard(const struct redlock *rl, struct count c)
 {
     return c.yes + c.no >= rl->majority;
 }
 
 /* Why no majority has decided. If answers are missing it may have, or may do so
  * later: EUNKNOWN. */
-static int why_not(struct redlock *rl, const struct rl_poll *p, hf__time now)
+static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
+                        hf__time now)
 {
     char text[200];
     int code = HF_EUNKNOWN;
-    bool hopeless = is_hopeless(rl, count(rl, p));
+    bool hopeless = vote_is_hopeless(rl, vote_count(rl, p));
 
     for (size_t i = 0; i < rl->len; i++)
         if (hopeless && p->vote[i] == RL_ERROR)
@@ -337,7 +343,7 @@ static int why_not(struct redlock *rl, const struct rl_poll *p, hf__time now)
  * once, until op_timeout, so the backend reports it after a pause: an eighth of
  * the time for which this attempt has had no answer. Until then the hold stays
  * in the lock, where an abandon finds it, with a poll that sends nothing. */
-static void unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
+static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->poll.req;
     struct rl_lock *lock = h->lock;
@@ -350,20 +356,21 @@ static void unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
     rl->is_unheard = rl->is_unheard || text[0];
     if (text[0] && !rl->is_down)
         rl->core->trouble(rl->client, text);
-    undo(rl, h);
+    vote_undo(rl, h);
     h->touched = 0; /* an abandon has nothing to undo */
     memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
-    begin_poll(rl, &h->poll, RL_UNDO, req,
-               (uint32_t)(pause(rl, now - lock->unheard_at) / HF__MS) + 1, now);
-    flush(rl, req);
+    vote_begin_poll(
+        rl, &h->poll, RL_UNDO, req,
+        (uint32_t)(vote_pause(rl, now - lock->unheard_at) / HF__MS) + 1, now);
+    vote_flush(rl, req);
 }
 
-static void end_pause(struct redlock *rl, struct rl_hold *h)
+static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
 {
     struct hf__req *req = h->poll.req;
 
     hf__rl_poll_end(&h->poll);
-    remove_hold(rl, h);
+    vote_remove_hold(rl, h);
     req->result = HF_EUNKNOWN;
     rl->core->done(rl->client, req);
 }
@@ -371,38 +378,38 @@ static void end_pause(struct redlock *rl, struct rl_hold *h)
 /* The attempt has no majority. If a majority has voted, a try ends with BUSY
  * and a waiter goes on waiting. A waiter that has tried one server only (taken)
  * goes on waiting if that server says no. */
-static void refused(struct redlock *rl, struct rl_hold *h, bool taken,
-                    hf__time now)
+static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
+                         hf__time now)
 {
-    struct count c = count(rl, &h->poll);
+    struct count c = vote_count(rl, &h->poll);
     struct hf__req *req = h->poll.req;
     struct rl_lock *lock = h->lock;
     int result = HF__QUEUED;
 
     lock->careful = true;
-    see(rl, h, taken, now);
-    if (!taken && !is_heard(rl, c) && !is_hopeless(rl, c)) {
-        unheard(rl, h, now);
+    vote_see(rl, h, taken, now);
+    if (!taken && !vote_is_heard(rl, c) && !vote_is_hopeless(rl, c)) {
+        vote_unheard(rl, h, now);
         return;
     }
     lock->unheard = 0;
-    if (is_hopeless(rl, c))
-        result = why_not(rl, &h->poll, now);
+    if (vote_is_hopeless(rl, c))
+        result = vote_why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
     else /* 0: votes were split */
-        req->poll_at = now + pause(rl, taken ? now - lock->seen_at : 0);
-    undo(rl, h);
-    remove_hold(rl, h);
+        req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
+    vote_undo(rl, h);
+    vote_remove_hold(rl, h);
     req->result = (int16_t)result;
     rl->core->done(rl->client, req);
-    flush(rl, req);
+    vote_flush(rl, req);
 }
 
 /* The lowest token of any majority whose numbers are close; 0: there is none.
  * *highest: one that is above all numbers. */
-static uint64_t token_of(const struct redlock *rl, const struct rl_hold *h,
-                         uint64_t *highest)
+static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
+                              uint64_t *highest)
 {
     int64_t ahead_us = 1000 * (int64_t)hf__rl_ahead_ms(h);
     int64_t base[HF__HOSTS];
@@ -424,67 +431,71 @@ static uint64_t token_of(const struct redlock *rl, const struct rl_hold *h,
     return 0;
 }
 
-static void grant(struct redlock *rl, struct rl_hold *h)
+static void vote_grant(struct redlock *rl, struct rl_hold *h)
 {
     h->held = true;
     h->lock->careful = false;
     h->lock->lacks = 0;
     h->poll.req->token = h->token;
     h->poll.req->sent_at = h->sent_at;
-    report(rl, &h->poll, HF__GRANTED);
+    vote_report(rl, &h->poll, HF__GRANTED);
 }
 
-static void raise_token(struct redlock *rl, struct rl_hold *h, hf__time now)
+static void vote_raise_token(struct redlock *rl, struct rl_hold *h,
+                             hf__time now)
 {
-    begin_poll(rl, &h->poll, RL_RAISE, h->poll.req, rl->server_timeout_ms, now);
+    vote_begin_poll(rl, &h->poll, RL_RAISE, h->poll.req, rl->server_timeout_ms,
+                    now);
     for (size_t i = 0; i < rl->len; i++) {
         if (h->poll.vote[i] == RL_YES)
-            send_to(rl, &h->poll, i);
+            vote_send_to(rl, &h->poll, i);
         else
             h->poll.vote[i] = RL_UNSENT;
     }
 }
 
-static void judge_grant(struct redlock *rl, struct rl_hold *h, hf__time now)
+static void vote_judge_grant(struct redlock *rl, struct rl_hold *h,
+                             hf__time now)
 {
-    struct count c = count(rl, &h->poll);
+    struct count c = vote_count(rl, &h->poll);
     uint64_t highest;
 
     if (h->carefully && !c.sent) {
         h->carefully = false;
         if (c.no) {
-            refused(rl, h, true, now);
+            vote_refused(rl, h, true, now);
             return;
         }
         h->poll.until = now + rl->server_timeout_ms * HF__MS;
-        send_rest(rl, &h->poll, now);
-        c = count(rl, &h->poll);
+        vote_send_rest(rl, &h->poll, now);
+        c = vote_count(rl, &h->poll);
     }
     if (c.yes >= rl->majority) {
-        h->token = token_of(rl, h, &highest);
+        h->token = vote_token_of(rl, h, &highest);
         if (h->token) {
-            grant(rl, h);
+            vote_grant(rl, h);
             return;
         }
         h->token = highest;
-        raise_token(rl, h, now);
+        vote_raise_token(rl, h, now);
     } else if (c.yes + c.sent < rl->majority) {
         bool taken = c.no > rl->len - rl->majority;
 
-        if (taken || !c.sent || is_hopeless(rl, c) ||
-            (h->poll.req->may_queue && is_heard(rl, c)))
-            refused(rl, h, taken, now);
+        if (taken || !c.sent || vote_is_hopeless(rl, c) ||
+            (h->poll.req->may_queue && vote_is_heard(rl, c)))
+            vote_refused(rl, h, taken, now);
     }
 }
 
-static void judge_raise(struct redlock *rl, struct rl_hold *h, hf__time now)
+static void vote_judge_raise(struct redlock *rl, struct rl_hold *h,
+                             hf__time now)
 {
-    struct count c = count(rl, &h->poll);
+    struct count c = vote_count(rl, &h->poll);
 
     if (c.yes >= rl->majority)
-        grant(rl, h);
+        vote_grant(rl, h);
     else if (c.yes + c.sent < rl->majority)
-        refused(rl, h, false, now);
+        vote_refused(rl, h, false, now);
 }
 
 /* ---- renewals and releases --------------------------------------------------
@@ -492,7 +503,7 @@ static void judge_raise(struct redlock *rl, struct rl_hold *h, hf__time now)
 
 /* How long votes on a renewal or a release are waited for: so that there is
  * time for another one. */
-static uint32_t patience(const struct redlock *rl, uint32_t lease_ms)
+static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
 {
     uint32_t ms = lease_ms / 6, most = rl->op_timeout_ms / 2 + 1;
 
@@ -501,58 +512,59 @@ static uint32_t patience(const struct redlock *rl, uint32_t lease_ms)
 }
 
 /* Sent again, it goes to those alone that have not answered. */
-static int drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
+static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
     hf__time now = rl->core->now();
 
-    if (put_off(rl, now))
+    if (vote_put_off(rl, now))
         return HF__LATER;
     if (h->poll.op != RL_DROP)
         memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
-    begin_poll(rl, &h->poll, RL_DROP, req, patience(rl, h->lease_ms), now);
+    vote_begin_poll(rl, &h->poll, RL_DROP, req, vote_patience(rl, h->lease_ms),
+                    now);
     req->sent_at = now;
     for (size_t i = 0; i < rl->len; i++) {
         if (h->poll.vote[i] == RL_YES || h->poll.vote[i] == RL_NO)
             continue;
-        send_to(rl, &h->poll, i);
+        vote_send_to(rl, &h->poll, i);
         if (h->poll.vote[i] == RL_FAILED && h->touched & 1u << i)
             hf__rl_end_at(&rl->server[i], h);
     }
-    if (count(rl, &h->poll).sent) {
-        flush(rl, req);
+    if (vote_count(rl, &h->poll).sent) {
+        vote_flush(rl, req);
         return HF__PENDING;
     }
     hf__rl_poll_end(
         &h->poll); /* the others are owed it: there is no more to be done */
-    remove_hold(rl, h);
+    vote_remove_hold(rl, h);
     return HF__DONE;
 }
 
 int hf__rl_release(void *self, struct hf__req *req)
 {
-    struct rl_hold *h = hold_of(req->remote, req->hold_id);
+    struct rl_hold *h = vote_hold_of(req->remote, req->hold_id);
 
-    return h && h->held ? drop(self, h, req) : HF_ENOTOWNER;
+    return h && h->held ? vote_drop(self, h, req) : HF_ENOTOWNER;
 }
 
 /* What was refused is undone already. */
 int hf__rl_abandon(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;
-    struct rl_hold *h = hold_of(req->remote, req->hold_id);
+    struct rl_hold *h = vote_hold_of(req->remote, req->hold_id);
 
     if (!h)
         return HF__DONE;
     if (h->held)
-        return drop(rl, h, req);
-    undo(rl, h);
-    remove_hold(rl, h);
-    flush(rl, req);
+        return vote_drop(rl, h, req);
+    vote_undo(rl, h);
+    vote_remove_hold(rl, h);
+    vote_flush(rl, req);
     return HF__DONE;
 }
 
 /* One that is decided, or a new one. */
-static struct rl_poll *keep_of(struct redlock *rl, struct rl_hold *h)
+static struct rl_poll *vote_keep_of(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_poll *p = h->keeps;
 
@@ -569,28 +581,30 @@ static struct rl_poll *keep_of(struct redlock *rl, struct rl_hold *h)
     return p;
 }
 
-static int keep(struct redlock *rl, struct hf__batch *b, size_t i, hf__time now)
+static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
+                     hf__time now)
 {
     struct hf__renewal *item = &b->item[i];
-    struct rl_hold *h = hold_of(item->remote, item->hold_id);
+    struct rl_hold *h = vote_hold_of(item->remote, item->hold_id);
     struct rl_poll *p;
 
     if (!h || !h->held || h->poll.op == RL_DROP)
         return HF_ENOTOWNER;
-    p = keep_of(rl, h);
+    p = vote_keep_of(rl, h);
     if (!p)
         return HF_ENOMEM;
     h->lease_ms = item->lease_ms;
-    if (h->gone_at < now + ends_in(rl, h->lease_ms))
-        h->gone_at = now + ends_in(rl, h->lease_ms);
-    begin_poll(rl, p, RL_KEEP, &b->req, patience(rl, h->lease_ms), now);
+    if (h->gone_at < now + vote_ends_in(rl, h->lease_ms))
+        h->gone_at = now + vote_ends_in(rl, h->lease_ms);
+    vote_begin_poll(rl, p, RL_KEEP, &b->req, vote_patience(rl, h->lease_ms),
+                    now);
     p->item = i;
     for (size_t s = 0; s < rl->len; s++)
-        send_to(rl, p, s);
-    if (count(rl, p).sent)
+        vote_send_to(rl, p, s);
+    if (vote_count(rl, p).sent)
         return HF__PENDING;
     hf__rl_poll_end(p); /* nothing that is under way keeps the hold */
-    return why_not(rl, p, now);
+    return vote_why_not(rl, p, now);
 }
 
 int hf__rl_renew(void *self, struct hf__batch *b)
@@ -602,24 +616,24 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     b->req.result = HF__DONE;
     for (size_t i = 0; rl->max_lease_ms && i < b->len; i++)
         if (b->item[i].lease_ms > rl->max_lease_ms)
-            return too_long(rl, b->item[i].lease_ms);
-    if (put_off(rl, now))
+            return vote_too_long(rl, b->item[i].lease_ms);
+    if (vote_put_off(rl, now))
         return HF__LATER;
     b->req.sent_at = now;
     for (size_t i = 0; i < b->len; i++) {
-        int rc = keep(rl, b, i, now);
+        int rc = vote_keep(rl, b, i, now);
 
         b->item[i].result = (int16_t)rc;
         b->chunks += rc == HF__PENDING;
     }
     if (!b->chunks)
         return HF__DONE;
-    flush(rl, &b->req);
+    vote_flush(rl, &b->req);
     return HF__PENDING;
 }
 
 /* The keys that renewals have set again. */
-static void forget(struct redlock *rl, struct rl_hold *h)
+static void vote_forget(struct redlock *rl, struct rl_hold *h)
 {
     for (size_t i = 0; i < rl->len; i++)
         if (h->touched & 1u << i)
@@ -628,37 +642,37 @@ static void forget(struct redlock *rl, struct rl_hold *h)
 
 /* Where the key was gone the renewal has set it again, which does not count,
  * nor does the next one there: a majority must have had it all the time. */
-static void judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
+static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
-    struct count c = count(rl, p);
+    struct count c = vote_count(rl, p);
 
     if (c.yes >= rl->majority) {
         p->hold->lapsed = 0;
         p->hold->good = p->round;
-        report(rl, p, HF__DONE);
+        vote_report(rl, p, HF__DONE);
     } else if (c.no >= rl->majority) {
-        forget(rl, p->hold);
-        report(rl, p, HF_ENOTOWNER);
+        vote_forget(rl, p->hold);
+        vote_report(rl, p, HF_ENOTOWNER);
     } else if (!c.sent) {
-        report(rl, p, why_not(rl, p, now));
+        vote_report(rl, p, vote_why_not(rl, p, now));
     }
 }
 
 /* What is unknown is sent again at once by the core: not before its time
  * is over. */
-static void judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
+static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
-    struct count c = count(rl, &h->poll);
+    struct count c = vote_count(rl, &h->poll);
     bool ours = c.yes >= rl->majority || h->poll.req->op == HF__ABANDON;
 
     if (c.yes >= rl->majority || c.no >= rl->majority) {
         h->refs++;
         if (h->lock)
-            remove_hold(rl, h);
-        report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
+            vote_remove_hold(rl, h);
+        vote_report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
         hf__rl_hold_drop(rl, h);
-    } else if (!c.sent && (is_hopeless(rl, c) || h->poll.until <= now)) {
-        report(rl, &h->poll, why_not(rl, &h->poll, now));
+    } else if (!c.sent && (vote_is_hopeless(rl, c) || h->poll.until <= now)) {
+        vote_report(rl, &h->poll, vote_why_not(rl, &h->poll, now));
     }
 }
 
@@ -666,28 +680,28 @@ static void judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
  */
 
 /* What a majority answers is no trouble, whatever it is. */
-static void hear(struct redlock *rl, const struct rl_poll *p)
+static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
-    if (!rl->is_unheard || !is_heard(rl, count(rl, p)))
+    if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))
         return;
     rl->is_unheard = false;
     if (!rl->is_down)
         rl->core->trouble(rl->client, NULL);
 }
 
-static void judge(struct redlock *rl, struct rl_poll *p, hf__time now)
+static void vote_judge(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
-    hear(rl, p);
+    vote_hear(rl, p);
     if (p->op == RL_GRANT)
-        judge_grant(rl, p->hold, now);
+        vote_judge_grant(rl, p->hold, now);
     else if (p->op == RL_RAISE)
-        judge_raise(rl, p->hold, now);
+        vote_judge_raise(rl, p->hold, now);
     else if (p->op == RL_KEEP)
-        judge_keep(rl, p, now);
+        vote_judge_keep(rl, p, now);
     else if (p->op == RL_UNDO)
-        end_pause(rl, p->hold);
+        vote_end_pause(rl, p->hold);
     else
-        judge_drop(rl, p->hold, now);
+        vote_judge_drop(rl, p->hold, now);
 }
 
 void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
@@ -710,11 +724,11 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
         h->late |= (uint16_t)(1u << i); /* its clock is known better now */
-        send_to(s->rl, f->poll, i);
+        vote_send_to(s->rl, f->poll, i);
     } else {
         f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;
     }
-    judge(s->rl, f->poll, now);
+    vote_judge(s->rl, f->poll, now);
 }
 
 void hf__rl_failed(struct rl_server *s, const struct rl_flight *f,
@@ -727,7 +741,7 @@ void hf__rl_failed(struct rl_server *s, const struct rl_flight *f,
     if (!hf__rl_counts(s, f))
         return;
     f->poll->vote[i] = (uint8_t)vote;
-    judge(s->rl, f->poll, s->rl->core->now());
+    vote_judge(s->rl, f->poll, s->rl->core->now());
 }
 
 void hf__rl_vote_move(struct redlock *rl, hf__time now)
@@ -741,7 +755,7 @@ void hf__rl_vote_move(struct redlock *rl, hf__time now)
         for (size_t i = 0; i < rl->len; i++)
             if (p->vote[i] == RL_SENT)
                 p->vote[i] = RL_SLOW;
-        judge(rl, p, now);
+        vote_judge(rl, p, now);
     }
 }
 

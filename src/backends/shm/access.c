@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_in(gid_t group, const gid_t *list, int len)
+static bool access_is_in(gid_t group, const gid_t *list, int len)
 {
     for (int i = 0; i < len; i++)
         if (list[i] == group)
@@ -26,7 +26,7 @@ static bool is_in(gid_t group, const gid_t *list, int len)
 }
 
 /* As the user database has it: as primary group or as another. */
-static bool is_member(struct shm *s, uid_t user, gid_t group)
+static bool access_is_member(struct shm *s, uid_t user, gid_t group)
 {
     struct passwd entry, *found = NULL;
     int groups = NGROUPS_MAX, rc = ERANGE;
@@ -40,7 +40,7 @@ static bool is_member(struct shm *s, uid_t user, gid_t group)
         rc = buf ? getpwuid_r(user, &entry, buf, len, &found) : ENOMEM;
         if (!rc && found &&
             getgrouplist(found->pw_name, found->pw_gid, list, &groups) >= 0)
-            yes = is_in(group, list, groups);
+            yes = access_is_in(group, list, groups);
         s->core->free(s->client, buf);
     }
     s->core->free(s->client, list);
@@ -50,7 +50,7 @@ static bool is_member(struct shm *s, uid_t user, gid_t group)
 bool hf__shm_is_trusted(struct shm *s, const struct shm_location *p, uid_t user)
 {
     return user == geteuid() || !user ||
-           (p->group_given && is_member(s, user, p->group));
+           (p->group_given && access_is_member(s, user, p->group));
 }
 
 int hf__shm_refuse_stranger(struct shm *s, const struct shm_location *p,

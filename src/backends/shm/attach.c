@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-static int free_index_locked(struct shm *s)
+static int attach_free_index_locked(struct shm *s)
 {
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < SHM_NAMES; i++)
@@ -32,7 +32,7 @@ static int free_index_locked(struct shm *s)
                         s->path, SHM_NAMES);
 }
 
-static int mismatch(struct shm *s, const struct shm_entry *e)
+static int attach_mismatch(struct shm *s, const struct shm_entry *e)
 {
     const char *mutex = e->kind & 256 ? "a fair mutex" : "an unfair mutex";
     const char *const kinds[] = {"?", mutex, "a read-write lock", "?",
@@ -49,7 +49,8 @@ static int mismatch(struct shm *s, const struct shm_entry *e)
 
 /* The entry of that name, made if there is none, or made anew if it is of
  * another kind and nobody uses it. */
-static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
+static int attach_find_or_make_locked(struct shm *s,
+                                      const struct hf__remote *remote)
 {
     uint16_t kind = shm_entry_kind(remote);
     int index = hf__shm_name_find(s, remote->name, remote->name_len, false);
@@ -62,16 +63,16 @@ static int find_or_make_locked(struct shm *s, const struct hf__remote *remote)
         hf__shm_bury_all_locked(s);
         if (atomic_load(&s->file->hash[index]) &&
             !hf__shm_name_reclaim_locked(s, (unsigned)index))
-            return mismatch(s, e);
+            return attach_mismatch(s, e);
     }
-    index = free_index_locked(s);
+    index = attach_free_index_locked(s);
     if (index >= 0)
         hf__shm_name_make_locked(s, (unsigned)index, remote);
     return index;
 }
 
-static void init_lock(struct shm *s, const struct hf__remote *remote,
-                      struct shm_lock *lock, unsigned index)
+static void attach_init_lock(struct shm *s, const struct hf__remote *remote,
+                             struct shm_lock *lock, unsigned index)
 {
     lock->entry = &s->file->entry[index];
     lock->index = (uint16_t)index;
@@ -90,7 +91,7 @@ static int attach_first(struct shm *s, const struct hf__remote *remote,
     if (hf__shm_tables_lock(s, &thread, SHM_TABLES_NS, SHM_CROWD_NS))
         return HF__LATER;
     hf__shm_names_sweep_locked(s);
-    *index = find_or_make_locked(s, remote);
+    *index = attach_find_or_make_locked(s, remote);
     if (*index >= 0)
         atomic_fetch_or(&s->file->entry[*index].attached[slot / 64],
                         1ULL << slot % 64);
@@ -99,7 +100,8 @@ static int attach_first(struct shm *s, const struct hf__remote *remote,
 }
 
 /* What other kinds than the mutex need. */
-static int prepare_lock_counts(struct shm *s, const struct hf__remote *remote)
+static int attach_prepare_lock_counts(struct shm *s,
+                                      const struct hf__remote *remote)
 {
     if (remote->kind == HF_SEMAPHORE && remote->permits > SHM_PERMITS_MAX)
         return s->core->why(s->client, HF_EINVAL,
@@ -121,7 +123,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
 
     if (!hf__shm_file_is_there(s))
         return HF_EBACKEND;
-    if (!is_mutex && (rc = prepare_lock_counts(s, remote)))
+    if (!is_mutex && (rc = attach_prepare_lock_counts(s, remote)))
         return rc;
     lock = s->core->alloc(s->client, hf__shm_notify_lock_size(s, remote->kind));
     if (!lock)
@@ -134,7 +136,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
         s->core->free(s->client, lock);
         return rc;
     }
-    init_lock(s, remote, lock, (unsigned)index);
+    attach_init_lock(s, remote, lock, (unsigned)index);
     if (!is_mutex) {
         struct shm_cell_lock *cell_lock = (struct shm_cell_lock *)lock;
 
@@ -148,7 +150,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
 }
 
 /* The last of ours to that name. */
-static void detach_last(struct shm *s, struct shm_lock *lock)
+static void attach_detach_last(struct shm *s, struct shm_lock *lock)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;
     struct shm_thread thread;
@@ -177,7 +179,7 @@ void hf__shm_detach(void *self, struct hf__remote *remote)
     if (lock->kind != HF_MUTEX)
         hf__shm_cell_lock_give_cell(s, (struct shm_cell_lock *)lock);
     if (lock->kind == HF_MUTEX || !--s->lock_counts[lock->index])
-        detach_last(s, lock);
+        attach_detach_last(s, lock);
     s->core->free(s->client, atomic_load(&lock->wait));
     s->core->free(s->client, lock);
     remote->impl = NULL;

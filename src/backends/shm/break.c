@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-static bool is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
-                     uint64_t token)
+static bool break_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
+                           uint64_t token)
 {
     char text[64];
 
@@ -32,14 +32,15 @@ static bool is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
 /* A cell that was found before belongs to another name perhaps. If it is looked
  * at after the word was read, and is still here, then a swap of that word works
  * only if it has stayed: who takes it away stirs before it is free. */
-static bool is_here(struct shm *s, unsigned index, unsigned cell)
+static bool break_is_here(struct shm *s, unsigned index, unsigned cell)
 {
     return hf__shm_queue_next(s, index, cell) == cell;
 }
 
 /* The token of what the cell has in the word that was read before; 0: not known
  * yet, because its owner has been granted it and has not seen it. */
-static uint64_t token_of(struct shm *s, struct shm_entry *e, unsigned cell)
+static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
+                               unsigned cell)
 {
     return atomic_load(&s->file->cell[cell].minted) & SHM_MINTED
                ? atomic_load(&e->epoch)
@@ -60,10 +61,10 @@ static int break_cell(struct shm *s, unsigned index, unsigned cell,
         if (!hf__shm_retry(s, &retry))
             return hf__shm_retry_refuse(s);
         w = atomic_load(&e->word);
-        if (!is_here(s, index, cell) || !shm_has(s->file, w, cell))
+        if (!break_is_here(s, index, cell) || !shm_has(s->file, w, cell))
             return HF_ENOTOWNER;
         owner = atomic_load(&s->file->cell[cell].owner);
-        if (!is_meant(s, q, owner, token_of(s, e, cell)))
+        if (!break_is_meant(s, q, owner, break_token_of(s, e, cell)))
             return HF_EBUSY;
     } while (!hf__shm_shared_take_back(s, e, &w, cell));
     hf__shm_notify_cell(s, cell, owner, SHM_BROKEN);
@@ -114,8 +115,8 @@ int hf__shm_break(struct shm *s, struct hf__query *q)
         word = atomic_load(&e->word);
         if (!hf__shm_inspect_is_held(s, index, word))
             return HF_ENOTOWNER;
-        if (!is_meant(s, q, shm_owner(word),
-                      shm_token(atomic_load(&e->epoch), word)))
+        if (!break_is_meant(s, q, shm_owner(word),
+                            shm_token(atomic_load(&e->epoch), word)))
             return HF_EBUSY;
         if (!hf__shm_retry(s, &retry))
             return hf__shm_retry_refuse(s);

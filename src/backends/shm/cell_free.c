@@ -17,7 +17,7 @@ void hf__shm_cell_free(struct shm_cell *c)
 
 /* Out of the entry's list, whatever it is there for. False: it has permits
  * still, and could not give them back. */
-static bool leave_entry(struct shm *s, unsigned index, unsigned cell)
+static bool free_leave_entry(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
 
@@ -41,7 +41,7 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
      * others take it back. */
     if ((atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 &
          1) &&
-        !leave_entry(s, index, cell))
+        !free_leave_entry(s, index, cell))
         return;
     hf__shm_unwatch(s, c, 0);
     SHM_POINT();

@@ -9,7 +9,7 @@
 #include "table_lock.h"
 
 /* Up to where cells are looked for. Before one is taken, lest it be lost. */
-static void raise_high(struct shm *s, uint32_t high)
+static void take_raise_high(struct shm *s, uint32_t high)
 {
     shm_u32 *at = &s->file->header.cells_high;
     uint32_t old = atomic_load(at);
@@ -33,7 +33,7 @@ int hf__shm_cell_take(struct shm *s)
 
             if (atomic_load_explicit(&f->cell[n].owner, memory_order_relaxed))
                 continue;
-            raise_high(s, n + 1);
+            take_raise_high(s, n + 1);
             SHM_POINT();
             if (atomic_compare_exchange_strong(&f->cell[n].owner, &free_cell,
                                                s->me))

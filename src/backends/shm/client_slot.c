@@ -13,8 +13,8 @@
 #include <limits.h>
 #include <unistd.h>
 
-static int take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
-                       bool has_byte, const char *label)
+static int slot_take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
+                            bool has_byte, const char *label)
 {
     struct shm_slot *slot = &s->file->slot[n];
     uint32_t gen = atomic_load(&slot->gen) + 1;
@@ -83,7 +83,7 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
     hf__shm_names_sweep_locked(s);
     n = find_slot_locked(s, &has_byte);
     if (n)
-        rc = take_locked(s, &thread, n, has_byte, label);
+        rc = slot_take_locked(s, &thread, n, has_byte, label);
     hf__shm_tables_unlock(s, &thread);
     if (n)
         return rc;
@@ -95,7 +95,7 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
 
 /* A child that was forked meanwhile may have the descriptor for long: whoever
  * comes after us needs the byte. In this order, see is_file_closed. */
-static void give_byte(struct shm *s, uint32_t n)
+static void slot_give_byte(struct shm *s, uint32_t n)
 {
     struct flock byte = shm_slot_byte(n);
 
@@ -117,7 +117,7 @@ void hf__shm_slot_give(struct shm *s)
 
     hf__shm_sweep_client(s, n, locked);
     SHM_POINT();
-    give_byte(s, n);
+    slot_give_byte(s, n);
     hf__shm_robust_clear(s, &slot->alive);
     SHM_POINT();
     atomic_store(&slot->state, SHM_SLOT_FREE);

@@ -45,7 +45,7 @@ void hf__shm_sweep_client(struct shm *s, uint32_t slot, bool reclaim)
     }
 }
 
-static void bury_locked(struct shm *s, uint32_t n)
+static void clients_bury_locked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n];
 
@@ -57,7 +57,7 @@ static void bury_locked(struct shm *s, uint32_t n)
 }
 
 /* The kernel goes through all bytes to find one: of many, some at a time. */
-static bool is_checked_now(uint32_t slot, uint32_t high)
+static bool clients_is_checked_now(uint32_t slot, uint32_t high)
 {
     return high <= 64 || (slot ^ (uint32_t)getpid()) % 64 == 0;
 }
@@ -73,10 +73,10 @@ void hf__shm_bury_all_locked(struct shm *s)
         if (atomic_load(&slot->state) != SHM_SLOT_USED)
             continue;
         if ((kill((pid_t)atomic_load(&slot->pid), 0) && errno == ESRCH) ||
-            (is_checked_now(i, high) && hf__shm_is_file_closed(s, i)))
+            (clients_is_checked_now(i, high) && hf__shm_is_file_closed(s, i)))
             hf__shm_mark_unmarked(s, i);
         if (hf__shm_gone(s, owner))
-            bury_locked(s, i);
+            clients_bury_locked(s, i);
     }
 }
 
@@ -88,6 +88,6 @@ void hf__shm_bury(struct shm *s, uint32_t owner)
         return; /* the next who opens a client will do it */
     if (hf__shm_is_registered(shm_slot_of(s, owner), owner) &&
         hf__shm_gone(s, owner))
-        bury_locked(s, owner & SHM_SLOT_MASK);
+        clients_bury_locked(s, owner & SHM_SLOT_MASK);
     hf__shm_tables_unlock(s, &thread);
 }

@@ -21,7 +21,7 @@
     s->core->find(s->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
 /* "ann (1000)", or the number alone. */
-static void name_user(struct shm *s, uid_t uid, char *to, size_t size)
+static void diagnose_name_user(struct shm *s, uid_t uid, char *to, size_t size)
 {
     struct passwd entry, *found = NULL;
     char *buf = s->core->alloc(s->client, LOOKUP);
@@ -33,7 +33,7 @@ static void name_user(struct shm *s, uid_t uid, char *to, size_t size)
 }
 
 /* "locks (1001: ann, bob)". Who has it as the primary group is not listed. */
-static void name_group(struct shm *s, gid_t gid, char *to, size_t size)
+static void diagnose_name_group(struct shm *s, gid_t gid, char *to, size_t size)
 {
     struct group entry, *found = NULL;
     char *buf = s->core->alloc(s->client, LOOKUP);
@@ -55,13 +55,13 @@ static void name_group(struct shm *s, gid_t gid, char *to, size_t size)
     s->core->free(s->client, buf);
 }
 
-static void find_sharing(struct shm *s, struct hf__query *q,
-                         const struct stat *st)
+static void diagnose_find_sharing(struct shm *s, struct hf__query *q,
+                                  const struct stat *st)
 {
     char user[96], group[360];
 
-    name_user(s, st->st_uid, user, sizeof(user));
-    name_group(s, st->st_gid, group, sizeof(group));
+    diagnose_name_user(s, st->st_uid, user, sizeof(user));
+    diagnose_name_group(s, st->st_gid, group, sizeof(group));
     if (st->st_mode & 020)
         FIND(OK, "sharing",
              "%s: user %s and the members of group %s share it, and each of "
@@ -75,7 +75,7 @@ static void find_sharing(struct shm *s, struct hf__query *q,
 }
 
 /* Of RemoveIPC= in the file, if it is there. */
-static void read_setting(const char *path, bool *removes)
+static void diagnose_read_setting(const char *path, bool *removes)
 {
     char text[256];
     FILE *f = fopen(path, "re");
@@ -103,13 +103,13 @@ bool hf__shm_logind_removes(const char *conf)
 
     snprintf(path, sizeof(path), "%s.d", conf);
     n = scandir(path, &list, NULL, alphasort);
-    read_setting(conf, &removes);
+    diagnose_read_setting(conf, &removes);
     for (int i = 0; i < n; i++) {
         const char *dot = strrchr(list[i]->d_name, '.');
 
         snprintf(path, sizeof(path), "%s.d/%s", conf, list[i]->d_name);
         if (dot && strcmp(dot, ".conf") == 0)
-            read_setting(path, &removes);
+            diagnose_read_setting(path, &removes);
         free(list[i]);
     }
     free(list);
@@ -127,8 +127,8 @@ bool hf__shm_lingers(const char *dir, uid_t uid)
     return access(path, F_OK) == 0;
 }
 
-static void find_logind(struct shm *s, struct hf__query *q,
-                        const struct stat *st)
+static void diagnose_find_logind(struct shm *s, struct hf__query *q,
+                                 const struct stat *st)
 {
     if (strncmp(s->path, "/dev/shm/", 9) != 0)
         FIND(OK, "RemoveIPC", "the file is not in /dev/shm: logind leaves it");
@@ -151,8 +151,8 @@ static void find_logind(struct shm *s, struct hf__query *q,
         FIND(OK, "RemoveIPC", "RemoveIPC=no: logind leaves the file");
 }
 
-static void find_place(struct shm *s, struct hf__query *q,
-                       const struct stat *st)
+static void diagnose_find_place(struct shm *s, struct hf__query *q,
+                                const struct stat *st)
 {
     long long mb = (long long)st->st_size >> 20;
     struct statfs fs;
@@ -178,7 +178,7 @@ static void find_place(struct shm *s, struct hf__query *q,
              mb);
 }
 
-static void find_waiting(struct shm *s, struct hf__query *q)
+static void diagnose_find_waiting(struct shm *s, struct hf__query *q)
 {
     if (atomic_load(&s->no_waitv))
         FIND(WARNING, "waiting",
@@ -200,9 +200,9 @@ int hf__shm_diagnose(struct shm *s, struct hf__query *q)
          "a process loses its hold %s after it dies, and keeps it while it is "
          "stopped; a restart of this machine frees all locks",
          atomic_load(&s->no_waitv) ? "some time" : "within 100 ms");
-    find_sharing(s, q, &st);
-    find_place(s, q, &st);
-    find_logind(s, q, &st);
-    find_waiting(s, q);
+    diagnose_find_sharing(s, q, &st);
+    diagnose_find_place(s, q, &st);
+    diagnose_find_logind(s, q, &st);
+    diagnose_find_waiting(s, q);
     return HF__DONE;
 }

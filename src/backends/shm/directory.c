@@ -28,7 +28,7 @@ int hf__shm_open_soon(int at, const char *path, int flags,
     return fd;
 }
 
-static bool is_empty(int dir_fd)
+static bool directory_is_empty(int dir_fd)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -45,15 +45,16 @@ static bool is_empty(int dir_fd)
 }
 
 /* The process that made it was killed before it gave it to the group. */
-static bool is_half_made(const struct shm *s, const struct shm_location *p,
-                         const struct stat *st)
+static bool directory_is_half_made(const struct shm *s,
+                                   const struct shm_location *p,
+                                   const struct stat *st)
 {
     return (p->mode & 020) && (st->st_mode & 07777) == 0700 &&
-           is_empty(s->dir_fd);
+           directory_is_empty(s->dir_fd);
 }
 
 /* It is there, and cannot be opened. */
-static int refuse_dir(struct shm *s, const struct shm_location *p)
+static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
 {
     int error = errno;
     struct stat st;
@@ -70,8 +71,8 @@ static int refuse_dir(struct shm *s, const struct shm_location *p)
 
 /* With the sticky bit: members of the group may not remove what is not
  * theirs. */
-static int give_rights(struct shm *s, const struct shm_location *p,
-                       struct stat *st)
+static int directory_give_rights(struct shm *s, const struct shm_location *p,
+                                 struct stat *st)
 {
     mode_t mode = p->mode | (p->mode & 0440) >> 2;
 
@@ -83,7 +84,8 @@ static int give_rights(struct shm *s, const struct shm_location *p,
     return 0;
 }
 
-static bool lets_group_in(const struct shm_location *p, const struct stat *st)
+static bool directory_lets_group_in(const struct shm_location *p,
+                                    const struct stat *st)
 {
     mode_t needed = st->st_gid == p->group ? 050 : 05;
 
@@ -91,12 +93,12 @@ static bool lets_group_in(const struct shm_location *p, const struct stat *st)
 }
 
 /* The process that made the directory may be about to give it to the group. */
-static int await_rights(struct shm *s, const struct shm_location *p,
-                        struct stat *st)
+static int directory_await_rights(struct shm *s, const struct shm_location *p,
+                                  struct stat *st)
 {
     struct timespec nap = {0, 10 * HF__MS};
 
-    for (int i = 0; i < 10 && !lets_group_in(p, st); i++) {
+    for (int i = 0; i < 10 && !directory_lets_group_in(p, st); i++) {
         nanosleep(&nap, NULL);
         if (fstat(s->dir_fd, st))
             return hf__shm_refuse_errno(s, p->dir, "look at it");
@@ -106,8 +108,8 @@ static int await_rights(struct shm *s, const struct shm_location *p,
 
 /* In a directory without the sticky bit each user who may write to it can
  * replace the file. */
-static int check_rights(struct shm *s, const struct shm_location *p,
-                        const struct stat *st)
+static int directory_check_rights(struct shm *s, const struct shm_location *p,
+                                  const struct stat *st)
 {
     int rc;
 
@@ -125,7 +127,7 @@ static int check_rights(struct shm *s, const struct shm_location *p,
                             "must then have the sticky bit: chmod +t %s",
                             p->dir, p->dir);
     rc = hf__shm_check_group(s, p, p->dir, st);
-    if (!rc && !lets_group_in(p, st))
+    if (!rc && !directory_lets_group_in(p, st))
         return hf__shm_keeps_out(s, p, p->dir, st, "1770");
     return rc;
 }
@@ -151,14 +153,14 @@ int hf__shm_directory_open(struct shm *s, const struct shm_location *p)
     if (s->dir_fd < 0 && errno == ENOENT && p->existing)
         return hf__shm_absent(s);
     if (s->dir_fd < 0 || fstat(s->dir_fd, &st))
-        return refuse_dir(s, p);
+        return directory_refuse_dir(s, p);
     if (st.st_uid == geteuid() && !p->existing &&
-        (made || is_half_made(s, p, &st)))
-        rc = give_rights(s, p, &st);
+        (made || directory_is_half_made(s, p, &st)))
+        rc = directory_give_rights(s, p, &st);
     if (rc && made)
         rmdir(p->dir); /* with mode 0700 it would lock the group out */
-    if (rc || (rc = await_rights(s, p, &st)) ||
+    if (rc || (rc = directory_await_rights(s, p, &st)) ||
         (rc = hf__shm_check_owner(s, p, p->dir, &st)))
         return rc;
-    return check_rights(s, p, &st);
+    return directory_check_rights(s, p, &st);
 }

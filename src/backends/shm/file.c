@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static void unmap(struct shm *s)
+static void file_unmap(struct shm *s)
 {
     if (s->file)
         munmap(s->file, sizeof(struct shm_file));
@@ -44,7 +44,7 @@ static void unmap(struct shm *s)
 
 /* The boot, and the pid and time namespaces that process ids and times here
  * belong to. */
-static int find_world(struct shm *s, struct shm_location *p)
+static int file_find_world(struct shm *s, struct shm_location *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
     static const char ns[] = "/proc/self/ns/pid";
@@ -95,7 +95,7 @@ static int check_file(struct shm *s, const struct shm_location *p,
     return 0;
 }
 
-static int check_size(struct shm *s, const struct stat *st)
+static int file_check_size(struct shm *s, const struct stat *st)
 {
     if (st->st_size != 0 && st->st_size != (off_t)sizeof(struct shm_file))
         return s->core->why(s->client, HF_EBACKEND,
@@ -109,7 +109,7 @@ static int check_size(struct shm *s, const struct stat *st)
 /* A new file whose rights cannot be set would lock the group out. Alone, by the
  * exclusive flock: a process that has opened it meanwhile sees that it is
  * deleted, and makes another one. */
-static void remove_new(struct shm *s)
+static void file_remove_new(struct shm *s)
 {
     struct stat ours, there;
 
@@ -121,7 +121,7 @@ static void remove_new(struct shm *s)
 }
 
 /* Of a file that has no size yet. */
-static int give_rights(struct shm *s, const struct shm_location *p)
+static int file_give_rights(struct shm *s, const struct shm_location *p)
 {
     int rc = 0;
 
@@ -130,7 +130,7 @@ static int give_rights(struct shm *s, const struct shm_location *p)
     else if (fchmod(s->fd, p->mode))
         rc = hf__shm_refuse_errno(s, s->path, "set its mode");
     if (rc)
-        remove_new(s);
+        file_remove_new(s);
     return rc;
 }
 
@@ -145,7 +145,7 @@ static int open_file(struct shm *s, const struct shm_location *p)
         s->fd =
             openat(s->dir_fd, SHM_FILE_NAME, flags | O_CREAT | O_EXCL, 0600);
         if (s->fd >= 0)
-            return give_rights(s, p);
+            return file_give_rights(s, p);
         if (errno == EEXIST)
             s->fd = hf__shm_open_soon(s->dir_fd, SHM_FILE_NAME, flags, p);
     }
@@ -169,7 +169,7 @@ static int map_file(struct shm *s)
 
 /* Of another version of holdfast: told by what every version begins with. 0:
  * it is not. */
-static uint32_t other_version(const struct shm *s)
+static uint32_t file_other_version(const struct shm *s)
 {
     struct {
         uint64_t magic;
@@ -185,7 +185,7 @@ static uint32_t other_version(const struct shm *s)
 /* A file that another version left behind is begun anew, if nobody uses it: its
  * tokens start from the wall clock, as those of a new file. HF__PENDING: try
  * again. */
-static int begin_anew(struct shm *s, struct shm_location *p)
+static int file_begin_anew(struct shm *s, struct shm_location *p)
 {
     int rc = HF__PENDING;
 
@@ -193,7 +193,7 @@ static int begin_anew(struct shm *s, struct shm_location *p)
         p->other_version = 0;
         if (p->existing)
             rc = hf__shm_absent(s);
-        else if (other_version(s) && ftruncate(s->fd, 0))
+        else if (file_other_version(s) && ftruncate(s->fd, 0))
             rc = hf__shm_refuse_errno(s, s->path, "begin it anew");
     }
     flock(s->fd, LOCK_UN);
@@ -201,7 +201,7 @@ static int begin_anew(struct shm *s, struct shm_location *p)
 }
 
 /* HF__DONE: good as it is. HF__PENDING: to be initialised, by who is alone. */
-static int check_header(struct shm *s, const struct shm_location *p)
+static int file_check_header(struct shm *s, const struct shm_location *p)
 {
     struct shm_header *h = &s->file->header;
     uint64_t magic = atomic_load(&h->magic);
@@ -219,7 +219,7 @@ static int check_header(struct shm *s, const struct shm_location *p)
 
 /* Alone, by the exclusive flock. Tokens go on: the highest of the old file
  * becomes the floor of the new one. */
-static int initialise(struct shm *s, const struct shm_location *p)
+static int file_initialise(struct shm *s, const struct shm_location *p)
 {
     struct shm_file *f = s->file;
     struct shm_header *h = &f->header;
@@ -255,12 +255,12 @@ static int initialise(struct shm *s, const struct shm_location *p)
 
 /* A new file gets its size, and its rights if who made it did not live to give
  * them. */
-static int allocate(struct shm *s, const struct shm_location *p,
-                    const struct stat *st)
+static int file_allocate(struct shm *s, const struct shm_location *p,
+                         const struct stat *st)
 {
     int rc;
 
-    if (st->st_uid == geteuid() && (rc = give_rights(s, p)))
+    if (st->st_uid == geteuid() && (rc = file_give_rights(s, p)))
         return rc;
     SHM_POINT();
     do
@@ -271,29 +271,29 @@ static int allocate(struct shm *s, const struct shm_location *p,
 }
 
 /* With the exclusive flock: nobody else uses the file. */
-static int prepare_alone(struct shm *s, const struct shm_location *p)
+static int file_prepare_alone(struct shm *s, const struct shm_location *p)
 {
     struct stat st;
     int rc = check_file(s, p, &st);
 
     if (!rc)
-        rc = check_size(s, &st);
+        rc = file_check_size(s, &st);
     if (!rc && !st.st_size)
-        rc = allocate(s, p, &st);
+        rc = file_allocate(s, p, &st);
     SHM_POINT();
     if (!rc && !s->file)
         rc = map_file(s);
     if (!rc)
-        rc = check_header(s, p);
+        rc = file_check_header(s, p);
     if (rc == HF__PENDING)
-        rc = initialise(s, p);
+        rc = file_initialise(s, p);
     SHM_POINT();
     return rc;
 }
 
 /* Valid, but of another pid or time namespace. */
-static bool is_of_another_world(const struct shm *s,
-                                const struct shm_location *p)
+static bool file_is_of_another_world(const struct shm *s,
+                                     const struct shm_location *p)
 {
     const struct shm_header *h = &s->file->header;
 
@@ -304,7 +304,7 @@ static bool is_of_another_world(const struct shm *s,
 /* One try at having the file, shared and in order. HF__PENDING: try again.
  * Another process is initialising it, or it is another file by now, or we have
  * initialised it. */
-static int prepare(struct shm *s, struct shm_location *p)
+static int file_prepare(struct shm *s, struct shm_location *p)
 {
     struct stat st;
     int rc;
@@ -318,33 +318,33 @@ static int prepare(struct shm *s, struct shm_location *p)
     rc = check_file(s, p, &st);
     if (rc)
         return rc;
-    if ((p->other_version = other_version(s)))
-        return begin_anew(s, p);
-    rc = check_size(s, &st);
+    if ((p->other_version = file_other_version(s)))
+        return file_begin_anew(s, p);
+    rc = file_check_size(s, &st);
     if (rc)
         return rc;
     if (!st.st_nlink) {
-        unmap(s);
+        file_unmap(s);
         return HF__PENDING;
     }
     if (st.st_size && !s->file && (rc = map_file(s)))
         return rc;
-    rc = st.st_size ? check_header(s, p) : HF__PENDING;
+    rc = st.st_size ? file_check_header(s, p) : HF__PENDING;
     if (rc != HF__PENDING)
         return rc;
-    p->other_world = st.st_size && is_of_another_world(s, p);
+    p->other_world = st.st_size && file_is_of_another_world(s, p);
     /* flock lets go of one lock before it takes the other, this way and back:
      * hence everything is checked again. */
     if (flock(s->fd, LOCK_EX | LOCK_NB)) {
         flock(s->fd, LOCK_UN);
         return HF__PENDING;
     }
-    rc = p->existing ? hf__shm_absent(s) : prepare_alone(s, p);
+    rc = p->existing ? hf__shm_absent(s) : file_prepare_alone(s, p);
     flock(s->fd, LOCK_UN);
     return rc == HF__DONE ? HF__PENDING : rc;
 }
 
-static int not_in_time(struct shm *s, const struct shm_location *p)
+static int file_not_in_time(struct shm *s, const struct shm_location *p)
 {
     if (p->other_version)
         return s->core->why(s->client, HF_EBACKEND,
@@ -370,7 +370,8 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
     struct stat root;
     int rc = hf__shm_location_find(s, config, &p);
 
-    if (rc || (rc = find_world(s, &p)) || (rc = hf__shm_directory_open(s, &p)))
+    if (rc || (rc = file_find_world(s, &p)) ||
+        (rc = hf__shm_directory_open(s, &p)))
         return rc;
     if (stat("/", &root))
         return hf__shm_refuse_errno(s, "/", "look at it");
@@ -379,14 +380,14 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
     for (;;) {
         if (s->fd < 0 && (rc = open_file(s, &p)))
             return rc;
-        rc = prepare(s, &p);
+        rc = file_prepare(s, &p);
         if (rc != HF__PENDING)
             return rc;
         limit = config->open_timeout_ms * HF__MS * 9 / 10;
         if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
             limit = 300 * HF__MS; /* its users do not go away so soon */
         if (s->core->now() - start >= limit)
-            return not_in_time(s, &p);
+            return file_not_in_time(s, &p);
         /* Of different lengths, or two could be in each other's way for
          * ever. */
         s->core->random(&chance, 1);
@@ -397,7 +398,7 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
 
 void hf__shm_file_close(struct shm *s)
 {
-    unmap(s);
+    file_unmap(s);
     if (s->dir_fd >= 0)
         close(s->dir_fd);
     s->dir_fd = -1;
@@ -411,7 +412,7 @@ int hf__shm_file_lost(struct shm *s)
 }
 
 /* A process with another root directory (chroot) cannot follow the path. */
-static bool is_at_our_root(const struct shm *s)
+static bool file_is_at_our_root(const struct shm *s)
 {
     struct stat root;
 
@@ -421,9 +422,9 @@ static bool is_at_our_root(const struct shm *s)
 
 /* Would a client that opens the path now use another file? A process that has
  * given up its rights may not be able to tell: then it would not. */
-static bool is_elsewhere(const struct shm *s, const struct stat *ours)
+static bool file_is_elsewhere(const struct shm *s, const struct stat *ours)
 {
-    bool by_path = is_at_our_root(s);
+    bool by_path = file_is_at_our_root(s);
     struct stat there;
 
     if (fstatat(by_path ? AT_FDCWD : s->dir_fd,
@@ -439,7 +440,7 @@ bool hf__shm_file_is_there(struct shm *s)
     char why[128];
 
     if (!fstat(s->fd, &st) && st.st_nlink > 0) {
-        if (!is_elsewhere(s, &st))
+        if (!file_is_elsewhere(s, &st))
             return true;
         what = "renamed or replaced";
     }

@@ -22,7 +22,7 @@ void hf__shm_inspect_owner(struct shm *s, char to[64], uint32_t owner)
              atomic_load(&s->file->slot[owner & SHM_SLOT_MASK].gen));
 }
 
-static void describe(struct shm *s, hf_party *party, uint32_t owner)
+static void inspect_describe(struct shm *s, hf_party *party, uint32_t owner)
 {
     struct shm_slot *slot = &s->file->slot[owner & SHM_SLOT_MASK];
 
@@ -34,31 +34,31 @@ static void describe(struct shm *s, hf_party *party, uint32_t owner)
 }
 
 /* What is left of a lease that ends then; -1: it does not end. */
-static int64_t left_ms(struct shm *s, hf__time end)
+static int64_t inspect_left_ms(struct shm *s, hf__time end)
 {
     hf__time now = s->core->now();
 
     return end == HF__NEVER ? -1 : end > now ? (end - now) / HF__MS : 0;
 }
 
-static int add_holder(struct shm *s, struct hf__query *q, struct shm_entry *e,
-                      uint64_t word)
+static int inspect_add_holder(struct shm *s, struct hf__query *q,
+                              struct shm_entry *e, uint64_t word)
 {
     hf_party *party = s->core->add_party(s->client, q, true);
 
     if (!party)
         return HF_ENOMEM;
-    describe(s, party, shm_owner(word));
+    inspect_describe(s, party, shm_owner(word));
     if (atomic_load(&e->label_count) == word >> 40)
         shm_label_get(party->label, e->label);
     party->since_unix_ms = (int64_t)atomic_load(&e->since);
     party->token = shm_token(atomic_load(&e->epoch), word);
-    party->left_ms = left_ms(s, hf__shm_mutex_lease_end(e, word));
+    party->left_ms = inspect_left_ms(s, hf__shm_mutex_lease_end(e, word));
     return 0;
 }
 
-static bool is_waiting(struct shm *s, unsigned index, uint64_t word,
-                       unsigned cell)
+static bool inspect_is_waiting(struct shm *s, unsigned index, uint64_t word,
+                               unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
     struct shm_cell *c = &s->file->cell[cell];
@@ -71,7 +71,7 @@ static bool is_waiting(struct shm *s, unsigned index, uint64_t word,
            hf__shm_alive(s, owner);
 }
 
-static bool is_waited_for(struct shm *s, unsigned index)
+static bool inspect_is_waited_for(struct shm *s, unsigned index)
 {
     struct shm_entry *e = &s->file->entry[index];
     struct shm_queue_scan r;
@@ -83,12 +83,13 @@ static bool is_waited_for(struct shm *s, unsigned index)
 }
 
 /* What the party of a cell has, or wants. */
-static void describe_cell(struct shm *s, hf_party *party, struct shm_entry *e,
-                          struct shm_cell *c, unsigned permits)
+static void inspect_describe_cell(struct shm *s, hf_party *party,
+                                  struct shm_entry *e, struct shm_cell *c,
+                                  unsigned permits)
 {
     char label[SHM_LABEL];
 
-    describe(s, party, atomic_load(&c->owner));
+    inspect_describe(s, party, atomic_load(&c->owner));
     shm_label_get(label, c->label);
     if (label[0])
         memcpy(party->label, label, sizeof(label));
@@ -99,29 +100,30 @@ static void describe_cell(struct shm *s, hf_party *party, struct shm_entry *e,
     party->since_unix_ms = (int64_t)atomic_load(&c->since);
 }
 
-static int add_cell_holder(struct shm *s, struct hf__query *q,
-                           struct shm_entry *e, uint64_t word, unsigned cell)
+static int inspect_add_cell_holder(struct shm *s, struct hf__query *q,
+                                   struct shm_entry *e, uint64_t word,
+                                   unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
     hf_party *party = s->core->add_party(s->client, q, true);
 
     if (!party)
         return HF_ENOMEM;
-    describe_cell(s, party, e, c, shm_has(s->file, word, cell));
+    inspect_describe_cell(s, party, e, c, shm_has(s->file, word, cell));
     party->token = atomic_load(&e->epoch);
-    party->left_ms = left_ms(s, shm_cell_lease_end(c));
+    party->left_ms = inspect_left_ms(s, shm_cell_lease_end(c));
     return 0;
 }
 
-static int add_cell_holders(struct shm *s, struct hf__query *q, unsigned index,
-                            uint64_t word)
+static int inspect_add_cell_holders(struct shm *s, struct hf__query *q,
+                                    unsigned index, uint64_t word)
 {
     unsigned n = 0;
     int rc = 0;
 
     for (; !rc && (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
         if (hf__shm_shared_is_held_by(s, word, n))
-            rc = add_cell_holder(s, q, &s->file->entry[index], word, n);
+            rc = inspect_add_cell_holder(s, q, &s->file->entry[index], word, n);
     return rc;
 }
 
@@ -130,7 +132,7 @@ struct place {
     unsigned cell;
 };
 
-static int by_ticket(const void *a, const void *b)
+static int inspect_by_ticket(const void *a, const void *b)
 {
     uint64_t x = ((const struct place *)a)->ticket;
     uint64_t y = ((const struct place *)b)->ticket;
@@ -138,20 +140,20 @@ static int by_ticket(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int add_waiter(struct shm *s, struct hf__query *q, struct shm_entry *e,
-                      unsigned cell)
+static int inspect_add_waiter(struct shm *s, struct hf__query *q,
+                              struct shm_entry *e, unsigned cell)
 {
     struct shm_cell *c = &s->file->cell[cell];
     hf_party *party = s->core->add_party(s->client, q, false);
 
     if (!party)
         return HF_ENOMEM;
-    describe_cell(s, party, e, c, atomic_load(&c->want));
+    inspect_describe_cell(s, party, e, c, atomic_load(&c->want));
     return 0;
 }
 
-static int add_waiters(struct shm *s, struct hf__query *q, unsigned index,
-                       uint64_t word)
+static int inspect_add_waiters(struct shm *s, struct hf__query *q,
+                               unsigned index, uint64_t word)
 {
     struct place *queue =
         s->core->alloc(s->client, SHM_CELLS * sizeof(struct place));
@@ -161,12 +163,12 @@ static int add_waiters(struct shm *s, struct hf__query *q, unsigned index,
     if (!queue)
         return HF_ENOMEM;
     for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
-        if (is_waiting(s, index, word, n))
+        if (inspect_is_waiting(s, index, word, n))
             queue[len++] =
                 (struct place){atomic_load(&s->file->cell[n].ticket), n};
-    qsort(queue, len, sizeof(*queue), by_ticket);
+    qsort(queue, len, sizeof(*queue), inspect_by_ticket);
     for (unsigned i = 0; i < len && !rc; i++)
-        rc = add_waiter(s, q, &s->file->entry[index], queue[i].cell);
+        rc = inspect_add_waiter(s, q, &s->file->entry[index], queue[i].cell);
     s->core->free(s->client, queue);
     return rc;
 }
@@ -207,11 +209,11 @@ int hf__shm_inspect(struct shm *s, struct hf__query *q)
     if (q->info->kind == HF_LATCH)
         q->info->count = shm_left(word);
     else if (shm_is_shared(e))
-        rc = add_cell_holders(s, q, (unsigned)index, word);
+        rc = inspect_add_cell_holders(s, q, (unsigned)index, word);
     else if (hf__shm_inspect_is_held(s, (unsigned)index, word))
-        rc = add_holder(s, q, e, word);
+        rc = inspect_add_holder(s, q, e, word);
     q->info->permits = e->permits;
-    return rc ? rc : add_waiters(s, q, (unsigned)index, word);
+    return rc ? rc : inspect_add_waiters(s, q, (unsigned)index, word);
 }
 
 int hf__shm_inspect_list(struct shm *s, struct hf__query *q)
@@ -226,7 +228,7 @@ int hf__shm_inspect_list(struct shm *s, struct hf__query *q)
             memcmp(e->name, q->name, q->name_len) != 0)
             continue;
         if (!hf__shm_inspect_is_held(s, i, atomic_load(&e->word)) &&
-            !is_waited_for(s, i))
+            !inspect_is_waited_for(s, i))
             continue;
         if (s->core->add_name(s->client, q, e->name, len))
             return HF_ENOMEM;

@@ -19,13 +19,13 @@
 #include "wakeup.h"
 #include "watch.h"
 
-static uint32_t round_of(uint64_t word)
+static uint32_t latch_round_of(uint64_t word)
 {
     return (uint32_t)(word >> 33);
 }
 
 /* Where we cannot be overlooked any more. False: the word has changed. */
-static bool announce(struct shm_entry *e, uint64_t word)
+static bool latch_announce(struct shm_entry *e, uint64_t word)
 {
     if (word & SHM_LATCH_QUEUE)
         return true;
@@ -60,20 +60,20 @@ int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
                          atomic_load(&cells[atomic_load(&l->cell)].bell));
         w = atomic_load(&l->lock.entry->word);
         if (!shm_left(w) ||
-            (l->lock.state == SHM_QUEUED && round_of(w) != l->round)) {
+            (l->lock.state == SHM_QUEUED && latch_round_of(w) != l->round)) {
             hf__shm_latch_let_go(s, l);
             req->is_zero = !shm_left(w);
             return HF__GRANTED;
         }
         if (l->lock.state == SHM_QUEUED) {
-            if (!announce(l->lock.entry, w))
+            if (!latch_announce(l->lock.entry, w))
                 continue;
             hf__shm_watch(s, wait, NULL, 0, HF__NEVER);
             return hf__shm_wait_sleep(s, wait, req);
         }
         if (!req->may_queue)
             return HF__BUSY;
-        l->round = round_of(w);
+        l->round = latch_round_of(w);
         if ((rc = hf__shm_cell_lock_take_cell(s, l, req->remote)) ||
             (rc = hf__shm_cell_lock_enqueue(s, l, req)))
             return rc;
@@ -82,7 +82,7 @@ int hf__shm_latch_attempt(struct shm *s, struct hf__req *req)
     return hf__shm_retry_refuse(s);
 }
 
-static void ring_all(struct shm *s, unsigned index)
+static void latch_ring_all(struct shm *s, unsigned index)
 {
     unsigned n = 0;
 
@@ -112,7 +112,7 @@ int hf__shm_latch_count_down(struct shm *s, unsigned index, bool all,
     } while (!atomic_compare_exchange_weak(&e->word, &w, new));
     SHM_POINT();
     if (!*left && (w & SHM_LATCH_QUEUE))
-        ring_all(s, index);
+        latch_ring_all(s, index);
     return HF__DONE;
 }
 

@@ -74,7 +74,7 @@ int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
 
 /* Without pidfd_open(2), or where it cannot tell: by /proc. With hidepid= we
  * may not see the processes of others: what exists is then taken for alive. */
-static bool is_process_gone_by_proc(uint32_t pid, uint64_t start)
+static bool liveness_is_process_gone_by_proc(uint32_t pid, uint64_t start)
 {
     char state = '?';
     long threads = 0;
@@ -125,7 +125,7 @@ bool hf__shm_gone(struct shm *s, uint32_t owner)
     pid = atomic_load(&slot->pid);
     return hf__shm_is_file_closed(s, owner & SHM_SLOT_MASK) ||
            hf__shm_life_of(pid) == SHM_EXITED ||
-           is_process_gone_by_proc(pid, atomic_load(&slot->start));
+           liveness_is_process_gone_by_proc(pid, atomic_load(&slot->start));
 }
 
 /* As the kernel does it, when the thread of `word` is gone. */
@@ -155,6 +155,6 @@ void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
     if (life == SHM_EXITED ||
         (life == SHM_UNKNOWN && kill((pid_t)pid, 0) && errno == ESRCH) ||
         (hf__shm_is_file_closed(s, n % SHM_SLOTS) &&
-         is_process_gone_by_proc(pid, atomic_load(&slot->start))))
+         liveness_is_process_gone_by_proc(pid, atomic_load(&slot->start))))
         hf__shm_mark_dead(&slot->alive, word);
 }

@@ -38,7 +38,7 @@ int hf__shm_no_parent(struct shm *s, const struct shm_location *p)
 }
 
 /* 0; ENOENT: there is none; or why it cannot be looked up. */
-static int look_up_group(struct shm *s, const char *name, gid_t *gid)
+static int location_look_up_group(struct shm *s, const char *name, gid_t *gid)
 {
     struct group group, *found = NULL;
     int rc = ERANGE;
@@ -54,7 +54,7 @@ static int look_up_group(struct shm *s, const char *name, gid_t *gid)
     return rc || found ? rc : ENOENT;
 }
 
-static int refuse_group(struct shm *s, const char *name, int error)
+static int location_refuse_group(struct shm *s, const char *name, int error)
 {
     if (error == ENOMEM)
         return s->core->why(s->client, HF_ENOMEM, "out of memory");
@@ -68,7 +68,8 @@ static int refuse_group(struct shm *s, const char *name, int error)
                         strerror(error));
 }
 
-static int find_group(struct shm *s, struct shm_location *p, const char *name)
+static int location_find_group(struct shm *s, struct shm_location *p,
+                               const char *name)
 {
     char *end;
     unsigned long gid = strtoul(name, &end, 10);
@@ -79,8 +80,8 @@ static int find_group(struct shm *s, struct shm_location *p, const char *name)
         p->group = (gid_t)gid;
         return 0;
     }
-    error = look_up_group(s, name, &p->group);
-    return error ? refuse_group(s, name, error) : 0;
+    error = location_look_up_group(s, name, &p->group);
+    return error ? location_refuse_group(s, name, error) : 0;
 }
 
 int hf__shm_location_find(struct shm *s, const struct hf__config *config,
@@ -109,7 +110,7 @@ int hf__shm_location_find(struct shm *s, const struct hf__config *config,
                              "mode=%s: must be 0600 or 0660", mode);
         p->mode = (mode_t)bits;
     }
-    if (group && (rc = find_group(s, p, group)))
+    if (group && (rc = location_find_group(s, p, group)))
         return rc;
     if (group && !(p->mode & 020))
         return core->why(s->client, HF_EINVAL,

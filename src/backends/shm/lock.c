@@ -34,7 +34,8 @@ int hf__shm_lock_abandon(void *self, struct hf__req *req)
 }
 
 /* What the lock has, wanted once more. */
-static bool still_held(struct shm *s, struct shm_lock *l, struct hf__req *req)
+static bool lock_still_held(struct shm *s, struct shm_lock *l,
+                            struct hf__req *req)
 {
     uint64_t mine = atomic_load(&l->mine);
 
@@ -62,7 +63,7 @@ int hf__shm_lock_attempt(struct shm *s, struct hf__req *req)
     if (atomic_load(&l->hold_id) != req->hold_id) {
         if (hf__shm_lock_let_go(s, l) == HF_EBACKEND)
             return HF_EBACKEND;
-    } else if (still_held(s, l, req)) {
+    } else if (lock_still_held(s, l, req)) {
         return HF__GRANTED;
     }
     atomic_store(&l->hold_id, req->hold_id);
@@ -82,8 +83,8 @@ int hf__shm_lock_attempt(struct shm *s, struct hf__req *req)
     return rc;
 }
 
-static int renew_one(struct shm *s, const struct hf__renewal *item,
-                     hf__time now)
+static int lock_renew_one(struct shm *s, const struct hf__renewal *item,
+                          hf__time now)
 {
     struct shm_lock *l = item->remote->impl;
     uint64_t mine = atomic_load(&l->mine), w;
@@ -114,6 +115,6 @@ int hf__shm_lock_renew(void *self, struct hf__batch *batch)
     batch->req.sent_at = s->core->now();
     for (size_t i = 0; i < batch->len; i++)
         batch->item[i].result =
-            (int16_t)renew_one(s, &batch->item[i], batch->req.sent_at);
+            (int16_t)lock_renew_one(s, &batch->item[i], batch->req.sent_at);
     return HF__DONE;
 }

@@ -20,7 +20,7 @@
 #include "wakeup.h"
 #include "watch.h"
 
-static int enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
+static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
 {
     int n = hf__shm_wait_make(s, l, req->remote);
     struct shm_cell *c;
@@ -46,7 +46,7 @@ static int enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
 
 /* Out of the queue, with the lock: the word is in our name, so nobody decides
  * by our cell any more, and nothing has to be stirred. */
-static void dequeue(struct shm *s, struct shm_lock *l)
+static void mutex_dequeue(struct shm *s, struct shm_lock *l)
 {
     unsigned n = hf__shm_wait_end(s, l);
 
@@ -58,7 +58,7 @@ static void dequeue(struct shm *s, struct shm_lock *l)
     SHM_POINT();
 }
 
-static int leave_word(struct shm *s, struct shm_lock *l)
+static int mutex_leave_word(struct shm *s, struct shm_lock *l)
 {
     struct shm_entry *e = l->entry;
     struct shm_retry retry = {.of = e};
@@ -82,7 +82,7 @@ static int leave_word(struct shm *s, struct shm_lock *l)
 }
 
 /* Out of the queue, without it. */
-static int leave(struct shm *s, struct shm_lock *l)
+static int mutex_leave(struct shm *s, struct shm_lock *l)
 {
     struct shm_cell *c;
     struct shm_queue_scan r;
@@ -94,7 +94,7 @@ static int leave(struct shm *s, struct shm_lock *l)
     c = &s->file->cell[n];
     SHM_POINT();
     atomic_fetch_and(&l->entry->cells[n / 64], ~(1ULL << n % 64));
-    rc = leave_word(s, l);
+    rc = mutex_leave_word(s, l);
     SHM_POINT();
     hf__shm_queue_scan(s, l->index, 0, atomic_load(&c->ticket), &r);
     if (r.behind != SHM_NO_CELL)
@@ -126,11 +126,11 @@ int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
 
 /* The word is in our name: the rest of the grant. False: it was broken in the
  * meantime. */
-static bool granted(struct shm *s, struct shm_lock *l, struct hf__req *req,
-                    uint64_t word)
+static bool mutex_granted(struct shm *s, struct shm_lock *l,
+                          struct hf__req *req, uint64_t word)
 {
     if (l->state == SHM_QUEUED)
-        dequeue(s, l);
+        mutex_dequeue(s, l);
     l->state = SHM_IDLE;
     if (req->fixed)
         req->sent_at = s->core->now();
@@ -150,21 +150,21 @@ int hf__shm_mutex_let_go(struct shm *s, struct shm_lock *l)
     case SHM_HELD:
         return hf__shm_mutex_release(s, l);
     case SHM_QUEUED:
-        return leave(s, l);
+        return mutex_leave(s, l);
     case SHM_LEAVING:
-        return leave_word(s, l);
+        return mutex_leave_word(s, l);
     default:
         return HF__DONE;
     }
 }
 
-static struct shm_cell *cell_of(struct shm *s, struct shm_wait *wait)
+static struct shm_cell *mutex_cell_of(struct shm *s, struct shm_wait *wait)
 {
     return &s->file->cell[atomic_load(&wait->cell)];
 }
 
 /* One try at a word that is free. */
-static bool take(struct shm *s, struct shm_lock *l, uint64_t *word)
+static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
 {
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
     struct shm_queue_scan r;
@@ -181,8 +181,8 @@ static bool take(struct shm *s, struct shm_lock *l, uint64_t *word)
 }
 
 /* Says in the word that we wait. False: the word has changed. */
-static bool announce(struct shm_lock *l, const struct shm_wait *wait,
-                     uint64_t word)
+static bool mutex_announce(struct shm_lock *l, const struct shm_wait *wait,
+                           uint64_t word)
 {
     uint64_t new = (shm_stirred(word) | SHM_WAITERS) & ~SHM_WAKING;
 
@@ -194,10 +194,10 @@ static bool announce(struct shm_lock *l, const struct shm_wait *wait,
 
 /* Chooses whose death would concern us, and when to look again. False: it has
  * been passed on meanwhile, and whom we watch is perhaps not the one. */
-static bool wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
+static bool mutex_wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
-    struct shm_cell *c = cell_of(s, wait);
+    struct shm_cell *c = mutex_cell_of(s, wait);
     uint32_t owner = shm_owner(word);
     struct shm_queue_scan r;
 
@@ -213,8 +213,8 @@ static bool wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
 }
 
 /* Passes the lock on if its holder is dead or its lease is over. */
-static bool help(struct shm *s, struct shm_lock *l, uint64_t word,
-                 uint32_t *dead)
+static bool mutex_help(struct shm *s, struct shm_lock *l, uint64_t word,
+                       uint32_t *dead)
 {
     if (!hf__shm_is_over(s, shm_owner(word),
                          hf__shm_mutex_lease_end(l->entry, word), dead))
@@ -236,36 +236,36 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
 
         if (l->state == SHM_QUEUED)
             atomic_store(&wait->watch.bell,
-                         atomic_load(&cell_of(s, wait)->bell));
+                         atomic_load(&mutex_cell_of(s, wait)->bell));
         w = atomic_load(&l->entry->word);
         if (!shm_owner(w)) {
             /* Fair, and one waits: not possible, unless it has been overlooked.
              * If it is free again after that, the entry is damaged. */
             if (l->state != SHM_QUEUED && (w & l->take_mask) && !passed)
                 passed = hf__shm_mutex_pass(s, l->index, w);
-            else if (take(s, l, &w) && granted(s, l, req, w))
+            else if (mutex_take(s, l, &w) && mutex_granted(s, l, req, w))
                 return HF__GRANTED;
             continue;
         }
         if (shm_owner(w) == s->me) {
-            if (granted(s, l, req, w))
+            if (mutex_granted(s, l, req, w))
                 return HF__GRANTED;
             continue;
         }
-        if (help(s, l, w, dead))
+        if (mutex_help(s, l, w, dead))
             continue;
         if (l->state != SHM_QUEUED) {
             if (!req->may_queue)
                 return HF__BUSY;
-            if ((rc = enqueue(s, l, req)))
+            if ((rc = mutex_enqueue(s, l, req)))
                 return rc;
             continue;
         }
-        if (!announce(l, wait, w))
+        if (!mutex_announce(l, wait, w))
             continue;
         /* Unfair, others may take it all the time: one more check is enough,
          * for who is first is rung. */
-        if (wait_behind(s, l, w) || (again && !shm_is_fair(l)))
+        if (mutex_wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_wait_sleep(s, wait, req);
         again = true;
     } while (hf__shm_retry(s, &retry));

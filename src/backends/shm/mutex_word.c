@@ -94,8 +94,8 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
 /* If it has not come so far as to ring the one behind it, and dies now, nobody
  * would notice; and if it has a lease now, nobody knows when that ends. So the
  * one behind is rung, too. */
-static void ring_first(struct shm *s, unsigned index,
-                       const struct shm_queue_scan *r, bool is_known)
+static void word_ring_first(struct shm *s, unsigned index,
+                            const struct shm_queue_scan *r, bool is_known)
 {
     struct shm_queue_scan rest;
 
@@ -146,6 +146,6 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
     /* Somebody is on the way: the holder, who lets go often, need not ring.
      * Others who pass it on do. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
-        ring_first(s, index, &r, announced && !lease_ms);
+        word_ring_first(s, index, &r, announced && !lease_ms);
     return true;
 }

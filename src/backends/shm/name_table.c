@@ -22,7 +22,7 @@
 
 #define EPOCH_2025 1735689600
 
-static uint32_t hash_of(const char *name, size_t len)
+static uint32_t name_table_hash_of(const char *name, size_t len)
 {
     uint32_t hash = hf__hash32(HF__HASH32, name, len);
 
@@ -34,7 +34,7 @@ int hf__shm_name_find(struct shm *s, const char *name, size_t len,
 {
     struct shm_file *f = s->file;
     uint32_t high = atomic_load(&f->header.names_high) % (SHM_NAMES + 1);
-    uint32_t hash = hash_of(name, len);
+    uint32_t hash = name_table_hash_of(name, len);
 
     for (uint32_t i = 0; i < high; i++)
         if ((!attached || (s->lock_counts && s->lock_counts[i])) &&
@@ -45,7 +45,7 @@ int hf__shm_name_find(struct shm *s, const char *name, size_t len,
     return -1;
 }
 
-static uint64_t first_token(struct shm *s)
+static uint64_t name_table_first_token(struct shm *s)
 {
     uint64_t floor = atomic_load(&s->file->header.floor);
     struct timespec now;
@@ -63,7 +63,7 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
 {
     struct shm_file *f = s->file;
     struct shm_entry *e = &f->entry[index];
-    uint64_t token = first_token(s);
+    uint64_t token = name_table_first_token(s);
 
     memset(e, 0, sizeof(*e));
     if (remote->kind == HF_MUTEX) {
@@ -82,11 +82,12 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
     if (index >= atomic_load(&f->header.names_high))
         atomic_store(&f->header.names_high, index + 1);
     SHM_POINT();
-    atomic_store(&f->hash[index], hash_of(remote->name, remote->name_len));
+    atomic_store(&f->hash[index],
+                 name_table_hash_of(remote->name, remote->name_len));
     SHM_POINT();
 }
 
-static bool is_any(shm_u64 *map)
+static bool name_table_is_any(shm_u64 *map)
 {
     for (unsigned i = 0; i < SHM_MAP_LEN; i++)
         if (atomic_load(&map[i]))
@@ -95,7 +96,7 @@ static bool is_any(shm_u64 *map)
 }
 
 /* Held, or a latch that is set. (Who holds what is shared has a cell.) */
-static bool is_taken(struct shm_entry *e)
+static bool name_table_is_taken(struct shm_entry *e)
 {
     uint64_t word = atomic_load(&e->word);
     unsigned kind = shm_kind(e);
@@ -110,7 +111,8 @@ bool hf__shm_name_reclaim_locked(struct shm *s, unsigned index)
     struct shm_entry *e = &f->entry[index];
     uint64_t token;
 
-    if (is_taken(e) || is_any(e->attached) || is_any(e->cells))
+    if (name_table_is_taken(e) || name_table_is_any(e->attached) ||
+        name_table_is_any(e->cells))
         return false;
     token = shm_entry_token(e);
     SHM_POINT();

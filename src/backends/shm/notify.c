@@ -32,7 +32,7 @@
 #include "shared_word.h"
 #include "wakeup.h"
 
-static void ring(struct shm *s, uint32_t owner)
+static void notify_ring(struct shm *s, uint32_t owner)
 {
     SHM_POINT();
     atomic_fetch_add(&shm_slot_of(s, owner)->marks, 1);
@@ -49,10 +49,10 @@ void hf__shm_notify_broken(struct shm *s, uint32_t owner)
         return;
     SHM_POINT();
     atomic_store(&slot->broken, 1);
-    ring(s, owner);
+    notify_ring(s, owner);
 }
 
-static void ask_holder(struct shm *s, struct shm_entry *e, uint64_t word)
+static void notify_ask_holder(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     uint32_t owner = shm_owner(word);
 
@@ -60,7 +60,7 @@ static void ask_holder(struct shm *s, struct shm_entry *e, uint64_t word)
         return;
     SHM_POINT();
     atomic_store(&e->asked, word & SHM_GRANT_MASK);
-    ring(s, owner);
+    notify_ring(s, owner);
 }
 
 void hf__shm_notify_cell(struct shm *s, unsigned cell, uint32_t owner,
@@ -70,10 +70,10 @@ void hf__shm_notify_cell(struct shm *s, unsigned cell, uint32_t owner,
         return;
     SHM_POINT();
     atomic_fetch_or(&s->file->cell[cell].minted, what);
-    ring(s, owner);
+    notify_ring(s, owner);
 }
 
-static int ask_cells(struct shm *s, unsigned index)
+static int notify_ask_cells(struct shm *s, unsigned index)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint64_t word = atomic_load(&e->word);
@@ -103,12 +103,12 @@ int hf__shm_notify_ask(struct shm *s, const struct hf__query *q)
         return HF_ENOTOWNER;
     e = &s->file->entry[index];
     if (shm_is_shared(e))
-        return ask_cells(s, (unsigned)index);
+        return notify_ask_cells(s, (unsigned)index);
     word = atomic_load(&e->word);
     if (shm_kind(e) != HF_MUTEX || !shm_owner(word) ||
         hf__shm_gone(s, shm_owner(word)))
         return HF_ENOTOWNER;
-    ask_holder(s, e, word);
+    notify_ask_holder(s, e, word);
     return HF__DONE;
 }
 
@@ -120,7 +120,8 @@ size_t hf__shm_notify_lock_size(const struct shm *s, uint8_t kind)
     return s->listens ? size + sizeof(struct shm_listener) : size;
 }
 
-static struct shm_listener *listener_of(const struct shm *s, struct shm_lock *l)
+static struct shm_listener *notify_listener_of(const struct shm *s,
+                                               struct shm_lock *l)
 {
     return (struct shm_listener *)(void *)((char *)l + hf__shm_notify_lock_size(
                                                            s, l->kind)) -
@@ -130,7 +131,7 @@ static struct shm_listener *listener_of(const struct shm *s, struct shm_lock *l)
 void hf__shm_notify_add(struct shm *s, struct shm_lock *l,
                         struct hf__remote *remote)
 {
-    struct shm_listener *listener = listener_of(s, l);
+    struct shm_listener *listener = notify_listener_of(s, l);
 
     if (!s->listens)
         return;
@@ -140,13 +141,13 @@ void hf__shm_notify_add(struct shm *s, struct shm_lock *l,
 
 void hf__shm_notify_remove(struct shm *s, struct shm_lock *l)
 {
-    struct shm_listener *listener = listener_of(s, l);
+    struct shm_listener *listener = notify_listener_of(s, l);
 
     if (s->listens)
         hf__list_remove(s->listeners, listener);
 }
 
-static void check_mutex_mark(struct shm *s, struct hf__remote *remote)
+static void notify_check_mutex_mark(struct shm *s, struct hf__remote *remote)
 {
     struct shm_lock *l = remote->impl;
     struct shm_entry *e = l->entry;
@@ -162,7 +163,7 @@ static void check_mutex_mark(struct shm *s, struct hf__remote *remote)
                         shm_token(atomic_load(&e->epoch), word));
 }
 
-static void check_cell_mark(struct shm *s, struct hf__remote *remote)
+static void notify_check_cell_mark(struct shm *s, struct hf__remote *remote)
 {
     struct shm_cell_lock *l = remote->impl;
     unsigned cell = atomic_load(&l->cell);
@@ -183,7 +184,7 @@ static void check_cell_mark(struct shm *s, struct hf__remote *remote)
         s->core->lost(s->client, remote, atomic_load(&l->lock.hold_id), NULL);
 }
 
-static void check_mutexes(struct shm *s)
+static void notify_check_mutexes(struct shm *s)
 {
     for (struct shm_listener *listener = s->listeners; listener;
          listener = listener->next) {
@@ -206,11 +207,11 @@ void hf__shm_notify_poll(struct shm *s)
     s->marks_seen = marks;
     s->early_marks = false;
     if (atomic_exchange(&slot->broken, 0))
-        check_mutexes(s);
+        notify_check_mutexes(s);
     for (struct shm_listener *listener = s->listeners; listener;
          listener = listener->next)
         if (listener->remote->kind == HF_MUTEX)
-            check_mutex_mark(s, listener->remote);
+            notify_check_mutex_mark(s, listener->remote);
         else if (listener->remote->kind != HF_LATCH)
-            check_cell_mark(s, listener->remote);
+            notify_check_cell_mark(s, listener->remote);
 }

@@ -30,7 +30,7 @@
 #define SYMLINKS_MAX 40 /* as many as the kernel follows */
 #define LOOKUP ((size_t)64 << 10)
 
-static bool is_private_group(struct shm *s, gid_t gid)
+static bool dirs_is_private_group(struct shm *s, gid_t gid)
 {
     struct passwd user, *us = NULL;
     struct group group, *found = NULL;
@@ -45,8 +45,8 @@ static bool is_private_group(struct shm *s, gid_t gid)
     return yes;
 }
 
-static int refuse_writers(struct shm *s, const char *path, const char *whose,
-                          const char *mode)
+static int dirs_refuse_writers(struct shm *s, const char *path,
+                               const char *whose, const char *mode)
 {
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: %s may write to it, and can rename what is below "
@@ -55,8 +55,9 @@ static int refuse_writers(struct shm *s, const char *path, const char *whose,
                         path, whose, mode, path);
 }
 
-static int check_one(struct shm *s, const struct shm_location *p,
-                     const char *path, const struct stat *st, uid_t root_owner)
+static int dirs_check_one(struct shm *s, const struct shm_location *p,
+                          const char *path, const struct stat *st,
+                          uid_t root_owner)
 {
     char group[40];
 
@@ -69,18 +70,18 @@ static int check_one(struct shm *s, const struct shm_location *p,
     if (!S_ISDIR(st->st_mode) || (st->st_mode & S_ISVTX))
         return 0;
     if (st->st_mode & 02)
-        return refuse_writers(s, path, "others", "o-w");
+        return dirs_refuse_writers(s, path, "others", "o-w");
     if (!(st->st_mode & 020) || !st->st_gid ||
         (p->group_given && st->st_gid == p->group) ||
-        is_private_group(s, st->st_gid))
+        dirs_is_private_group(s, st->st_gid))
         return 0;
     snprintf(group, sizeof(group), "its group %u", (unsigned)st->st_gid);
-    return refuse_writers(s, path, group, "g-w");
+    return dirs_refuse_writers(s, path, group, "g-w");
 }
 
 /* Puts what is in a symbolic link in its place: it is the first `len` bytes of
  * the path. */
-static int follow(struct shm *s, char path[PATH_MAX], size_t len)
+static int dirs_follow(struct shm *s, char path[PATH_MAX], size_t len)
 {
     char symlink_path[PATH_MAX], all[PATH_MAX];
     size_t start = len;
@@ -103,8 +104,8 @@ static int follow(struct shm *s, char path[PATH_MAX], size_t len)
 }
 
 /* HF__PENDING: there was a link, which has been followed. */
-static int check_from_root(struct shm *s, const struct shm_location *p,
-                           char path[PATH_MAX])
+static int dirs_check_from_root(struct shm *s, const struct shm_location *p,
+                                char path[PATH_MAX])
 {
     uid_t root_owner = 0;
     size_t len = 1;
@@ -121,10 +122,10 @@ static int check_from_root(struct shm *s, const struct shm_location *p,
                        : hf__shm_refuse_errno(s, path, "look at it");
         if (len == 1)
             root_owner = st.st_uid;
-        rc = check_one(s, p, path, &st, root_owner);
+        rc = dirs_check_one(s, p, path, &st, root_owner);
         path[len] = after;
         if (!rc && S_ISLNK(st.st_mode))
-            return follow(s, path, len);
+            return dirs_follow(s, path, len);
         len += strspn(path + len, "/");
         if (!path[len])
             break;
@@ -141,7 +142,7 @@ int hf__shm_parent_dirs_check(struct shm *s, const struct shm_location *p)
     snprintf(path, sizeof(path), "%s", p->dir);
     *(strrchr(path, '/') + 1) = '\0';
     for (int i = 0; rc == HF__PENDING && i <= SYMLINKS_MAX; i++)
-        rc = check_from_root(s, p, path);
+        rc = dirs_check_from_root(s, p, path);
     return rc == HF__PENDING
                ? hf__shm_refuse(s, p->dir, "has too many symbolic links above")
                : rc;

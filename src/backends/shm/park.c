@@ -49,7 +49,7 @@ struct wait_on {
     uint32_t reserved;
 };
 
-static struct timespec monotonic(hf__time from_now)
+static struct timespec park_monotonic(hf__time from_now)
 {
     struct timespec at;
 
@@ -63,8 +63,8 @@ static struct timespec monotonic(hf__time from_now)
     return at;
 }
 
-static void wait_for(struct wait_on *on, const void *word, uint32_t value,
-                     bool is_private)
+static void park_wait_for(struct wait_on *on, const void *word, uint32_t value,
+                          bool is_private)
 {
     *on = (struct wait_on){value, (uint64_t)(uintptr_t)word,
                            is_private ? 2 | 128 : 2, 0};
@@ -72,10 +72,10 @@ static void wait_for(struct wait_on *on, const void *word, uint32_t value,
 
 /* False: it did not sleep. A filter may answer for the kernel, with whatever it
  * likes. */
-static bool sleep_on(struct shm *s, struct wait_on *on, unsigned len,
-                     hf__time from_now)
+static bool park_sleep_on(struct shm *s, struct wait_on *on, unsigned len,
+                          hf__time from_now)
 {
-    struct timespec until = monotonic(from_now);
+    struct timespec until = park_monotonic(from_now);
 
     if (atomic_load_explicit(&s->no_waitv, memory_order_relaxed))
         return false;
@@ -101,9 +101,9 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
         hf__shm_file_still_there(s);
     if (s->early_marks)
         until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    wait_for(&on[0], word, expect, true);
-    wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell, s->doorbell_seen,
-             false);
+    park_wait_for(&on[0], word, expect, true);
+    park_wait_for(&on[1], &slots[s->me & SHM_SLOT_MASK].doorbell,
+                  s->doorbell_seen, false);
     pthread_mutex_lock(&s->async_mutex);
     for (struct shm_wait *w = s->async; w; w = w->next) {
         until = hf__min_time(until, atomic_load(&w->watch.until));
@@ -114,8 +114,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
                 continue;
             seen[slot / 64] |= 1ULL << slot % 64;
             if (len < 2 + WATCHED_MAX)
-                wait_for(&on[len++], &slots[slot].alive,
-                         atomic_load(&w->watch.word[i]), false);
+                park_wait_for(&on[len++], &slots[slot].alive,
+                              atomic_load(&w->watch.word[i]), false);
             else
                 until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
         }
@@ -123,7 +123,7 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     left = hf__min_time(until - s->core->now(), NAP_NS);
     is_relied_on = is_relied_on || s->async;
     pthread_mutex_unlock(&s->async_mutex);
-    if (left <= 0 || sleep_on(s, on, len, left))
+    if (left <= 0 || park_sleep_on(s, on, len, left))
         return;
     /* By its own word alone it does not hear the doorbell: those who wait
      * asynchronously, and those who come before they know, rely on it, and
@@ -153,20 +153,20 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
     bell = atomic_load(&w->watch.bell);
     if (atomic_load(&w->cell) != cell)
         return; /* it has another place by now, and that is its bell */
-    wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
-    wait_for(&on[1], word, expect, true);
+    park_wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
+    park_wait_for(&on[1], word, expect, true);
     for (unsigned i = 0; i < SHM_WATCHED; i++)
         if ((slot = atomic_load(&w->watch.slot[i])))
-            wait_for(&on[len++], &s->file->slot[slot].alive,
-                     atomic_load(&w->watch.word[i]), false);
+            park_wait_for(&on[len++], &s->file->slot[slot].alive,
+                          atomic_load(&w->watch.word[i]), false);
     left = hf__min_time(until, atomic_load(&w->watch.until)) - s->core->now();
-    if (left > 0 && !sleep_on(s, on, len, left) &&
+    if (left > 0 && !park_sleep_on(s, on, len, left) &&
         __atomic_load_n(word, __ATOMIC_ACQUIRE) == expect)
         hf__shm_futex_wait(&s->file->cell[cell].bell, FUTEX_WAIT, bell,
                            hf__min_time(left, SHM_POLL_NS));
 }
 
-static bool is_due(struct shm *s, struct shm_wait *w, hf__time now)
+static bool park_is_due(struct shm *s, struct shm_wait *w, hf__time now)
 {
     unsigned cell = atomic_load(&w->cell);
 
@@ -190,7 +190,7 @@ void hf__shm_advance(void *self, hf__time now)
         atomic_load(&s->file->slot[s->me & SHM_SLOT_MASK].doorbell);
     pthread_mutex_lock(&s->async_mutex);
     for (struct shm_wait *w = s->async; w; w = w->next)
-        if (!w->rung && is_due(s, w, now)) {
+        if (!w->rung && park_is_due(s, w, now)) {
             w->rung = true;
             s->core->bell(s->client, w->remote);
         }

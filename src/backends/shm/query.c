@@ -14,7 +14,8 @@
 #include "shared_lock.h"
 #include "table_lock.h"
 
-static int latch_request(struct shm *s, struct hf__query *q, unsigned index)
+static int query_latch_request(struct shm *s, struct hf__query *q,
+                               unsigned index)
 {
     struct shm_entry *e = &s->file->entry[index];
     uint32_t left = shm_left(atomic_load(&e->word));
@@ -39,11 +40,12 @@ static int query_latch(struct shm *s, struct hf__query *q)
     int index = hf__shm_name_find(s, q->name, q->name_len, true), rc;
 
     if (index >= 0)
-        return latch_request(s, q, (unsigned)index);
+        return query_latch_request(s, q, (unsigned)index);
     rc = hf__shm_attach(s, &remote);
     if (rc)
         return rc;
-    rc = latch_request(s, q, ((struct shm_cell_lock *)remote.impl)->lock.index);
+    rc = query_latch_request(s, q,
+                             ((struct shm_cell_lock *)remote.impl)->lock.index);
     hf__shm_detach(s, &remote);
     return rc;
 }

@@ -30,8 +30,8 @@ unsigned hf__shm_queue_next(struct shm *s, unsigned index, unsigned from)
     return SHM_NO_CELL;
 }
 
-static void scan_cell(struct shm_queue_scan *r, unsigned i, uint32_t owner,
-                      uint64_t ticket, uint64_t mine)
+static void queue_scan_cell(struct shm_queue_scan *r, unsigned i,
+                            uint32_t owner, uint64_t ticket, uint64_t mine)
 {
     r->len++;
     if (r->first == SHM_NO_CELL || ticket < r->first_ticket) {
@@ -52,8 +52,9 @@ static void scan_cell(struct shm_queue_scan *r, unsigned i, uint32_t owner,
     }
 }
 
-static void scan_once(struct shm *s, unsigned index, uint32_t except,
-                      uint64_t mine, bool living, struct shm_queue_scan *r)
+static void queue_scan_once(struct shm *s, unsigned index, uint32_t except,
+                            uint64_t mine, bool living,
+                            struct shm_queue_scan *r)
 {
     struct shm_file *f = s->file;
     bool shared = shm_is_shared(&f->entry[index]);
@@ -74,11 +75,11 @@ static void scan_once(struct shm *s, unsigned index, uint32_t except,
         ticket = atomic_load(&f->cell[n].ticket);
         if (ticket && owner != except && !(shared && shm_has(f, word, n)) &&
             (!living || hf__shm_alive(s, owner)))
-            scan_cell(r, n, owner, ticket, mine);
+            queue_scan_cell(r, n, owner, ticket, mine);
     }
 }
 
-static bool is_dead(struct shm *s, unsigned cell)
+static bool queue_is_dead(struct shm *s, unsigned cell)
 {
     return cell != SHM_NO_CELL &&
            !hf__shm_alive(s, atomic_load(&s->file->cell[cell].owner));
@@ -93,9 +94,10 @@ static bool is_dead(struct shm *s, unsigned cell)
 void hf__shm_queue_scan(struct shm *s, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *r)
 {
-    scan_once(s, index, except, mine, false, r);
-    if (is_dead(s, r->first) || is_dead(s, r->before) || is_dead(s, r->behind))
-        scan_once(s, index, except, mine, true, r);
+    queue_scan_once(s, index, except, mine, false, r);
+    if (queue_is_dead(s, r->first) || queue_is_dead(s, r->before) ||
+        queue_is_dead(s, r->behind))
+        queue_scan_once(s, index, except, mine, true, r);
 }
 
 void hf__shm_queue_stir(struct shm *s, struct shm_entry *e, uint64_t flags)

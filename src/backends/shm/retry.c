@@ -27,7 +27,7 @@
 
 #define HURRY_NS (1000 * HF__MS)
 
-static int64_t processor_time(void)
+static int64_t retry_processor_time(void)
 {
     struct timespec now;
 
@@ -37,25 +37,25 @@ static int64_t processor_time(void)
 
 /* The place of what t is about, and what is there while it is hurried: its
  * number in 16 bits, and before that the end in ms. */
-static shm_u64 *hurried(struct shm *s, const struct shm_retry *t,
-                        uint64_t *number)
+static shm_u64 *retry_hurried(struct shm *s, const struct shm_retry *t,
+                              uint64_t *number)
 {
     *number = t->of ? (uint64_t)(t->of - s->file->entry) + 1 : 0;
     return &s->hurried[*number % SHM_HURRIED];
 }
 
-static bool is_hurried(struct shm *s, const struct shm_retry *t)
+static bool retry_is_hurried(struct shm *s, const struct shm_retry *t)
 {
-    uint64_t number, is = atomic_load(hurried(s, t, &number));
+    uint64_t number, is = atomic_load(retry_hurried(s, t, &number));
 
     return (is & 0xffff) == number &&
            s->core->now() < (hf__time)(is >> 16) * HF__MS;
 }
 
-static void hurry(struct shm *s, const struct shm_retry *t)
+static void retry_hurry(struct shm *s, const struct shm_retry *t)
 {
     uint64_t number;
-    shm_u64 *place = hurried(s, t, &number);
+    shm_u64 *place = retry_hurried(s, t, &number);
 
     atomic_store(place, shm_to_ms(s->core->now() + HURRY_NS) << 16 | number);
 }
@@ -66,14 +66,14 @@ bool hf__shm_retry(struct shm *s, struct shm_retry *t)
 
     if (++t->len % RETRY_BETWEEN)
         return true;
-    if (is_hurried(s, t))
+    if (retry_is_hurried(s, t))
         return false;
-    now = processor_time();
+    now = retry_processor_time();
     if (t->len == RETRY_BETWEEN)
         t->since = now;
     if (now - t->since < RETRY_NS)
         return true;
-    hurry(s, t);
+    retry_hurry(s, t);
     return false;
 }
 

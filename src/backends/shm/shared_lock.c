@@ -21,7 +21,7 @@
 #include <time.h>
 
 /* The cell has nothing any more that it was granted after all. */
-static int leave_word(struct shm *s, struct shm_cell_lock *l)
+static int lock_leave_word(struct shm *s, struct shm_cell_lock *l)
 {
     struct shm_entry *e = l->lock.entry;
     unsigned cell = atomic_load(&l->cell);
@@ -45,7 +45,7 @@ static int leave_word(struct shm *s, struct shm_cell_lock *l)
     return HF__DONE;
 }
 
-static int leave(struct shm *s, struct shm_cell_lock *l)
+static int lock_leave(struct shm *s, struct shm_cell_lock *l)
 {
     unsigned cell = atomic_load(&l->cell);
     uint64_t ticket = atomic_load(&s->file->cell[cell].ticket);
@@ -54,7 +54,7 @@ static int leave(struct shm *s, struct shm_cell_lock *l)
 
     hf__shm_pass_on_death(s, atomic_load(&l->lock.wait));
     hf__shm_cell_lock_dequeue(s, l);
-    rc = leave_word(s, l);
+    rc = lock_leave_word(s, l);
     SHM_POINT();
     hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
     if (r.behind != SHM_NO_CELL)
@@ -64,7 +64,7 @@ static int leave(struct shm *s, struct shm_cell_lock *l)
     return rc;
 }
 
-static unsigned add_owner(uint32_t *owners, unsigned len, uint32_t owner)
+static unsigned lock_add_owner(uint32_t *owners, unsigned len, uint32_t owner)
 {
     for (unsigned i = 0; i < len; i++)
         if (owners[i] == owner)
@@ -75,7 +75,8 @@ static unsigned add_owner(uint32_t *owners, unsigned len, uint32_t owner)
 }
 
 /* False: the word has changed, and with it who holds. */
-static bool watch_holders(struct shm *s, struct shm_cell_lock *l, uint64_t word)
+static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
+                               uint64_t word)
 {
     struct shm_file *f = s->file;
     uint32_t owners[SHM_WATCHED];
@@ -88,7 +89,7 @@ static bool watch_holders(struct shm *s, struct shm_cell_lock *l, uint64_t word)
         end = shm_cell_lease_end(&f->cell[n]);
         until = end < until ? end : until;
         if (len <= SHM_WATCHED && atomic_load(&f->cell[n].owner) != s->me)
-            len = add_owner(owners, len, atomic_load(&f->cell[n].owner));
+            len = lock_add_owner(owners, len, atomic_load(&f->cell[n].owner));
     }
     if (len > SHM_WATCHED) { /* too many to watch */
         len = SHM_WATCHED;
@@ -101,15 +102,15 @@ static bool watch_holders(struct shm *s, struct shm_cell_lock *l, uint64_t word)
 
 /* Chooses whose death would concern us, and when to look again. False: look at
  * once. */
-static bool wait_behind(struct shm *s, struct shm_cell_lock *l, uint64_t word,
-                        const struct shm_queue_scan *r)
+static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
+                             uint64_t word, const struct shm_queue_scan *r)
 {
     struct shm_wait *wait = atomic_load(&l->lock.wait);
 
     SHM_POINT();
     hf__shm_wait_announce(s, wait, r->behind);
     if (!r->before_owner)
-        return watch_holders(s, l, word);
+        return lock_watch_holders(s, l, word);
     /* Our own death need not wake us. */
     hf__shm_watch(s, wait, &r->before_owner, r->before_owner != s->me,
                   HF__NEVER);
@@ -118,8 +119,8 @@ static bool wait_behind(struct shm *s, struct shm_cell_lock *l, uint64_t word,
 
 /* The lease ends no earlier than that; it is never made shorter than its holder
  * thinks. False: the cell has nothing any more, or somebody else was at it. */
-static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
-                    uint64_t old, hf__time until)
+static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
+                         uint64_t old, hf__time until)
 {
     shm_u64 *lease = &s->file->cell[cell].lease;
     uint64_t new = shm_to_ms(until) << 24 | (old & 0xffffff), w;
@@ -143,8 +144,8 @@ static bool prolong(struct shm *s, struct shm_entry *e, unsigned cell,
  * notified of so far was of an earlier hold, but if this one is known to others
  * already. */
 static inline __attribute__((always_inline)) bool
-finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
-             bool is_known)
+lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
+                  bool is_known)
 {
     struct shm_entry *e = l->lock.entry;
     uint64_t token;
@@ -171,8 +172,8 @@ finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
 }
 
 /* One try at what is free. */
-static bool take(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
-                 uint64_t word)
+static bool lock_take(struct shm *s, struct shm_cell_lock *l,
+                      struct hf__req *req, uint64_t word)
 {
     struct shm_cell *c = shm_cell_lock_cell(s, l);
 
@@ -187,11 +188,12 @@ static bool take(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
     SHM_POINT();
     return hf__shm_shared_change(s, l->lock.entry, &word, atomic_load(&l->cell),
                                  shm_cell_lock_wanted(l, req)) &&
-           finish_grant(s, l, req, false);
+           lock_finish_grant(s, l, req, false);
 }
 
 /* Our cell was granted it. */
-static bool granted(struct shm *s, struct shm_cell_lock *l, struct hf__req *req)
+static bool lock_granted(struct shm *s, struct shm_cell_lock *l,
+                         struct hf__req *req)
 {
     struct shm_cell *c = shm_cell_lock_cell(s, l);
     uint64_t ticket = atomic_load(&c->ticket);
@@ -201,19 +203,19 @@ static bool granted(struct shm *s, struct shm_cell_lock *l, struct hf__req *req)
         hf__shm_cell_lock_dequeue(s, l);
     if (req->fixed) {
         req->sent_at = s->core->now();
-        ok = prolong(s, l->lock.entry, atomic_load(&l->cell),
-                     atomic_load(&c->lease),
-                     req->sent_at + req->lease_ms * HF__MS);
+        ok = lock_prolong(s, l->lock.entry, atomic_load(&l->cell),
+                          atomic_load(&c->lease),
+                          req->sent_at + req->lease_ms * HF__MS);
     }
-    ok = ok && finish_grant(s, l, req, true);
+    ok = ok && lock_finish_grant(s, l, req, true);
     if (ticket)
         hf__shm_shared_pass_on(s, l->lock.index, atomic_load(&l->cell), ticket);
     return ok;
 }
 
 /* Takes back what can be. False: nothing. */
-static bool help(struct shm *s, const struct shm_cell_lock *l, uint64_t word,
-                 uint32_t *dead)
+static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
+                      uint64_t word, uint32_t *dead)
 {
     struct shm_file *f = s->file;
     unsigned n = 0;
@@ -235,18 +237,18 @@ static bool help(struct shm *s, const struct shm_cell_lock *l, uint64_t word,
 
 /* For who comes, is first, or has waited: is there anything that would bring it
  * on? */
-static bool bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
-                     uint32_t *dead)
+static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
+                          uint32_t *dead)
 {
-    if (help(s, l, word, dead))
+    if (lock_help(s, l, word, dead))
         return true;
     return (word & SHM_QUEUE) &&
            hf__shm_shared_pass(s, l->lock.index, atomic_load(&l->cell));
 }
 
 /* A check by who waits. False: check again. */
-static bool check_queued(struct shm *s, struct shm_cell_lock *l, uint64_t word,
-                         uint32_t *dead)
+static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
+                              uint64_t word, uint32_t *dead)
 {
     uint64_t ticket = atomic_load(&shm_cell_lock_cell(s, l)->ticket);
     struct shm_queue_scan r;
@@ -264,13 +266,13 @@ static bool check_queued(struct shm *s, struct shm_cell_lock *l, uint64_t word,
     /* The first does it at once; those behind it when they look again, for the
      * first may be stopped. */
     if ((!r.before_owner || atomic_load(&l->lock.wait)->announced) &&
-        bring_on(s, l, word, dead))
+        lock_bring_on(s, l, word, dead))
         return false;
-    return wait_behind(s, l, word, &r);
+    return lock_wait_behind(s, l, word, &r);
 }
 
-static int attempt(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
-                   uint32_t *dead)
+static int lock_attempt(struct shm *s, struct shm_cell_lock *l,
+                        struct hf__req *req, uint32_t *dead)
 {
     struct shm_entry *e = l->lock.entry;
     unsigned want = shm_cell_lock_wanted(l, req);
@@ -286,15 +288,15 @@ static int attempt(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                          atomic_load(&shm_cell_lock_cell(s, l)->bell));
         w = atomic_load(&e->word);
         if (shm_has(s->file, w, atomic_load(&l->cell))) {
-            if (granted(s, l, req))
+            if (lock_granted(s, l, req))
                 return HF__GRANTED;
         } else if (l->lock.state == SHM_QUEUED) {
-            if (check_queued(s, l, w, dead))
+            if (lock_check_queued(s, l, w, dead))
                 return hf__shm_wait_sleep(s, wait, req);
         } else if (!(w & SHM_QUEUE) && shm_used(w) + want <= l->size) {
-            if (take(s, l, req, w))
+            if (lock_take(s, l, req, w))
                 return HF__GRANTED;
-        } else if (!bring_on(s, l, w, dead)) {
+        } else if (!lock_bring_on(s, l, w, dead)) {
             if (!req->may_queue)
                 return HF__BUSY;
             if ((rc = hf__shm_cell_lock_enqueue(s, l, req)))
@@ -317,7 +319,7 @@ int hf__shm_shared_attempt(struct shm *s, struct hf__req *req, uint32_t *dead)
         return rc;
     if (l->lock.state != SHM_QUEUED)
         atomic_store(&shm_cell_lock_cell(s, l)->minted, 0);
-    rc = attempt(s, l, req, dead);
+    rc = lock_attempt(s, l, req, dead);
     if (rc != HF__GRANTED && rc != HF__QUEUED)
         shm_cell_lock_rest(s, l);
     return rc;
@@ -338,12 +340,12 @@ bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
     w = atomic_load_explicit(&l->lock.entry->word, memory_order_relaxed);
     return !(w & SHM_QUEUE) && shm_used(w) + want <= l->size &&
            hf__shm_shared_change(s, l->lock.entry, &w, cell, want) &&
-           finish_grant(s, l, req, false);
+           lock_finish_grant(s, l, req, false);
 }
 
 /* The cell keeps that many permits of what it has, and others may go. */
-static inline int give_back(struct shm *s, struct shm_cell_lock *l,
-                            unsigned keep)
+static inline int lock_give_back(struct shm *s, struct shm_cell_lock *l,
+                                 unsigned keep)
 {
     struct shm_entry *e = l->lock.entry;
     unsigned cell = atomic_load_explicit(&l->cell, memory_order_relaxed);
@@ -362,14 +364,14 @@ static inline int give_back(struct shm *s, struct shm_cell_lock *l,
     return HF__DONE;
 }
 
-static int give(struct shm *s, struct shm_cell_lock *l)
+static int lock_give(struct shm *s, struct shm_cell_lock *l)
 {
     int rc;
 
     /* Before the cell can be granted anything again. */
     atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, 0,
                           memory_order_relaxed);
-    rc = give_back(s, l, 0);
+    rc = lock_give_back(s, l, 0);
     if (__builtin_expect(rc != HF_EBACKEND, 1))
         l->lock.state = SHM_IDLE;
     shm_cell_lock_rest(s, l);
@@ -382,13 +384,13 @@ int hf__shm_shared_let_go(struct shm *s, struct shm_cell_lock *l)
 
     switch (l->lock.state) {
     case SHM_HELD:
-        return give(s, l);
+        return lock_give(s, l);
     case SHM_LEAVING:
-        rc = leave_word(s, l);
+        rc = lock_leave_word(s, l);
         shm_cell_lock_rest(s, l);
         return rc;
     case SHM_QUEUED:
-        return leave(s, l);
+        return lock_leave(s, l);
     default:
         return HF__DONE;
     }
@@ -404,12 +406,12 @@ int hf__shm_shared_release(struct shm *s, struct hf__req *req)
         atomic_load_explicit(&l->lock.hold_id, memory_order_relaxed) !=
             req->hold_id)
         return HF_ENOTOWNER;
-    return give(s, l);
+    return lock_give(s, l);
 }
 
 /* The cell goes over to the other lock, with what it has. */
-static void move(struct shm_cell_lock *from, struct shm_cell_lock *to,
-                 uint64_t hold_id)
+static void lock_move(struct shm_cell_lock *from, struct shm_cell_lock *to,
+                      uint64_t hold_id)
 {
     unsigned cell = atomic_load(&from->cell);
     bool leased = from->leased;
@@ -434,8 +436,8 @@ int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
     if (from->lock.state != SHM_HELD || to->lock.state != SHM_IDLE ||
         atomic_load(&from->lock.hold_id) != q->req.hold_id)
         return HF_ENOTOWNER;
-    move(from, to, q->req.hold_id);
-    return give_back(s, to, 1);
+    lock_move(from, to, q->req.hold_id);
+    return lock_give_back(s, to, 1);
 }
 
 /* Others may be at the lock meanwhile: what is read first is believed if the
@@ -460,6 +462,6 @@ int hf__shm_shared_renew(struct shm *s, const struct hf__renewal *item,
         if (!hf__shm_retry(s, &retry))
             return hf__shm_retry_refuse(s);
     } while (lease >> 24 &&
-             !prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));
+             !lock_prolong(s, e, cell, lease, now + item->lease_ms * HF__MS));
     return HF__DONE;
 }

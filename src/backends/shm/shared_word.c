@@ -26,7 +26,7 @@
 /* Writes down what the word says of the cell that it names. False: the word
  * has changed. The swap is needed even where it changes no more than the
  * version: it makes those fail who are late. */
-static bool write_down(struct shm *s, struct shm_entry *e, uint64_t word)
+static bool word_write_down(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
     uint64_t old = atomic_load(hold);
@@ -43,7 +43,8 @@ bool hf__shm_shared_change(struct shm *s, struct shm_entry *e, uint64_t *word,
 {
     uint64_t old = *word, new;
 
-    if ((old & SHM_NAMED) && shm_named(old) != cell && !write_down(s, e, old))
+    if ((old & SHM_NAMED) && shm_named(old) != cell &&
+        !word_write_down(s, e, old))
         return false;
     new = shm_changed(old, cell, permits,
                       shm_used(old) - shm_has(s->file, old, cell) + permits);
@@ -85,8 +86,8 @@ struct queue_head {
     struct place at[QUEUE_HEAD];
 };
 
-static void queue_head_add(struct queue_head *up, uint64_t ticket,
-                           unsigned cell)
+static void word_queue_head_add(struct queue_head *up, uint64_t ticket,
+                                unsigned cell)
 {
     unsigned i = up->len;
 
@@ -103,8 +104,8 @@ static void queue_head_add(struct queue_head *up, uint64_t ticket,
 }
 
 /* As of that word. */
-static void queue_head_read(struct shm *s, unsigned index, uint64_t word,
-                            struct queue_head *up)
+static void word_queue_head_read(struct shm *s, unsigned index, uint64_t word,
+                                 struct queue_head *up)
 {
     struct shm_file *f = s->file;
     unsigned n = 0;
@@ -116,7 +117,7 @@ static void queue_head_read(struct shm *s, unsigned index, uint64_t word,
 
         if (ticket && !shm_has(f, word, n) &&
             hf__shm_alive(s, atomic_load(&c->owner)))
-            queue_head_add(up, ticket, n);
+            word_queue_head_add(up, ticket, n);
     }
 }
 
@@ -127,8 +128,8 @@ struct passed {
     uint32_t granted[QUEUE_HEAD]; /* cell; from bit 12 on: its ticket, 8 bits */
 };
 
-static void ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
-                         bool is_self)
+static void word_ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
+                              bool is_self)
 {
     struct shm_cell *c = &s->file->cell[cell];
 
@@ -141,19 +142,21 @@ static void ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
 }
 
 /* Those from that one on, the last of them first. */
-static void ring_granted_from(struct shm *s, struct passed *p, unsigned from)
+static void word_ring_granted_from(struct shm *s, struct passed *p,
+                                   unsigned from)
 {
     while (p->len > from) {
         uint32_t last = p->granted[--p->len];
 
-        ring_granted(s, last & 0xfff, last >> 12, (last & 0xfff) == p->self);
+        word_ring_granted(s, last & 0xfff, last >> 12,
+                          (last & 0xfff) == p->self);
     }
 }
 
 /* The lease begins with the grant. False: the word has changed, or somebody
  * else is at it. */
-static bool begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
-                        const struct place *at)
+static bool word_begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
+                             const struct place *at)
 {
     struct shm_cell *c = &s->file->cell[at->cell];
     uint32_t lease_ms = atomic_load(&c->lease_ms);
@@ -169,7 +172,7 @@ static bool begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
                                           new | (at->ticket & 0xffffff));
 }
 
-static unsigned wanted(struct shm_cell *c)
+static unsigned word_wanted(struct shm_cell *c)
 {
     unsigned want = atomic_load(&c->want) & SHM_PERMITS_MAX;
 
@@ -177,22 +180,22 @@ static unsigned wanted(struct shm_cell *c)
 }
 
 /* False: the word has changed. */
-static bool grant(struct shm *s, unsigned index, uint64_t *word,
-                  const struct queue_head *up, struct passed *p)
+static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
+                       const struct queue_head *up, struct passed *p)
 {
     struct shm_entry *e = &s->file->entry[index];
     unsigned size = shm_size(e);
 
     for (unsigned i = 0; i < up->len; i++) {
         const struct place *at = &up->at[i];
-        unsigned want = wanted(&s->file->cell[at->cell]);
+        unsigned want = word_wanted(&s->file->cell[at->cell]);
 
         p->first_left = at->cell;
         if (shm_used(*word) + want > size)
             return true;
         if (p->len == QUEUE_HEAD) /* but the first, who would go on for us */
-            ring_granted_from(s, p, 1);
-        if (!begin_lease(s, e, *word, at) ||
+            word_ring_granted_from(s, p, 1);
+        if (!word_begin_lease(s, e, *word, at) ||
             !hf__shm_shared_change(s, e, word, at->cell, want))
             return false;
         p->granted[p->len++] = at->cell | (uint32_t)(at->ticket & 0xff) << 12;
@@ -202,7 +205,7 @@ static bool grant(struct shm *s, unsigned index, uint64_t *word,
 }
 
 /* Does the one behind watch all that it has to? It does not know of a lease. */
-static bool is_watched(struct shm *s, uint64_t word, unsigned last)
+static bool word_is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
 
@@ -211,12 +214,12 @@ static bool is_watched(struct shm *s, uint64_t word, unsigned last)
            hf__shm_alive(s, atomic_load(&c->owner));
 }
 
-static void ring(struct shm *s, uint64_t word, struct passed *p)
+static void word_ring(struct shm *s, uint64_t word, struct passed *p)
 {
     if (p->first_left != SHM_NO_CELL &&
-        !is_watched(s, word, p->granted[p->len - 1] & 0xfff))
+        !word_is_watched(s, word, p->granted[p->len - 1] & 0xfff))
         hf__shm_ring_cell(s, p->first_left);
-    ring_granted_from(s, p, 0);
+    word_ring_granted_from(s, p, 0);
 }
 
 bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
@@ -235,8 +238,8 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
         w = atomic_load(&e->word);
         if (!(w & SHM_QUEUE))
             break;
-        queue_head_read(s, index, w, &up);
-        if (!grant(s, index, &w, &up, &p)) {
+        word_queue_head_read(s, index, w, &up);
+        if (!word_grant(s, index, &w, &up, &p)) {
             moved = true;
             continue;
         }
@@ -252,14 +255,14 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
     } while (hf__shm_retry(s, &retry));
     moved = moved || p.len;
     if (p.len)
-        ring(s, w, &p);
+        word_ring(s, w, &p);
     return moved;
 }
 
 /* The highest ticket, below that one, of those who have been granted it and
  * have not been rung for it. */
-static bool unrung(struct shm *s, unsigned index, uint64_t below,
-                   struct place *at)
+static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
+                        struct place *at)
 {
     struct shm_file *f = s->file;
     uint64_t w = atomic_load(&f->entry[index].word);
@@ -290,8 +293,8 @@ void hf__shm_shared_pass_on(struct shm *s, unsigned index, unsigned cell,
     hf__shm_queue_scan(s, index, 0, 0, &r);
     if (r.first != SHM_NO_CELL)
         hf__shm_ring_cell(s, r.first);
-    while (unrung(s, index, at.ticket, &at) && hf__shm_retry(s, &retry))
-        ring_granted(s, at.cell, at.ticket, at.cell == cell);
+    while (word_unrung(s, index, at.ticket, &at) && hf__shm_retry(s, &retry))
+        word_ring_granted(s, at.cell, at.ticket, at.cell == cell);
 }
 
 bool hf__shm_shared_clear(struct shm *s, unsigned index, unsigned cell)
@@ -316,7 +319,7 @@ bool hf__shm_shared_clear(struct shm *s, unsigned index, unsigned cell)
         if (!shm_names(w, cell))
             return true;
         SHM_POINT();
-        if (write_down(s, e, w) &&
+        if (word_write_down(s, e, w) &&
             atomic_compare_exchange_strong(&e->word, &w,
                                            (w + SHM_CHANGE_ONE) &
                                                ~(SHM_NAMED | 0xffffffULL)))

@@ -43,13 +43,13 @@
 
 #define LONGEST_NAP_NS (160 * HF__MS)
 
-static uint32_t this_thread(void)
+static uint32_t lock_this_thread(void)
 {
     return (uint32_t)syscall(SYS_gettid);
 }
 
 /* NULL: it has none. */
-static struct robust_list_head *list_of_thread(void)
+static struct robust_list_head *lock_list_of_thread(void)
 {
     struct robust_list_head *head = NULL;
     size_t len = 0;
@@ -58,7 +58,7 @@ static struct robust_list_head *list_of_thread(void)
 }
 
 /* The kernel shall look at that word, too. NULL: no more. */
-static void note(struct robust_list_head *head, shm_u32 *word)
+static void lock_note(struct robust_list_head *head, shm_u32 *word)
 {
     uintptr_t at = (uintptr_t)word - (uintptr_t)(word ? head->futex_offset : 0);
 
@@ -66,18 +66,18 @@ static void note(struct robust_list_head *head, shm_u32 *word)
                      __ATOMIC_SEQ_CST);
 }
 
-static void begin(struct shm_thread *me, shm_u32 *word)
+static void lock_begin(struct shm_thread *me, shm_u32 *word)
 {
-    me->number = this_thread();
-    me->list = list_of_thread();
+    me->number = lock_this_thread();
+    me->list = lock_list_of_thread();
     if (me->list)
-        note(me->list, word);
+        lock_note(me->list, word);
 }
 
-static void end(struct shm_thread *me)
+static void lock_end(struct shm_thread *me)
 {
     if (me->list)
-        note(me->list, NULL);
+        lock_note(me->list, NULL);
 }
 
 /* The helper thread, with the tables locked. */
@@ -89,9 +89,9 @@ void hf__shm_robust_begin(struct shm *s, struct shm_thread *me, shm_u32 *alive)
     r->entry.next = &r->head.list;
     r->head.list.next = &r->entry;
     r->head.futex_offset = (long)((uintptr_t)alive - (uintptr_t)&r->entry);
-    note(&r->head, &s->file->header.tables);
+    lock_note(&r->head, &s->file->header.tables);
     syscall(SYS_set_robust_list, &r->head, sizeof(r->head));
-    end(me);
+    lock_end(me);
     me->list = &r->head;
     SHM_POINT();
     atomic_store(alive, me->number);
@@ -99,7 +99,7 @@ void hf__shm_robust_begin(struct shm *s, struct shm_thread *me, shm_u32 *alive)
 
 void hf__shm_robust_clear(struct shm *s, shm_u32 *alive)
 {
-    uint32_t word = atomic_load(alive), me = this_thread();
+    uint32_t word = atomic_load(alive), me = lock_this_thread();
     struct shm_retry retry = {0};
 
     while ((word & FUTEX_TID_MASK) == me &&
@@ -115,7 +115,8 @@ void hf__shm_robust_end(struct shm *s)
 
 /* One try; *seen is what the word was. No thread locks it twice, so our own
  * thread id there is stale or damage. */
-static bool take(struct shm *s, uint32_t me, uint32_t flags, uint32_t *seen)
+static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
+                      uint32_t *seen)
 {
     shm_u32 *word = &s->file->header.tables;
     struct shm_retry retry = {0};
@@ -131,7 +132,7 @@ static bool take(struct shm *s, uint32_t me, uint32_t flags, uint32_t *seen)
 
 /* With hidepid= we may not see the threads of others: /proc alone does not
  * count. */
-static bool is_thread_gone(uint32_t tid)
+static bool lock_is_thread_gone(uint32_t tid)
 {
     enum shm_life life = hf__shm_life_of(tid);
     char path[40];
@@ -143,7 +144,7 @@ static bool is_thread_gone(uint32_t tid)
            errno == ENOENT;
 }
 
-static void sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
+static void lock_sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
 {
     SHM_POINT();
     if ((seen & FUTEX_WAITERS) ||
@@ -155,9 +156,9 @@ static void sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
  * limit is over. *seen is what the word was, and *moved when the lock was last
  * seen to be in use: a thread that locks and unlocks it in a loop can be there
  * at each try, but the count of unlocks is another one each time. */
-static bool wait_for_it(struct shm *s, const struct shm_thread *me,
-                        hf__time patience, hf__time limit, uint32_t *seen,
-                        hf__time *moved)
+static bool lock_wait_for_it(struct shm *s, const struct shm_thread *me,
+                             hf__time patience, hf__time limit, uint32_t *seen,
+                             hf__time *moved)
 {
     struct shm_header *h = &s->file->header;
     hf__time now = s->core->now(), by = now + limit, until = by;
@@ -165,7 +166,7 @@ static bool wait_for_it(struct shm *s, const struct shm_thread *me,
     shm_u32 *word = &h->tables;
     uint32_t owner = 0, unlocks = 0;
 
-    for (; !take(s, me->number, owner ? FUTEX_WAITERS : 0, seen);
+    for (; !lock_take(s, me->number, owner ? FUTEX_WAITERS : 0, seen);
          now = s->core->now()) {
         uint32_t count = atomic_load(&h->unlocks);
 
@@ -175,13 +176,13 @@ static bool wait_for_it(struct shm *s, const struct shm_thread *me,
             *moved = now;
             until = now + patience < by ? now + patience : by;
             nap = FIRST_NAP_NS;
-        } else if (is_thread_gone(owner)) {
+        } else if (lock_is_thread_gone(owner)) {
             hf__shm_mark_dead(word, *seen);
             continue;
         }
         if (now >= until)
             return false;
-        sleep_on(word, *seen, nap < until - now ? nap : until - now);
+        lock_sleep_on(word, *seen, nap < until - now ? nap : until - now);
         nap = nap < LONGEST_NAP_NS ? nap * 2 : nap;
     }
     return true;
@@ -189,7 +190,7 @@ static bool wait_for_it(struct shm *s, const struct shm_thread *me,
 
 /* The process that a thread belongs to; the thread's number if we may not see
  * it. */
-static unsigned process_of(unsigned tid)
+static unsigned lock_process_of(unsigned tid)
 {
     HF__UNCANCELLED;
     char path[40], text[512], *at;
@@ -213,12 +214,12 @@ int hf__shm_tables_lock(struct shm *s, struct shm_thread *me, hf__time patience,
     hf__time moved = 0;
     uint32_t seen;
 
-    begin(me, &s->file->header.tables);
-    if (wait_for_it(s, me, patience, limit, &seen, &moved)) {
+    lock_begin(me, &s->file->header.tables);
+    if (lock_wait_for_it(s, me, patience, limit, &seen, &moved)) {
         SHM_POINT();
         return 0;
     }
-    end(me);
+    lock_end(me);
     if (patience > SHM_TABLES_NS)
         patience = SHM_TABLES_NS;
     if (s->core->now() - moved < patience)
@@ -228,7 +229,7 @@ int hf__shm_tables_lock(struct shm *s, struct shm_thread *me, hf__time patience,
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: process %u holds its tables and does not let go "
                         "(is it stopped?)",
-                        s->path, process_of(seen & FUTEX_TID_MASK));
+                        s->path, lock_process_of(seen & FUTEX_TID_MASK));
 }
 
 bool hf__shm_tables_trylock(struct shm *s, struct shm_thread *me)
@@ -237,10 +238,10 @@ bool hf__shm_tables_trylock(struct shm *s, struct shm_thread *me)
     uint32_t seen;
     bool locked;
 
-    begin(me, word);
-    locked = take(s, me->number, 0, &seen);
+    lock_begin(me, word);
+    locked = lock_take(s, me->number, 0, &seen);
     if (!locked)
-        end(me);
+        lock_end(me);
     return locked;
 }
 
@@ -259,5 +260,5 @@ void hf__shm_tables_unlock(struct shm *s, struct shm_thread *me)
     SHM_POINT();
     if (old & FUTEX_WAITERS)
         hf__shm_futex_wake(word, 1);
-    end(me);
+    lock_end(me);
 }

@@ -39,7 +39,7 @@ bool hf__shm_is_over(struct shm *s, uint32_t owner, hf__time lease_end,
 
 /* The process is marked but not gone: look again soon. That lasts for a moment;
  * where it does not (a core is being written), less often. */
-static hf__time soon(struct shm *s, struct shm_wait *w)
+static hf__time watch_soon(struct shm *s, struct shm_wait *w)
 {
     hf__time nap = w->dying < 5 ? HF__MS / 10 << w->dying : 3 * HF__MS;
 
@@ -75,7 +75,7 @@ void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
 
 /* The cell's watched slots are those of w. How long to sleep beside the others
  * who watch them. */
-static hf__time patience(struct shm *s, struct shm_wait *w)
+static hf__time watch_patience(struct shm *s, struct shm_wait *w)
 {
     struct shm_cell *c = &s->file->cell[atomic_load(&w->cell)];
     hf__time nap = RECHECK_NS, crowd;
@@ -110,7 +110,7 @@ uint32_t hf__shm_watch_died(struct shm *s, struct shm_wait *w, unsigned i)
 }
 
 /* Nothing has woken it, and it has not asked for a while. */
-static bool has_waited_in_vain(struct shm *s, struct shm_wait *w)
+static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
 {
     unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
     hf__time now = s->core->now();
@@ -126,7 +126,7 @@ static bool has_waited_in_vain(struct shm *s, struct shm_wait *w)
  * told us of it. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
-    bool in_vain = has_waited_in_vain(s, w);
+    bool in_vain = watch_has_waited_in_vain(s, w);
     uint32_t slot;
 
     for (unsigned i = 0; i < SHM_WATCHED; i++) {
@@ -170,9 +170,9 @@ void hf__shm_watch(struct shm *s, struct shm_wait *w, const uint32_t *owners,
     }
     for (unsigned i = n; i < SHM_WATCHED; i++)
         atomic_store(&w->watch.slot[i], 0);
-    latest = s->core->now() + patience(s, w);
+    latest = s->core->now() + watch_patience(s, w);
     if (n < len)
-        latest = hf__min_time(latest, soon(s, w));
+        latest = hf__min_time(latest, watch_soon(s, w));
     else
         w->dying = 0;
     atomic_store(&w->watch.until, hf__min_time(until, latest));

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* No brackets: the last colon is the port's. */
-static void append(struct zk_addrs *out, const struct addrinfo *a)
+static void addr_append(struct zk_addrs *out, const struct addrinfo *a)
 {
     char host[64], port[8];
     size_t len = strlen(out->text);
@@ -29,7 +29,7 @@ static void append(struct zk_addrs *out, const struct addrinfo *a)
 
 /* The library goes two steps on after each failure: of an even number it would
  * never come to half of them. */
-static void make_odd(struct zk_addrs *out)
+static void addr_make_odd(struct zk_addrs *out)
 {
     size_t len = strlen(out->text), first = strcspn(out->text, ",");
 
@@ -50,6 +50,6 @@ void hf__zk_addrs(const struct hf__lookup *found, struct zk_addrs *out)
     *out = (struct zk_addrs){0};
     for (size_t i = 0; i < found->len; i++)
         for (const struct addrinfo *a = found->list[i]; a; a = a->ai_next)
-            append(out, a);
-    make_odd(out);
+            addr_append(out, a);
+    addr_make_odd(out);
 }

@@ -16,14 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void take_from_all(struct zk_parties *);
+static void ask_take_from_all(struct zk_parties *);
 
-static bool is_meant_for_all(const struct hf__query *q)
+static bool ask_is_meant_for_all(const struct hf__query *q)
 {
     return !q->token && !q->owner[0];
 }
 
-static void reported(struct zk_query *base)
+static void ask_reported(struct zk_query *base)
 {
     struct zk_parties *parties = (struct zk_parties *)base;
     struct hf__query *q = base->q;
@@ -32,9 +32,10 @@ static void reported(struct zk_query *base)
 
     /* The entry that was meant has gone since we looked. The hold may have gone
      * down to a read hold, which is another entry with the same token. */
-    if (!rc && parties->meant && !parties->reached && !is_meant_for_all(q)) {
+    if (!rc && parties->meant && !parties->reached &&
+        !ask_is_meant_for_all(q)) {
         hf__zk_query_free(base);
-        rc = hf__zk_parties_read(z, q, take_from_all);
+        rc = hf__zk_parties_read(z, q, ask_take_from_all);
         if (rc != HF__PENDING)
             hf__zk_finish(z, &q->req, rc);
         return;
@@ -46,7 +47,7 @@ static void reported(struct zk_query *base)
     hf__zk_query_end(base, rc);
 }
 
-static void on_reported(void *owner, int rc, const struct zk_reply *reply)
+static void ask_on_reported(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_parties *parties = owner;
     const char *right =
@@ -62,7 +63,7 @@ static void on_reported(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* With its lock; or alone, if that is not there. */
-static int take_pair(const struct zk_party *s, struct zk_parties *parties)
+static int ask_take_pair(const struct zk_party *s, struct zk_parties *parties)
 {
     char path[ZK_WHOLE_MAX], unfair[ZK_WHOLE_MAX];
     zoo_op_t op[2];
@@ -71,18 +72,18 @@ static int take_pair(const struct zk_party *s, struct zk_parties *parties)
     zoo_delete_op_init(&op[1],
                        hf__zk_join(unfair, parties->base.path, ZK_UNFAIR), -1);
     hf__zk_query_sent(&parties->base, hf__zk_multi(parties->base.z, 2, op,
-                                                   on_reported, parties));
-    return hf__zk_delete(parties->base.z, path, on_reported, parties);
+                                                   ask_on_reported, parties));
+    return hf__zk_delete(parties->base.z, path, ask_on_reported, parties);
 }
 
-static int take_away(const struct zk_party *s, struct zk_parties *parties)
+static int ask_take_away(const struct zk_party *s, struct zk_parties *parties)
 {
     char path[ZK_WHOLE_MAX];
 
     if (s->entry.form == ZK_FORM_HOLDER)
-        return take_pair(s, parties);
+        return ask_take_pair(s, parties);
     return hf__zk_delete(parties->base.z, hf__zk_party_path(s, path),
-                         on_reported, parties);
+                         ask_on_reported, parties);
 }
 
 /* Curator's holder looks for that word and nothing else; one of ours goes on
@@ -95,12 +96,12 @@ static int ask_for(const struct zk_party *s, struct zk_parties *parties)
                        ours ? hf__zk_party_words(s) : "");
 
     return hf__zk_set(parties->base.z, hf__zk_party_path(s, path), data, len,
-                      s->version, on_reported, parties);
+                      s->version, ask_on_reported, parties);
 }
 
 /* What has several entries has the token of the first. */
-static bool is_meant(struct zk_parties *parties, const struct zk_party *s,
-                     const struct zk_party **before, bool *was_meant)
+static bool ask_is_meant(struct zk_parties *parties, const struct zk_party *s,
+                         const struct zk_party **before, bool *was_meant)
 {
     struct hf__query *q = parties->base.q;
     hf_party p = {0};
@@ -118,9 +119,9 @@ static bool is_meant(struct zk_parties *parties, const struct zk_party *s,
 }
 
 /* Does something to all who hold it, or to those who are meant. */
-static void to_holders(struct zk_parties *parties,
-                       int (*send)(const struct zk_party *,
-                                   struct zk_parties *))
+static void ask_to_holders(struct zk_parties *parties,
+                           int (*send)(const struct zk_party *,
+                                       struct zk_parties *))
 {
     struct zk *z = parties->base.z;
     const struct zk_party *before = NULL;
@@ -130,14 +131,14 @@ static void to_holders(struct zk_parties *parties,
          s = s->next) {
         if (!s->holds)
             continue;
-        if (!is_meant(parties, s, &before, &was_meant)) {
+        if (!ask_is_meant(parties, s, &before, &was_meant)) {
             parties->others = true;
             continue;
         }
         parties->meant = true;
         /* The server deletes by name, and the next holder has the same one. */
         if (s->entry.form == ZK_FORM_UNFAIR &&
-            !is_meant_for_all(parties->base.q))
+            !ask_is_meant_for_all(parties->base.q))
             parties->base.rc = z->core->why(
                 z->client, HF_ENOTSUP,
                 "%s/" ZK_UNFAIR " is of another program and has no name of its "
@@ -146,11 +147,11 @@ static void to_holders(struct zk_parties *parties,
         else
             hf__zk_query_sent(&parties->base, send(s, parties));
     }
-    hf__zk_query_wait(&parties->base, reported);
+    hf__zk_query_wait(&parties->base, ask_reported);
 }
 
 /* Its round, and no other: somebody may count it down to 0 just now. */
-static void open_latch(struct zk_parties *parties)
+static void ask_open_latch(struct zk_parties *parties)
 {
     char latch[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     zoo_op_t op[2];
@@ -159,20 +160,20 @@ static void open_latch(struct zk_parties *parties)
     zoo_delete_op_init(&op[0], hf__zk_join(round, latch, parties->round), -1);
     zoo_delete_op_init(&op[1], latch, -1);
     hf__zk_query_sent(&parties->base, hf__zk_multi(parties->base.z, 2, op,
-                                                   on_reported, parties));
-    hf__zk_query_wait(&parties->base, reported);
+                                                   ask_on_reported, parties));
+    hf__zk_query_wait(&parties->base, ask_reported);
 }
 
-static void take_from_all(struct zk_parties *parties)
+static void ask_take_from_all(struct zk_parties *parties)
 {
     if (hf__zk_query_is_over(&parties->base))
         hf__zk_query_end(&parties->base, HF_EUNKNOWN);
     else if (!parties->is_latch)
-        to_holders(parties, take_away);
-    else if (is_meant_for_all(parties->base.q))
-        open_latch(parties);
+        ask_to_holders(parties, ask_take_away);
+    else if (ask_is_meant_for_all(parties->base.q))
+        ask_open_latch(parties);
     else
-        reported(&parties->base); /* a latch has no holds */
+        ask_reported(&parties->base); /* a latch has no holds */
 }
 
 static void ask_all(struct zk_parties *parties)
@@ -180,12 +181,12 @@ static void ask_all(struct zk_parties *parties)
     if (hf__zk_query_is_over(&parties->base))
         hf__zk_query_end(&parties->base, HF_EUNKNOWN);
     else
-        to_holders(parties, ask_for);
+        ask_to_holders(parties, ask_for);
 }
 
 int hf__zk_break_query(struct zk *z, struct hf__query *q)
 {
-    return hf__zk_parties_read(z, q, take_from_all);
+    return hf__zk_parties_read(z, q, ask_take_from_all);
 }
 
 int hf__zk_ask_query(struct zk *z, struct hf__query *q)

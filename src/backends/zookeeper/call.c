@@ -36,14 +36,14 @@ bool hf__zk_lost(int rc)
 
 /* The leader has taken it to a quorum, as what it is or as a refusal. (That it
  * is denied may be the word of a follower alone.) */
-static bool proves(int rc)
+static bool call_proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
            rc == ZBADVERSION;
 }
 
-static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,
-                             bool is_write)
+static struct zk_call *call_begin(struct zk *z, zk_done_fn *done, void *owner,
+                                  bool is_write)
 {
     struct zk_call *call = z->spare;
 
@@ -65,7 +65,7 @@ static struct zk_call *begin(struct zk *z, zk_done_fn *done, void *owner,
     return call;
 }
 
-static void put_back(struct zk *z, struct zk_call *call)
+static void call_put_back(struct zk *z, struct zk_call *call)
 {
     hf__list_remove(z->calls, call);
     z->calls_len--;
@@ -75,7 +75,7 @@ static void put_back(struct zk *z, struct zk_call *call)
 }
 
 /* The library's own word on whether it took the request. */
-static int begun(struct zk *z, struct zk_call *call, int rc)
+static int call_begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
         hf__zk_socket_sent(z);
@@ -85,59 +85,59 @@ static int begun(struct zk *z, struct zk_call *call, int rc)
         call->done = NULL;
         return HF_ENOMEM;
     }
-    put_back(z, call);
+    call_put_back(z, call);
     return rc == ZBADARGUMENTS ? HF_EINVAL : HF_EUNKNOWN;
 }
 
-static void complete(const void *data, int rc, struct zk_reply reply)
+static void call_complete(const void *data, int rc, struct zk_reply reply)
 {
     struct zk_call *call = (struct zk_call *)data;
     struct zk *z = call->z;
 
     if (!hf__zk_lost(rc))
-        hf__zk_proof_heard(z, call->sent_at, call->is_write && proves(rc));
+        hf__zk_proof_heard(z, call->sent_at, call->is_write && call_proves(rc));
     reply.z = z;
     reply.results = call->results;
     if (call->done && !z->closing)
         call->done(call->owner, rc, &reply);
-    put_back(z, call);
+    call_put_back(z, call);
 }
 
-static void on_void(int rc, const void *data)
+static void call_on_void(int rc, const void *data)
 {
-    complete(data, rc, (struct zk_reply){0});
+    call_complete(data, rc, (struct zk_reply){0});
 }
 
-static void on_string(int rc, const char *text, const void *data)
+static void call_on_string(int rc, const char *text, const void *data)
 {
-    complete(data, rc, (struct zk_reply){.text = text});
+    call_complete(data, rc, (struct zk_reply){.text = text});
 }
 
-static void on_string_stat(int rc, const char *text, const struct Stat *stat,
-                           const void *data)
+static void call_on_string_stat(int rc, const char *text,
+                                const struct Stat *stat, const void *data)
 {
-    complete(data, rc, (struct zk_reply){.text = text, .stat = stat});
+    call_complete(data, rc, (struct zk_reply){.text = text, .stat = stat});
 }
 
-static void on_stat(int rc, const struct Stat *stat, const void *data)
+static void call_on_stat(int rc, const struct Stat *stat, const void *data)
 {
-    complete(data, rc, (struct zk_reply){.stat = stat});
+    call_complete(data, rc, (struct zk_reply){.stat = stat});
 }
 
-static void on_data(int rc, const char *text, int len, const struct Stat *stat,
-                    const void *data)
+static void call_on_data(int rc, const char *text, int len,
+                         const struct Stat *stat, const void *data)
 {
-    complete(data, rc,
-             (struct zk_reply){.text = text, .len = len, .stat = stat});
+    call_complete(data, rc,
+                  (struct zk_reply){.text = text, .len = len, .stat = stat});
 }
 
-static void on_strings(int rc, const struct String_vector *children,
-                       const void *data)
+static void call_on_strings(int rc, const struct String_vector *children,
+                            const void *data)
 {
-    complete(data, rc, (struct zk_reply){.children = children});
+    call_complete(data, rc, (struct zk_reply){.children = children});
 }
 
-static bool connected(const struct zk *z)
+static bool call_connected(const struct zk *z)
 {
     return z->zh && zoo_state(z->zh) == ZOO_CONNECTED_STATE;
 }
@@ -145,9 +145,9 @@ static bool connected(const struct zk *z)
 /* What every one of them begins with. */
 #define BEGIN(is_write)                                                        \
     struct zk_call *call;                                                      \
-    if (!connected(z))                                                         \
+    if (!call_connected(z))                                                    \
         return HF_EUNKNOWN;                                                    \
-    call = begin(z, done, owner, is_write);                                    \
+    call = call_begin(z, done, owner, is_write);                               \
     if (!call)                                                                 \
     return HF_ENOMEM
 
@@ -155,71 +155,74 @@ int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
                   int mode, zk_done_fn *done, void *owner)
 {
     BEGIN(true);
-    return begun(z, call,
-                 zoo_acreate2(z->zh, path, data, len, z->acl, mode,
-                              on_string_stat, call));
+    return call_begun(z, call,
+                      zoo_acreate2(z->zh, path, data, len, z->acl, mode,
+                                   call_on_string_stat, call));
 }
 
 int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
     BEGIN(true);
-    return begun(z, call, zoo_adelete(z->zh, path, -1, on_void, call));
+    return call_begun(z, call,
+                      zoo_adelete(z->zh, path, -1, call_on_void, call));
 }
 
 int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
                int version, zk_done_fn *done, void *owner)
 {
     BEGIN(true);
-    return begun(z, call,
-                 zoo_aset(z->zh, path, data, len, version, on_stat, call));
+    return call_begun(
+        z, call, zoo_aset(z->zh, path, data, len, version, call_on_stat, call));
 }
 
 int hf__zk_list(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(z, call, zoo_aget_children(z->zh, path, 0, on_strings, call));
+    return call_begun(z, call,
+                      zoo_aget_children(z->zh, path, 0, call_on_strings, call));
 }
 
 int hf__zk_get(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(z, call, zoo_aget(z->zh, path, 0, on_data, call));
+    return call_begun(z, call, zoo_aget(z->zh, path, 0, call_on_data, call));
 }
 
 int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
                        void *arg, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(z, call, zoo_awget(z->zh, path, watcher, arg, on_data, call));
+    return call_begun(z, call,
+                      zoo_awget(z->zh, path, watcher, arg, call_on_data, call));
 }
 
 int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
                         void *arg, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(
+    return call_begun(
         z, call,
-        zoo_awget_children(z->zh, path, watcher, arg, on_strings, call));
+        zoo_awget_children(z->zh, path, watcher, arg, call_on_strings, call));
 }
 
 int hf__zk_exists_watched(struct zk *z, const char *path, watcher_fn watcher,
                           void *arg, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(z, call,
-                 zoo_awexists(z->zh, path, watcher, arg, on_stat, call));
+    return call_begun(
+        z, call, zoo_awexists(z->zh, path, watcher, arg, call_on_stat, call));
 }
 
 int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(z, call, zoo_aexists(z->zh, path, 0, on_stat, call));
+    return call_begun(z, call, zoo_aexists(z->zh, path, 0, call_on_stat, call));
 }
 
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return begun(z, call, zoo_async(z->zh, "/", on_string, call));
+    return call_begun(z, call, zoo_async(z->zh, "/", call_on_string, call));
 }
 
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
@@ -228,25 +231,26 @@ int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
     BEGIN(true);
     call->results = z->core->alloc(z->client, len * sizeof(*call->results));
     if (!call->results) {
-        put_back(z, call);
+        call_put_back(z, call);
         return HF_ENOMEM;
     }
-    return begun(z, call,
-                 zoo_amulti(z->zh, (int)len, op, call->results, on_void, call));
+    return call_begun(
+        z, call,
+        zoo_amulti(z->zh, (int)len, op, call->results, call_on_void, call));
 }
 
-static uintptr_t hash_of(const char *path, const char *end)
+static uintptr_t call_hash_of(const char *path, const char *end)
 {
     return (uintptr_t)hf__hash64(HF__HASH64, path, (size_t)(end - path));
 }
 
-static const char *next_slash(const char *slash)
+static const char *call_next_slash(const char *slash)
 {
     return slash + 1 + strcspn(slash + 1, "/");
 }
 
 /* The owner is no pointer, but tells which one: there is nothing to free. */
-static void on_parent(void *owner, int rc, const struct zk_reply *reply)
+static void call_on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
 
@@ -264,8 +268,8 @@ int hf__zk_parents_refused(const struct zk *z, const char *path)
     const char *slash = path;
 
     while (z->parent_refusal && *slash) {
-        slash = next_slash(slash);
-        if (hash_of(path, slash) == z->refused_parent)
+        slash = call_next_slash(slash);
+        if (call_hash_of(path, slash) == z->refused_parent)
             return z->parent_refusal;
     }
     return ZOK;
@@ -280,14 +284,14 @@ int hf__zk_make_parents(struct zk *z, const char *path)
     if (hf__zk_parents_refused(z, path))
         z->parent_refusal = ZOK;
     while (!rc && *slash) {
-        slash = next_slash(slash);
+        slash = call_next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
         /* A Lock object of kazoo's makes its path once, and fails if that is
          * swept between two of its acquires. */
         rc = hf__zk_create(z, part, "", 0,
                            slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
-                           on_parent, (void *)hash_of(path, slash));
+                           call_on_parent, (void *)call_hash_of(path, slash));
     }
     return rc;
 }
@@ -306,7 +310,7 @@ void hf__zk_calls_fini(struct zk *z)
     struct zk_call *call;
 
     while ((call = z->calls))
-        put_back(z, call);
+        call_put_back(z, call);
     while ((call = z->spare)) {
         z->spare = call->next;
         z->core->free(z->client, call);

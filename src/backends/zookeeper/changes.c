@@ -27,8 +27,8 @@ struct zk_changes {
     bool due; /* the watches are to be set when it is up and calls is 0 */
 };
 
-static void on_event(zhandle_t *zh, int type, int state, const char *path,
-                     void *arg)
+static void changes_on_event(zhandle_t *zh, int type, int state,
+                             const char *path, void *arg)
 {
     struct zk_changes *l = arg;
 
@@ -41,7 +41,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
 
 /* All watches are set: LISTEN is answered, or a change is reported (which may
  * be that nothing can be read any more). */
-static void watches_set(struct zk_query *base)
+static void changes_watches_set(struct zk_query *base)
 {
     struct zk_changes *l = (struct zk_changes *)base;
     struct zk *z = base->z;
@@ -58,7 +58,7 @@ static void watches_set(struct zk_query *base)
         z->core->changed(z->client, l->on, NULL, 0);
 }
 
-static void on_set(void *owner, int rc, const struct zk_reply *reply)
+static void changes_on_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
 
@@ -67,15 +67,16 @@ static void on_set(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* It was not there a moment ago. */
-static void on_exists(void *owner, int rc, const struct zk_reply *reply)
+static void changes_on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
 
     l->due = l->due || rc == ZOK;
-    on_set(owner, rc, reply);
+    changes_on_set(owner, rc, reply);
 }
 
-static void on_children(void *owner, int rc, const struct zk_reply *reply)
+static void changes_on_children(void *owner, int rc,
+                                const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
     struct zk_query *base = &l->base;
@@ -86,35 +87,38 @@ static void on_children(void *owner, int rc, const struct zk_reply *reply)
 
         hf__zk_join(path, base->path, child);
         if (strcmp(child, ZK_LOCKS) == 0 || strcmp(child, ZK_LEASES) == 0)
-            hf__zk_query_sent(base, hf__zk_list_watched(base->z, path, on_event,
-                                                        l, on_set, l));
+            hf__zk_query_sent(base, hf__zk_list_watched(base->z, path,
+                                                        changes_on_event, l,
+                                                        changes_on_set, l));
         else if (strcmp(child, ZK_LATCH) == 0)
-            hf__zk_query_sent(base, hf__zk_get_watched(base->z, path, on_event,
-                                                       l, on_set, l));
+            hf__zk_query_sent(base, hf__zk_get_watched(base->z, path,
+                                                       changes_on_event, l,
+                                                       changes_on_set, l));
     }
     if (rc == ZNONODE)
-        hf__zk_query_sent(base,
-                          hf__zk_exists_watched(base->z, base->path, on_event,
-                                                l, on_exists, l));
-    on_set(owner, rc, reply);
+        hf__zk_query_sent(base, hf__zk_exists_watched(base->z, base->path,
+                                                      changes_on_event, l,
+                                                      changes_on_exists, l));
+    changes_on_set(owner, rc, reply);
 }
 
-static void set_watches(struct zk_changes *l)
+static void changes_set_watches(struct zk_changes *l)
 {
     struct zk_query *base = &l->base;
 
     l->due = false;
-    hf__zk_query_sent(base, hf__zk_list_watched(base->z, base->path, on_event,
-                                                l, on_children, l));
-    hf__zk_query_wait(base, watches_set);
+    hf__zk_query_sent(base,
+                      hf__zk_list_watched(base->z, base->path, changes_on_event,
+                                          l, changes_on_children, l));
+    hf__zk_query_wait(base, changes_watches_set);
 }
 
 /* The next one of them; NULL: the first. */
-static struct zk_changes *next_of(struct zk *z, struct zk_changes *l)
+static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
 {
     struct zk_query *base = l ? l->base.next : z->queries;
 
-    while (base && base->step != watches_set)
+    while (base && base->step != changes_watches_set)
         base = base->next;
     return (struct zk_changes *)base;
 }
@@ -133,7 +137,7 @@ int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
     l = hf__zk_query_new(z, q, sizeof(*l), &rc);
     if (!l)
         return rc;
-    while ((old = next_of(z, old)))
+    while ((old = changes_next_of(z, old)))
         if (!old->on && !old->base.q && !old->base.calls &&
             !strcmp(old->base.path, l->base.path))
             break;
@@ -141,7 +145,7 @@ int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
         hf__zk_query_free(&l->base);
         l = old;
     }
-    l->base.step = watches_set;
+    l->base.step = changes_watches_set;
     l->base.q = q;
     l->on = q->listener;
     l->on->impl = l;
@@ -162,10 +166,10 @@ void hf__zk_changes_unlisten(void *self, struct hf__listener *on)
 
 void hf__zk_changes_move(struct zk *z)
 {
-    for (struct zk_changes *l = NULL; (l = next_of(z, l));) {
+    for (struct zk_changes *l = NULL; (l = changes_next_of(z, l));) {
         l->due = l->on && (l->due || !z->up);
         if (l->due && z->up && !l->base.calls)
-            set_watches(l);
+            changes_set_watches(l);
     }
 }
 
@@ -173,8 +177,8 @@ void hf__zk_changes_lost(struct zk *z)
 {
     struct zk_changes *l, *next;
 
-    for (l = next_of(z, NULL); l; l = next) {
-        next = next_of(z, l);
+    for (l = changes_next_of(z, NULL); l; l = next) {
+        next = changes_next_of(z, l);
         if (!l->on)
             hf__zk_query_free(&l->base);
     }

@@ -36,7 +36,8 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_called(child->node);
 }
 
-static struct zk_child_stat *find(const struct zk_node *node, const char *name)
+static struct zk_child_stat *stats_find(const struct zk_node *node,
+                                        const char *name)
 {
     struct zk_child_stat *child = node->child_stats;
 
@@ -47,7 +48,7 @@ static struct zk_child_stat *find(const struct zk_node *node, const char *name)
 
 bool hf__zk_child_stat_is_open(const struct zk_node *node, const char *name)
 {
-    const struct zk_child_stat *child = find(node, name);
+    const struct zk_child_stat *child = stats_find(node, name);
 
     return child && !child->czxid;
 }
@@ -68,8 +69,8 @@ static struct zk_child_stat *child_stat_new(struct zk_node *node,
     return child;
 }
 
-static void path_of(const struct zk_node *node, const char *name,
-                    char out[ZK_WHOLE_MAX])
+static void stats_path_of(const struct zk_node *node, const char *name,
+                          char out[ZK_WHOLE_MAX])
 {
     snprintf(out, ZK_WHOLE_MAX, "%s/%s", node->lock->path, name);
 }
@@ -78,7 +79,7 @@ int hf__zk_child_stat_request(struct zk_node *node, const char *name)
 {
     struct zk *z = node->z;
     size_t len = strlen(name);
-    struct zk_child_stat *child = find(node, name);
+    struct zk_child_stat *child = stats_find(node, name);
     char path[ZK_WHOLE_MAX];
     int rc;
 
@@ -93,7 +94,7 @@ int hf__zk_child_stat_request(struct zk_node *node, const char *name)
         child = child_stat_new(node, name, len);
     if (!child)
         return HF_ENOMEM;
-    path_of(node, name, path);
+    stats_path_of(node, name, path);
     rc = hf__zk_exists(z, path, on_child_stat, child);
     if (rc)
         return rc;
@@ -116,11 +117,11 @@ int hf__zk_child_stats_request_tied(struct zk_node *node,
     return rc ? rc : HF__PENDING;
 }
 
-static int refused(const struct zk_child_stat *child)
+static int stats_refused(const struct zk_child_stat *child)
 {
     char path[ZK_WHOLE_MAX];
 
-    path_of(child->node, child->name, path);
+    stats_path_of(child->node, child->name, path);
     return hf__zk_denied(child->node->z, child->refusal, "READ", path);
 }
 
@@ -139,10 +140,10 @@ int hf__zk_child_stats_known(const struct zk_node *node,
     if (!*czxid)
         return HF_ENOMEM;
     for (int32_t i = 0; i < children->count && !rc; i++) {
-        const struct zk_child_stat *child = find(node, children->data[i]);
+        const struct zk_child_stat *child = stats_find(node, children->data[i]);
 
         (*czxid)[i] = child ? child->czxid : 0;
-        rc = child && child->refusal ? refused(child) : 0;
+        rc = child && child->refusal ? stats_refused(child) : 0;
     }
     if (rc) {
         z->core->free(z->client, *czxid);

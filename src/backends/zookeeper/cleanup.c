@@ -43,7 +43,7 @@ void hf__zk_node_sweep_later(struct zk_node *node)
 }
 
 /* And it may be so for good: somebody has changed the ACL. */
-static void refused(struct zk_node *node, int rc)
+static void cleanup_refused(struct zk_node *node, int rc)
 {
     struct zk *z = node->z;
 
@@ -61,13 +61,13 @@ static void refused(struct zk_node *node, int rc)
 
 /* Who may not delete its own marks leaves them: they are in nobody's way, and
  * go with the session. */
-static bool is_over(const struct zk_node *node, int rc)
+static bool cleanup_is_over(const struct zk_node *node, int rc)
 {
     return rc == ZOK || rc == ZNONODE ||
            (node->form == ZK_FORM_MARK && !hf__zk_lost(rc));
 }
 
-static void on_delete(void *owner, int rc, const struct zk_reply *reply)
+static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -75,7 +75,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     char dir[ZK_WHOLE_MAX];
 
     node->calls--;
-    if (is_over(node, rc))
+    if (cleanup_is_over(node, rc))
         node->state = rc == ZNONODE && !node->maybe_deleted ? ZK_NODE_TAKEN
                                                             : ZK_NODE_GONE;
     else
@@ -87,7 +87,7 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
         return;
     }
     if (!hf__zk_lost(rc))
-        refused(node, rc);
+        cleanup_refused(node, rc);
     if (node->hurried) { /* this answer may be older than who let go */
         node->hurried = false;
         hf__zk_node_sweep(node);
@@ -102,7 +102,8 @@ static void on_delete(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_sweep_later(node);
 }
 
-static void on_looked_for(void *owner, int rc, const struct zk_reply *reply)
+static void cleanup_on_looked_for(void *owner, int rc,
+                                  const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -117,30 +118,30 @@ static void on_looked_for(void *owner, int rc, const struct zk_reply *reply)
                           ? ZK_NODE_THERE
                           : ZK_NODE_GONE;
     else if (!hf__zk_lost(rc))
-        refused(node, rc);
+        cleanup_refused(node, rc);
     if (node->state != ZK_NODE_UNSURE)
         hf__zk_node_sweep(node);
     else
         hf__zk_node_sweep_later(node);
 }
 
-static int look_for(struct zk_node *node)
+static int cleanup_look_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
     if (node->numbered)
-        return hf__zk_exists(node->z, node->path, on_looked_for, node);
-    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_looked_for,
-                       node);
+        return hf__zk_exists(node->z, node->path, cleanup_on_looked_for, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir),
+                       cleanup_on_looked_for, node);
 }
 
-static void on_unlowered_deleted(void *owner, int rc,
-                                 const struct zk_reply *reply)
+static void cleanup_on_unlowered_deleted(void *owner, int rc,
+                                         const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
     if (rc != ZOK && rc != ZNONODE) {
-        on_delete(owner, rc, reply);
+        cleanup_on_delete(owner, rc, reply);
         return;
     }
     node->calls--;
@@ -149,13 +150,14 @@ static void on_unlowered_deleted(void *owner, int rc,
     hf__zk_node_sweep(node);
 }
 
-static void on_lock_deleted(void *owner, int rc, const struct zk_reply *reply)
+static void cleanup_on_lock_deleted(void *owner, int rc,
+                                    const struct zk_reply *reply)
 {
-    on_delete(owner, rc == ZOK ? ZNONODE : rc, reply);
+    cleanup_on_delete(owner, rc == ZOK ? ZNONODE : rc, reply);
 }
 
 /* Made by one transaction, the two have one czxid. */
-static void on_lock(void *owner, int rc, const struct zk_reply *reply)
+static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -163,16 +165,21 @@ static void on_lock(void *owner, int rc, const struct zk_reply *reply)
     char unfair[ZK_WHOLE_MAX];
 
     if (ours && hf__zk_delete(z, hf__zk_node_unfair(node, unfair),
-                              on_lock_deleted, node) == 0)
+                              cleanup_on_lock_deleted, node) == 0)
         return;
-    on_delete(owner, ours ? ZCONNECTIONLOSS : rc == ZOK ? ZNONODE : rc, reply);
+    cleanup_on_delete(owner,
+                      ours        ? ZCONNECTIONLOSS
+                      : rc == ZOK ? ZNONODE
+                                  : rc,
+                      reply);
 }
 
 /* Its lock goes with it. If that is not there, it goes alone. If it is not
  * there itself, somebody has deleted it, and its lock may be there: of our
  * session, which would keep it. (If it were another's by the time it is
  * deleted, that one is still known by its own.) */
-static void on_pair_deleted(void *owner, int rc, const struct zk_reply *reply)
+static void cleanup_on_pair_deleted(void *owner, int rc,
+                                    const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -181,30 +188,31 @@ static void on_pair_deleted(void *owner, int rc, const struct zk_reply *reply)
     int sent;
 
     if (rc != ZNONODE || (!alone && !node->czxid)) {
-        on_delete(owner, rc, reply);
+        cleanup_on_delete(owner, rc, reply);
         return;
     }
-    sent = alone ? hf__zk_delete(z, node->path, on_delete, node)
-                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), on_lock,
-                                 node);
+    sent = alone ? hf__zk_delete(z, node->path, cleanup_on_delete, node)
+                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair),
+                                 cleanup_on_lock, node);
     if (sent != 0)
-        on_delete(owner, ZCONNECTIONLOSS, reply);
+        cleanup_on_delete(owner, ZCONNECTIONLOSS, reply);
 }
 
-static int delete_it(struct zk_node *node)
+static int cleanup_delete_it(struct zk_node *node)
 {
     char unfair[ZK_WHOLE_MAX], unlowered[ZK_WHOLE_MAX];
     zoo_op_t op[2];
 
     if (node->state == ZK_NODE_LOWERING) {
         hf__zk_node_unlowered(node, unlowered);
-        return hf__zk_delete(node->z, unlowered, on_unlowered_deleted, node);
+        return hf__zk_delete(node->z, unlowered, cleanup_on_unlowered_deleted,
+                             node);
     }
     if (node->form != ZK_FORM_HOLDER)
-        return hf__zk_delete(node->z, node->path, on_delete, node);
+        return hf__zk_delete(node->z, node->path, cleanup_on_delete, node);
     zoo_delete_op_init(&op[0], node->path, -1);
     zoo_delete_op_init(&op[1], hf__zk_node_unfair(node, unfair), -1);
-    return hf__zk_multi(node->z, 2, op, on_pair_deleted, node);
+    return hf__zk_multi(node->z, 2, op, cleanup_on_pair_deleted, node);
 }
 
 /* ---- what comes next ----------------------------------------------------- */
@@ -212,7 +220,7 @@ static int delete_it(struct zk_node *node)
 /* The server has closed the connection, and the library has not read that yet.
  * A release that was sent now would be lost, and if the session is over nobody
  * could tell whether it came before that. */
-static bool is_cut(const struct zk_node *node)
+static bool cleanup_is_cut(const struct zk_node *node)
 {
     struct pollfd p = {.fd = node->z->own_fd, .events = POLLRDHUP};
 
@@ -227,12 +235,12 @@ void hf__zk_node_sweep(struct zk_node *node)
     if (hf__zk_node_is_gone(node)) {
         hf__zk_node_end_step(node);
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
-        if (look_for(node) == 0)
+        if (cleanup_look_for(node) == 0)
             node->calls++;
         else
             hf__zk_node_sweep_later(node);
     } else if (hf__zk_node_is_there(node)) {
-        if (!is_cut(node) && delete_it(node) == 0) {
+        if (!cleanup_is_cut(node) && cleanup_delete_it(node) == 0) {
             node->calls++;
             node->state = hf__zk_node_is_lowered(node) ? ZK_NODE_DELETING_OLD
                                                        : ZK_NODE_DELETING;
@@ -345,7 +353,7 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
 /* What is let go is gone with the session. A release that was never sent came
  * too late: the hold was lost before. One that was sent may have been done; the
  * truth is not known any more. Who abandons only wants it to be gone. */
-static void let_go_with_session(struct zk_node *node)
+static void cleanup_let_go_with_session(struct zk_node *node)
 {
     bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&
                 hf__zk_node_is_there(node);
@@ -365,7 +373,7 @@ void hf__zk_nodes_lost(struct zk *z, const char *why)
         if (lock && node->role == ZK_ROLE_HELD)
             z->core->lost(z->client, lock->remote, node->hold_id, why);
         if (node->let_go)
-            let_go_with_session(node);
+            cleanup_let_go_with_session(node);
         hf__zk_node_free(node);
     }
 }

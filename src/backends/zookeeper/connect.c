@@ -78,7 +78,7 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
 }
 
 /* The library notices, and tries the next server. */
-static void hang_up(struct zk *z)
+static void connect_hang_up(struct zk *z)
 {
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
@@ -125,14 +125,14 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
              (uint32_t)((now - z->connect_at) / HF__MS),
              is_heard && !z->opened ? "; is it ZooKeeper?" : "");
     z->was_late = true;
-    hang_up(z);
+    connect_hang_up(z);
     z->ready = ZOOKEEPER_READ | (z->interest & ZOOKEEPER_WRITE);
     if (z->opened && z->patience_ms < z->timeout_ms)
         z->patience_ms += z->patience_ms / 2;
 }
 
 /* The first word of an answer is its length. */
-static bool is_foreign(struct zk *z)
+static bool connect_is_foreign(struct zk *z)
 {
     uint8_t head[4];
     ssize_t n;
@@ -149,9 +149,9 @@ static bool is_foreign(struct zk *z)
 /* The library would take anything for an answer. */
 void hf__zk_refuse_foreign(struct zk *z)
 {
-    if (!is_foreign(z))
+    if (!connect_is_foreign(z))
         return;
     snprintf(z->cause, sizeof(z->cause), "it answers, but not as ZooKeeper");
     z->refusal = HF_EPROTO;
-    hang_up(z);
+    connect_hang_up(z);
 }

@@ -14,7 +14,7 @@
 #define FIND(level, subject, ...)                                              \
     z->core->find(z->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
-static void find_session(struct zk *z, struct hf__query *q)
+static void diagnose_find_session(struct zk *z, struct hf__query *q)
 {
     if (z->timeout_ms > z->ttl_ms)
         FIND(WARNING, "session",
@@ -33,7 +33,7 @@ static void find_session(struct zk *z, struct hf__query *q)
              z->timeout_ms);
 }
 
-static void find_rights(struct zk *z, struct hf__query *q)
+static void diagnose_find_rights(struct zk *z, struct hf__query *q)
 {
     if (z->secret)
         FIND(OK, "rights",
@@ -46,7 +46,7 @@ static void find_rights(struct zk *z, struct hf__query *q)
 
 /* Lines "server.1=host:port:port:participant;port"; an observer does not
  * vote. */
-static unsigned voters(const char *config, int len)
+static unsigned diagnose_voters(const char *config, int len)
 {
     const char *end = config + len, *line = config;
     unsigned n = 0;
@@ -63,7 +63,7 @@ static unsigned voters(const char *config, int len)
     return n;
 }
 
-static void find_promise(struct zk *z, struct hf__query *q)
+static void diagnose_find_promise(struct zk *z, struct hf__query *q)
 {
     FIND(OK, HF__PROMISE,
          "a crashed process loses its hold within %u s (its session) and a "
@@ -72,7 +72,8 @@ static void find_promise(struct zk *z, struct hf__query *q)
          (z->timeout_ms + 999) / 1000);
 }
 
-static void on_config(void *owner, int rc, const struct zk_reply *reply)
+static void diagnose_on_config(void *owner, int rc,
+                               const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_query *base = owner;
@@ -81,7 +82,7 @@ static void on_config(void *owner, int rc, const struct zk_reply *reply)
 
     if (rc == ZOK) {
         FIND(OK, "version", "ZooKeeper 3.5 or later, with container nodes");
-        quorum.voters = voters(reply->text, reply->len);
+        quorum.voters = diagnose_voters(reply->text, reply->len);
         hf__find_quorum(z->core, z->client, q, &quorum);
     } else if (rc == ZNONODE) {
         FIND(ERROR, "version",
@@ -102,9 +103,9 @@ static void diagnosed(struct zk_query *base)
     struct zk *z = base->z;
 
     if (!base->rc) {
-        find_promise(z, q);
-        find_session(z, q);
-        find_rights(z, q);
+        diagnose_find_promise(z, q);
+        diagnose_find_session(z, q);
+        diagnose_find_rights(z, q);
     }
     hf__zk_query_end(base, base->rc);
 }
@@ -116,6 +117,6 @@ int hf__zk_diagnose_query(struct zk *z, struct hf__query *q)
 
     if (!base)
         return rc;
-    hf__zk_query_sent(base, hf__zk_get(z, CONFIG, on_config, base));
+    hf__zk_query_sent(base, hf__zk_get(z, CONFIG, diagnose_on_config, base));
     return hf__zk_query_wait(base, diagnosed);
 }

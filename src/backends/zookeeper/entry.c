@@ -11,7 +11,8 @@
 
 /* What is behind a uuid of that length, with hyphens or without; NULL: there is
  * none. */
-static const char *read_uuid(const char *s, size_t len, struct zk_entry *e)
+static const char *entry_read_uuid(const char *s, size_t len,
+                                   struct zk_entry *e)
 {
     for (size_t i = 0; i < len; i++) {
         bool hyphen = len == 36 && (i == 8 || i == 13 || i == 18 || i == 23);
@@ -25,7 +26,7 @@ static const char *read_uuid(const char *s, size_t len, struct zk_entry *e)
 }
 
 /* %010d of the server: ten places at least, of which one may be the sign. */
-static bool read_seq(const char *s, int64_t *seq)
+static bool entry_read_seq(const char *s, int64_t *seq)
 {
     bool negative = *s == '-';
     size_t len = strlen(s);
@@ -56,18 +57,19 @@ static const struct stem stems[] = {
 
 #define LEN(a) (sizeof(a) / sizeof(*(a)))
 
-static bool is_kazoos(enum zk_form form)
+static bool entry_is_kazoos(enum zk_form form)
 {
     return form == ZK_FORM_KAZOO_LOCK || form == ZK_FORM_KAZOO_READ;
 }
 
-static bool read_stem(const char *s, bool kazoo, struct zk_entry *e)
+static bool entry_read_stem(const char *s, bool kazoo, struct zk_entry *e)
 {
     for (size_t i = 0; i < LEN(stems); i++) {
         size_t n = strlen(stems[i].text);
 
-        if (is_kazoos(stems[i].form) == kazoo &&
-            strncmp(s, stems[i].text, n) == 0 && read_seq(s + n, &e->seq)) {
+        if (entry_is_kazoos(stems[i].form) == kazoo &&
+            strncmp(s, stems[i].text, n) == 0 &&
+            entry_read_seq(s + n, &e->seq)) {
             e->form = stems[i].form;
             return true;
         }
@@ -75,32 +77,33 @@ static bool read_stem(const char *s, bool kazoo, struct zk_entry *e)
     return false;
 }
 
-static bool read_curators(const char *s, struct zk_entry *e)
+static bool entry_read_curators(const char *s, struct zk_entry *e)
 {
     if (strncmp(s, "_c_", 3) == 0) {
-        const char *end = read_uuid(s + 3, 36, e);
+        const char *end = entry_read_uuid(s + 3, 36, e);
 
         if (!end)
-            end = read_uuid(s + 3, 32, e);
+            end = entry_read_uuid(s + 3, 32, e);
         if (!end || *end != '-')
             return false;
         s = end + 1;
     }
-    return read_stem(s, false, e);
+    return entry_read_stem(s, false, e);
 }
 
-static bool read_kazoos(const char *s, struct zk_entry *e)
+static bool entry_read_kazoos(const char *s, struct zk_entry *e)
 {
-    s = read_uuid(s, 32, e);
-    return s && read_stem(s, true, e);
+    s = entry_read_uuid(s, 32, e);
+    return s && entry_read_stem(s, true, e);
 }
 
 /* A holder of an unfair mutex, a mark of a latch. */
-static bool read_ours(const char *s, struct zk_entry *e)
+static bool entry_read_ours(const char *s, struct zk_entry *e)
 {
     bool mark = strncmp(s, "_d_", 3) == 0;
-    const char *end =
-        mark || strncmp(s, "_h_", 3) == 0 ? read_uuid(s + 3, 36, e) : NULL;
+    const char *end = mark || strncmp(s, "_h_", 3) == 0
+                          ? entry_read_uuid(s + 3, 36, e)
+                          : NULL;
 
     e->form = mark ? ZK_FORM_MARK : ZK_FORM_HOLDER;
     if (!end || !mark)
@@ -108,7 +111,7 @@ static bool read_ours(const char *s, struct zk_entry *e)
     return *end == '-' && end[1] && !end[1 + strspn(end + 1, "0123456789")];
 }
 
-static bool read_word(const char *s, struct zk_entry *e)
+static bool entry_read_word(const char *s, struct zk_entry *e)
 {
     static const struct stem words[] = {
         {ZK_UNFAIR, ZK_FORM_UNFAIR},
@@ -125,36 +128,37 @@ static bool read_word(const char *s, struct zk_entry *e)
     return false;
 }
 
-static struct zk_entry nothing(const char *child)
+static struct zk_entry entry_nothing(const char *child)
 {
     return (struct zk_entry){.name = child, .uuid = ""};
 }
 
 bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 {
-    *e = nothing(child);
-    if (read_curators(child, e) || read_kazoos(child, e) ||
-        read_word(child, e) || read_ours(child, e))
+    *e = entry_nothing(child);
+    if (entry_read_curators(child, e) || entry_read_kazoos(child, e) ||
+        entry_read_word(child, e) || entry_read_ours(child, e))
         return true;
-    *e = nothing(child);
+    *e = entry_nothing(child);
     return false;
 }
 
 /* ---- strangers ------------------------------------------------- */
 
 /* Where its sequence begins; NULL: it has none. */
-static const char *sequence_of(const char *child, int64_t *seq)
+static const char *entry_sequence_of(const char *child, int64_t *seq)
 {
     size_t len = strlen(child);
     const char *last = len < 10 ? NULL : child + len - 10;
 
-    if (len > 10 && last[-1] == '-' && read_seq(last - 1, seq) &&
+    if (len > 10 && last[-1] == '-' && entry_read_seq(last - 1, seq) &&
         (len == 11 || strchr("-_", last[-2])))
         return last - 1;
-    return last && read_seq(last, seq) ? last : NULL;
+    return last && entry_read_seq(last, seq) ? last : NULL;
 }
 
-static bool ends_with(const char *child, const char *end, const char *text)
+static bool entry_ends_with(const char *child, const char *end,
+                            const char *text)
 {
     size_t len = strlen(text);
 
@@ -162,21 +166,21 @@ static bool ends_with(const char *child, const char *end, const char *text)
 }
 
 /* One of the stems, behind whatever it may be. */
-static bool guess_stem(struct zk_entry *e)
+static bool entry_guess_stem(struct zk_entry *e)
 {
-    const char *end = sequence_of(e->name, &e->seq);
+    const char *end = entry_sequence_of(e->name, &e->seq);
 
     for (size_t i = 0; end && i < LEN(stems); i++)
-        if (ends_with(e->name, end, stems[i].text)) {
+        if (entry_ends_with(e->name, end, stems[i].text)) {
             e->form = stems[i].form;
             return true;
         }
     return false;
 }
 
-static bool guess_recipe(struct zk_entry *e)
+static bool entry_guess_recipe(struct zk_entry *e)
 {
-    const char *s = e->name + 2, *end = sequence_of(e->name, &e->seq);
+    const char *s = e->name + 2, *end = entry_sequence_of(e->name, &e->seq);
 
     if (!end || strncmp(e->name, "x-", 2) != 0)
         return false;
@@ -186,7 +190,7 @@ static bool guess_recipe(struct zk_entry *e)
     return s + 1 == end && *s == '-';
 }
 
-static const char *behind_last(const char *s, const char *stem)
+static const char *entry_behind_last(const char *s, const char *stem)
 {
     for (const char *at; (at = strstr(s, stem)) != NULL;)
         s = at + strlen(stem);
@@ -194,7 +198,8 @@ static const char *behind_last(const char *s, const char *stem)
 }
 
 /* Curator's order, of text. Its reader minds writers alone. */
-static bool guess_sorted(enum zk_rule rule, int64_t seq, struct zk_entry *e)
+static bool entry_guess_sorted(enum zk_rule rule, int64_t seq,
+                               struct zk_entry *e)
 {
     const char *key = e->name;
     char mine[24];
@@ -203,14 +208,14 @@ static bool guess_sorted(enum zk_rule rule, int64_t seq, struct zk_entry *e)
         (rule == ZK_RULE_READ && !strstr(key, "__WRIT__")))
         return false;
     if (rule == ZK_RULE_MUTEX)
-        key = behind_last(key, "lock-");
+        key = entry_behind_last(key, "lock-");
     else
-        key = behind_last(behind_last(key, "__READ__"), "__WRIT__");
+        key = entry_behind_last(entry_behind_last(key, "__READ__"), "__WRIT__");
     snprintf(mine, sizeof(mine), "%010lld", (long long)seq);
     if (strcmp(key, mine) >= 0)
         return false;
     e->form = ZK_FORM_SORTED;
-    if (!read_seq(key, &e->seq))
+    if (!entry_read_seq(key, &e->seq))
         e->seq = -1;
     return true;
 }
@@ -218,14 +223,15 @@ static bool guess_sorted(enum zk_rule rule, int64_t seq, struct zk_entry *e)
 bool hf__zk_entry_guess(const char *child, enum zk_rule rule, int64_t seq,
                         struct zk_entry *e)
 {
-    *e = nothing(child);
+    *e = entry_nothing(child);
     if (strspn(child, HEX) == 32 && !child[32]) {
         e->form = ZK_FORM_KAZOO_LEASE;
         return true;
     }
-    if (guess_stem(e) || guess_recipe(e) || guess_sorted(rule, seq, e))
+    if (entry_guess_stem(e) || entry_guess_recipe(e) ||
+        entry_guess_sorted(rule, seq, e))
         return true;
-    *e = nothing(child);
+    *e = entry_nothing(child);
     return false;
 }
 
@@ -240,9 +246,9 @@ void hf__zk_entry_prefix(enum zk_form form, const char *uuid,
         stpcpy(stpcpy(out, "_h_"), uuid);
         return;
     }
-    if (!is_kazoos(form))
+    if (!entry_is_kazoos(form))
         out = stpcpy(stpcpy(stpcpy(out, "_c_"), uuid), "-");
-    for (; is_kazoos(form) && *uuid; uuid++)
+    for (; entry_is_kazoos(form) && *uuid; uuid++)
         if (*uuid != '-')
             *out++ = *uuid;
     while (stem->form != form)
@@ -268,7 +274,7 @@ enum effect {
     CLASHES, /* another kind, whenever it came */
 };
 
-static enum effect effect_of(enum zk_form form, enum zk_rule rule)
+static enum effect entry_effect_of(enum zk_form form, enum zk_rule rule)
 {
     switch (form) {
     case ZK_FORM_LOCK:
@@ -302,15 +308,16 @@ static enum effect effect_of(enum zk_form form, enum zk_rule rule)
     return FREE;
 }
 
-static void note(size_t *which, size_t i)
+static void entry_note(size_t *which, size_t i)
 {
     if (*which == ZK_NOBODY)
         *which = i;
 }
 
 /* Is e before mine? All are before who has no place (yet). */
-static bool is_before(const struct zk_entry *e, const struct zk_entry *mine,
-                      enum zk_rule rule, bool *tied)
+static bool entry_is_before(const struct zk_entry *e,
+                            const struct zk_entry *mine, enum zk_rule rule,
+                            bool *tied)
 {
     bool placed = mine->name && rule != ZK_RULE_UNFAIR;
     int order = placed ? hf__zk_entry_order(e, mine) : -1;
@@ -321,15 +328,15 @@ static bool is_before(const struct zk_entry *e, const struct zk_entry *mine,
 
 /* Does the child count, to somebody with that place? czxid: as for the place
  * below. */
-static bool counts(const char *child, int64_t czxid,
-                   const struct zk_entry *mine, enum zk_rule rule,
-                   struct zk_entry *e, size_t i, struct zk_place *p)
+static bool entry_counts(const char *child, int64_t czxid,
+                         const struct zk_entry *mine, enum zk_rule rule,
+                         struct zk_entry *e, size_t i, struct zk_place *p)
 {
     int64_t seq = mine->name ? mine->seq : ZK_SEQ_LAST;
 
     if (!hf__zk_entry_parse(child, e)) {
         if (hf__zk_entry_guess(child, rule, seq, e) && !czxid)
-            note(&p->stranger, i);
+            entry_note(&p->stranger, i);
         if (e->form == ZK_FORM_NONE || czxid <= 0)
             return false;
     }
@@ -356,18 +363,18 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
             p->here = true;
             continue;
         }
-        if (!counts(child[i], czxid ? czxid[i] : 0, mine, rule, &e, i, p))
+        if (!entry_counts(child[i], czxid ? czxid[i] : 0, mine, rule, &e, i, p))
             continue;
-        effect = effect_of(e.form, rule);
+        effect = entry_effect_of(e.form, rule);
         if (effect == CLASHES)
-            note(&p->mismatch, i);
+            entry_note(&p->mismatch, i);
         if (effect == FREE || effect == CLASHES ||
-            !is_before(&e, mine, rule, &tied))
+            !entry_is_before(&e, mine, rule, &tied))
             continue;
         if (tied)
-            note(&p->tied, i);
+            entry_note(&p->tied, i);
         if (effect == DIFFERS) {
-            note(&p->mismatch, i);
+            entry_note(&p->mismatch, i);
             continue;
         }
         if (!p->ahead++ || hf__zk_entry_order(&e, &last) >= 0) {

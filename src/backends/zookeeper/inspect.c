@@ -7,7 +7,8 @@
 
 /* Who waits for permits has an entry in locks until it has seen that it may
  * go: by its leases it is known as a holder. */
-static bool is_shown(const struct zk_parties *parties, const struct zk_party *s)
+static bool inspect_is_shown(const struct zk_parties *parties,
+                             const struct zk_party *s)
 {
     if (s->where == ZK_AT_LEASES)
         return s->holds;
@@ -18,8 +19,8 @@ static bool is_shown(const struct zk_parties *parties, const struct zk_party *s)
     return true;
 }
 
-static int show(struct zk_parties *parties, const struct zk_party *s,
-                hf_party **last)
+static int inspect_show(struct zk_parties *parties, const struct zk_party *s,
+                        hf_party **last)
 {
     struct zk *z = parties->base.z;
     struct hf__query *q = parties->base.q;
@@ -50,14 +51,14 @@ static void inspected(struct zk_parties *parties)
     /* Who waits for these has a watch, and nothing that others could see. */
     info->waiters_unknown = parties->unfair || parties->is_latch;
     for (const struct zk_party *s = parties->first; s && !rc; s = s->next) {
-        if (!is_shown(parties, s))
+        if (!inspect_is_shown(parties, s))
             continue;
         if (s->where == ZK_AT_LEASES && before &&
             hf__zk_party_same_owner(before, s)) {
             last->permits++; /* one more of the same hold */
             continue;
         }
-        rc = show(parties, s, &last);
+        rc = inspect_show(parties, s, &last);
         before = s->where == ZK_AT_LEASES ? s : NULL;
     }
     hf__zk_query_end(&parties->base, rc);

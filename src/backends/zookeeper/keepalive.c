@@ -15,24 +15,25 @@
 #define STARVED (10 * HF__MS)
 
 /* What could not be sent is not tried again all the time. */
-static hf__time not_starved(const struct zk *z, hf__time at)
+static hf__time keepalive_not_starved(const struct zk *z, hf__time at)
 {
     return at > z->starved_until ? at : z->starved_until;
 }
 
 /* While somebody waits: what is granted by a word of the server then needs no
  * request more. */
-static hf__time beat_at(const struct zk *z)
+static hf__time keepalive_beat_at(const struct zk *z)
 {
     return z->up && z->waiting && !z->beating
-               ? not_starved(z, z->proved + hf__zk_proof_part(z, BEAT_PART))
+               ? keepalive_not_starved(z, z->proved +
+                                              hf__zk_proof_part(z, BEAT_PART))
                : HF__NEVER;
 }
 
 /* The library would ping, but does not tell when. And a member of 3.8 may
  * fall asleep over a commit that it has received, if nobody sends it anything
  * else: one request more wakes it. */
-static hf__time touch_at(const struct zk *z)
+static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
     hf__time nudge_at = z->sent + (ZK_NUDGE << z->nudges);
@@ -41,17 +42,17 @@ static hf__time touch_at(const struct zk *z)
         return HF__NEVER;
     if (z->calls_len && nudge_at < at)
         at = nudge_at;
-    return not_starved(z, at);
+    return keepalive_not_starved(z, at);
 }
 
-static int touch(struct zk *z)
+static int keepalive_touch(struct zk *z)
 {
     if (z->calls_len && z->nudges < NUDGES_MAX)
         z->nudges++;
     return hf__zk_exists(z, z->nowhere, NULL, NULL);
 }
 
-static void on_beat(void *owner, int rc, const struct zk_reply *reply)
+static void keepalive_on_beat(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
 
@@ -64,7 +65,7 @@ static void on_beat(void *owner, int rc, const struct zk_reply *reply)
  * leader has to say whether something is there that never is. A transaction,
  * because no server answers one by itself, which it may do to what is denied
  * (enableEagerACLCheck). */
-static int beat(struct zk *z)
+static int keepalive_beat(struct zk *z)
 {
     zoo_op_t op;
     int rc;
@@ -72,7 +73,7 @@ static int beat(struct zk *z)
     if (z->beating)
         return 0;
     zoo_check_op_init(&op, z->nowhere, -1);
-    rc = hf__zk_multi(z, 1, &op, on_beat, NULL);
+    rc = hf__zk_multi(z, 1, &op, keepalive_on_beat, NULL);
     z->beating = !rc;
     return rc;
 }
@@ -80,14 +81,14 @@ static int beat(struct zk *z)
 void hf__zk_keepalive_prove(struct zk *z, const struct hf__req *req)
 {
     if (req->fixed || !hf__zk_proof_is_good(z))
-        beat(z);
+        keepalive_beat(z);
 }
 
 void hf__zk_keepalive_move(struct zk *z, hf__time now)
 {
-    bool sent = now < beat_at(z) || beat(z) == 0;
+    bool sent = now < keepalive_beat_at(z) || keepalive_beat(z) == 0;
 
-    if (now >= touch_at(z) && touch(z) != 0)
+    if (now >= keepalive_touch_at(z) && keepalive_touch(z) != 0)
         sent = false;
     if (!sent)
         z->starved_until = now + STARVED;
@@ -98,7 +99,9 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
  * enough without being told. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
-    hf__time at = beat_at(z) < touch_at(z) ? beat_at(z) : touch_at(z);
+    hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)
+                      ? keepalive_beat_at(z)
+                      : keepalive_touch_at(z);
     hf__time now = z->core->now();
     bool waiting = z->waiting || z->waiting_latch;
 

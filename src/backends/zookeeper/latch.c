@@ -51,7 +51,7 @@ struct count {
     bool is_sure;  /* that it is not set */
 };
 
-static void put_count(struct count *c, uint64_t count)
+static void latch_put_count(struct count *c, uint64_t count)
 {
     const char *round = strrchr(c->round, '/') + 1;
 
@@ -80,13 +80,13 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, code);
 }
 
-static bool is_foreign(enum zk_form form)
+static bool latch_is_foreign(enum zk_form form)
 {
     return form != ZK_FORM_NONE && form != ZK_FORM_LATCH &&
            form != ZK_FORM_MARK;
 }
 
-static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
+static void latch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
@@ -98,7 +98,7 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
         struct zk_entry e;
 
         hf__zk_entry_parse(child, &e);
-        if (is_foreign(e.form))
+        if (latch_is_foreign(e.form))
             snprintf(c->other, sizeof(c->other), "%s", child);
         if (strcmp(child, strrchr(c->mark, '/') + 1) == 0)
             c->marked = true;
@@ -106,33 +106,33 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
-static void send_read(struct count *c)
+static void latch_send_read(struct count *c)
 {
     struct zk *z = c->base.z;
 
     hf__zk_sync(z, NULL, NULL);
     if (c->op == HF__LATCH_SET)
         hf__zk_query_sent(&c->base,
-                          hf__zk_list(z, c->base.path, on_siblings, c));
+                          hf__zk_list(z, c->base.path, latch_on_siblings, c));
     hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, on_latch, c));
 }
 
 static void read_latch(struct count *c, void (*then)(struct zk_query *))
 {
-    send_read(c);
+    latch_send_read(c);
     hf__zk_query_wait(&c->base, then);
 }
 
 /* ---- ends --------------------------------------------------------------- */
 
-static void end_wait(struct count *c, int rc);
+static void latch_end_wait(struct count *c, int rc);
 
-static void finish(struct count *c, int rc, uint64_t left)
+static void latch_finish(struct count *c, int rc, uint64_t left)
 {
     struct zk *z = c->base.z;
 
     if (!c->base.q) {
-        end_wait(c, rc);
+        latch_end_wait(c, rc);
         return;
     }
     if (c->was_sent && rc != HF_EUNKNOWN)
@@ -142,37 +142,37 @@ static void finish(struct count *c, int rc, uint64_t left)
 }
 
 /* True: it is over. */
-static bool failed(struct count *c)
+static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;
 
     if (rc)
-        finish(c, rc, 0);
+        latch_finish(c, rc, 0);
     return rc;
 }
 
 /* Before the transaction is sent. */
-static bool failed_or_over(struct count *c)
+static bool latch_failed_or_over(struct count *c)
 {
     if (!c->base.rc && hf__zk_query_is_over(&c->base))
         c->base.rc = HF_EUNKNOWN;
-    return failed(c);
+    return latch_failed(c);
 }
 
-static int mismatch(const struct count *c)
+static int latch_mismatch(const struct count *c)
 {
     return hf__zk_used_as(c->base.z, c->other);
 }
 
 /* ---- the transaction ---------------------------------------------------- */
 
-static const char *rights_of(const struct count *c)
+static const char *latch_rights_of(const struct count *c)
 {
     return c->op == HF__LATCH_SET ? "CREATE below"
                                   : "CREATE, WRITE and DELETE below";
 }
 
-static void on_done(void *owner, int rc, const struct zk_reply *reply)
+static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
@@ -184,34 +184,34 @@ static void on_done(void *owner, int rc, const struct zk_reply *reply)
             c->refusal = reply->results[i].err;
         }
     /* What was refused because somebody was quicker is tried again. */
-    hf__zk_query_back(&c->base,
-                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
-                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
-                          ? 0
-                          : hf__zk_query_refusal(&c->base, rc, rights_of(c)));
+    hf__zk_query_back(
+        &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                     rc == ZBADVERSION || rc == ZNOTEMPTY)
+                      ? 0
+                      : hf__zk_query_refusal(&c->base, rc, latch_rights_of(c)));
 }
 
 /* It was counted before. */
-static bool is_marked(const struct count *c)
+static bool latch_is_marked(const struct count *c)
 {
     return c->failed == 0 && c->refusal == ZNODEEXISTS;
 }
 
-static void commit(struct count *c, zoo_op_t op[3])
+static void latch_commit(struct count *c, zoo_op_t op[3])
 {
     struct zk *z = c->base.z;
 
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
-    hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, on_done, c));
+    hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
 }
 
 /* ---- it is not set ------------------------------------------------------ */
 
-static void down(struct zk_query *);
-static void got(struct zk_query *);
+static void latch_down(struct zk_query *);
+static void latch_got(struct zk_query *);
 
-static void on_not_set(void *owner, int rc, const struct zk_reply *reply)
+static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
@@ -220,58 +220,59 @@ static void on_not_set(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
-static void not_set(struct zk_query *base)
+static void latch_not_set(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
-    if (failed(c))
+    if (latch_failed(c))
         return;
     if (c->is_sure)
-        finish(c, HF__DONE, 0);
+        latch_finish(c, HF__DONE, 0);
     else
-        read_latch(c, c->op == HF__LATCH_DOWN ? down : got);
+        read_latch(c, c->op == HF__LATCH_DOWN ? latch_down : latch_got);
 }
 
 /* The leader answers a read, and a sync, by what it has applied itself: a set
  * that a follower has confirmed already may be missing. A transaction that
  * fails is in the order of all writes. */
-static void end_if_not_set(struct count *c)
+static void latch_end_if_not_set(struct count *c)
 {
     zoo_op_t op;
 
     zoo_check_op_init(&op, c->latch, -1);
-    hf__zk_query_sent(&c->base, hf__zk_multi(c->base.z, 1, &op, on_not_set, c));
-    hf__zk_query_wait(&c->base, not_set);
+    hf__zk_query_sent(&c->base,
+                      hf__zk_multi(c->base.z, 1, &op, latch_on_not_set, c));
+    hf__zk_query_wait(&c->base, latch_not_set);
 }
 
 /* ---- down --------------------------------------------------------------- */
 
-static void was_down(struct zk_query *base)
+static void latch_was_down(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
-    if (failed(c))
+    if (latch_failed(c))
         return;
     if (c->failed < 0)
-        finish(c, HF__DONE, c->left - 1);
-    else if (is_marked(c))
-        finish(c, HF__DONE, c->left);
+        latch_finish(c, HF__DONE, c->left - 1);
+    else if (latch_is_marked(c))
+        latch_finish(c, HF__DONE, c->left);
     else
-        read_latch(c, down);
+        read_latch(c, latch_down);
 }
 
-static void down(struct zk_query *base)
+static void latch_down(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
     zoo_op_t op[3];
 
-    if (failed_or_over(c))
+    if (latch_failed_or_over(c))
         return;
     if (!c->is_set) {
-        end_if_not_set(c);
+        latch_end_if_not_set(c);
         return;
     }
-    put_count(c, c->left - 1);
+    latch_put_count(c, c->left - 1);
     if (c->left > 1) {
         zoo_check_op_init(&op[1], c->round, -1);
         zoo_set_op_init(&op[2], c->latch, c->data, (int)strlen(c->data),
@@ -280,23 +281,23 @@ static void down(struct zk_query *base)
         zoo_delete_op_init(&op[1], c->round, -1);
         zoo_delete_op_init(&op[2], c->latch, c->version);
     }
-    commit(c, op);
-    hf__zk_query_wait(base, was_down);
+    latch_commit(c, op);
+    hf__zk_query_wait(base, latch_was_down);
 }
 
 /* ---- set ---------------------------------------------------------------- */
 
-static void set(struct zk_query *);
+static void latch_set(struct zk_query *);
 
-static void undone(struct zk_query *base)
+static void latch_undone(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
-    if (!failed(c))
-        finish(c, mismatch(c), 0);
+    if (!latch_failed(c))
+        latch_finish(c, latch_mismatch(c), 0);
 }
 
-static void on_undone(void *owner, int rc, const struct zk_reply *reply)
+static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
@@ -309,35 +310,37 @@ static void on_undone(void *owner, int rc, const struct zk_reply *reply)
 /* Somebody took the name as a lock between our reading and our set. The round
  * is ours, whatever the count is by now. With its mark: if the answer to this
  * is lost, it does not count as set. */
-static void undo(struct count *c)
+static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];
 
     zoo_delete_op_init(&op[0], c->round, -1);
     zoo_delete_op_init(&op[1], c->latch, -1);
     zoo_delete_op_init(&op[2], c->mark, -1);
-    hf__zk_query_sent(&c->base, hf__zk_multi(c->base.z, 3, op, on_undone, c));
-    hf__zk_query_wait(&c->base, undone);
+    hf__zk_query_sent(&c->base,
+                      hf__zk_multi(c->base.z, 3, op, latch_on_undone, c));
+    hf__zk_query_wait(&c->base, latch_undone);
 }
 
-static void was_set(struct zk_query *base)
+static void latch_was_set(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
     int above = hf__zk_parents_refused(base->z, base->path);
 
-    if (failed(c))
+    if (latch_failed(c))
         return;
     if (c->failed < 0 && c->other[0])
-        undo(c);
-    else if (c->failed < 0 || is_marked(c))
-        finish(c, HF__DONE, base->q->count);
+        latch_undo(c);
+    else if (c->failed < 0 || latch_is_marked(c))
+        latch_finish(c, HF__DONE, base->q->count);
     else if (c->refusal == ZNONODE && above && c->made)
-        finish(c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
+        latch_finish(
+            c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
     else
-        read_latch(c, set);
+        read_latch(c, latch_set);
 }
 
-static void send_set(struct count *c)
+static void latch_send_set(struct count *c)
 {
     struct zk *z = c->base.z;
     char uuid[ZK_UUID_MAX];
@@ -345,61 +348,63 @@ static void send_set(struct count *c)
     zoo_op_t op[3];
 
     if (z->core->random(random, sizeof(random))) {
-        finish(c, z->core->why(z->client, HF_EBACKEND, "getrandom failed"), 0);
+        latch_finish(
+            c, z->core->why(z->client, HF_EBACKEND, "getrandom failed"), 0);
         return;
     }
     hf__uuid(random, uuid);
     hf__zk_join(c->round, c->latch, uuid);
-    put_count(c, c->base.q->count);
+    latch_put_count(c, c->base.q->count);
     c->made = !c->has_node;
     if (c->made)
         hf__zk_make_parents(z, c->base.path);
     zoo_create_op_init(&op[1], c->latch, c->data, (int)strlen(c->data), z->acl,
                        0, NULL, 0);
     zoo_create_op_init(&op[2], c->round, "", 0, z->acl, 0, NULL, 0);
-    commit(c, op);
-    hf__zk_query_sent(&c->base, hf__zk_list(z, c->base.path, on_siblings, c));
-    hf__zk_query_wait(&c->base, was_set);
+    latch_commit(c, op);
+    hf__zk_query_sent(&c->base,
+                      hf__zk_list(z, c->base.path, latch_on_siblings, c));
+    hf__zk_query_wait(&c->base, latch_was_set);
 }
 
-static void set(struct zk_query *base)
+static void latch_set(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
     struct zk_entry e;
 
-    if (failed_or_over(c))
+    if (latch_failed_or_over(c))
         return;
     hf__zk_entry_parse(c->other, &e);
     if (c->is_set || c->marked) {
-        finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
+        latch_finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
     } else if (e.form == ZK_FORM_SEMAPHORE && !c->swept) {
         c->swept = true;
         hf__zk_sweep_semaphore(base->z, base->path);
-        read_latch(c, set);
+        read_latch(c, latch_set);
     } else if (c->other[0]) {
-        finish(c, mismatch(c), 0);
+        latch_finish(c, latch_mismatch(c), 0);
     } else {
-        send_set(c);
+        latch_send_set(c);
     }
 }
 
 /* ---- all three ---------------------------------------------------------- */
 
-static void got(struct zk_query *base)
+static void latch_got(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
-    if (failed(c))
+    if (latch_failed(c))
         return;
     if (c->is_set)
-        finish(c, HF__DONE, c->left);
+        latch_finish(c, HF__DONE, c->left);
     else
-        end_if_not_set(c);
+        latch_end_if_not_set(c);
 }
 
 /* What was sent in a session that has ended may have been counted: its mark is
  * gone, and it must not be sent again. */
-static bool may_count_twice(struct zk *z, const struct hf__query *q)
+static bool latch_may_count_twice(struct zk *z, const struct hf__query *q)
 {
     if (z->latch_session != z->session_id) {
         z->latch_session = z->session_id;
@@ -420,7 +425,7 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
     struct count *c;
     int rc;
 
-    if (counts && may_count_twice(z, q)) {
+    if (counts && latch_may_count_twice(z, q)) {
         q->request = 0;
         return z->core->why(z->client, HF_EUNKNOWN,
                             "the session ended before the answer came");
@@ -434,9 +439,9 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);
     hf__zk_join(c->latch, c->base.path, ZK_LATCH);
-    read_latch(c, c->op == HF__LATCH_SET    ? set
-                  : c->op == HF__LATCH_DOWN ? down
-                                            : got);
+    read_latch(c, c->op == HF__LATCH_SET    ? latch_set
+                  : c->op == HF__LATCH_DOWN ? latch_down
+                                            : latch_got);
     return HF__PENDING;
 }
 
@@ -448,7 +453,7 @@ struct zk_round {
     char path[ZK_WHOLE_MAX];
 };
 
-static int is_zero(struct zk_lock *lock, struct hf__req *req)
+static int latch_is_zero(struct zk_lock *lock, struct hf__req *req)
 {
     hf__zk_lock_stop_waiting(lock);
     req->token = 0;
@@ -457,7 +462,7 @@ static int is_zero(struct zk_lock *lock, struct hf__req *req)
     return HF__GRANTED;
 }
 
-static int watch_round(struct zk_lock *lock, struct hf__req *req)
+static int latch_watch_round(struct zk_lock *lock, struct hf__req *req)
 {
     const char *path = lock->round->path;
     int rc;
@@ -471,31 +476,31 @@ static int watch_round(struct zk_lock *lock, struct hf__req *req)
 }
 
 /* It waits for the round that it has found, or for nothing. */
-static int judge(struct zk_lock *lock, const struct count *c)
+static int latch_judge(struct zk_lock *lock, const struct count *c)
 {
     struct zk *z = lock->z;
 
     if (!c->is_set)
-        return is_zero(lock, lock->attempt);
+        return latch_is_zero(lock, lock->attempt);
     if (!lock->round)
         lock->round = z->core->alloc(z->client, sizeof(*lock->round));
     if (!lock->round)
         return HF_ENOMEM;
     lock->round->hold_id = c->hold_id;
     strcpy(lock->round->path, c->round);
-    return watch_round(lock, lock->attempt);
+    return latch_watch_round(lock, lock->attempt);
 }
 
-static void end_wait(struct count *c, int rc)
+static void latch_end_wait(struct count *c, int rc)
 {
     struct zk_lock *lock = c->base.lock;
 
     if (lock && lock->attempt && lock->attempt->hold_id == c->hold_id)
-        hf__zk_lock_answer(lock, rc ? rc : judge(lock, c));
+        hf__zk_lock_answer(lock, rc ? rc : latch_judge(lock, c));
     hf__zk_query_free(&c->base);
 }
 
-static int begin(struct zk_lock *lock, const struct hf__req *req)
+static int latch_begin(struct zk_lock *lock, const struct hf__req *req)
 {
     struct count *c = hf__zk_query_of(lock, sizeof(*c));
     int rc;
@@ -505,8 +510,8 @@ static int begin(struct zk_lock *lock, const struct hf__req *req)
     c->op = HF__LATCH_GET;
     c->hold_id = req->hold_id;
     hf__zk_join(c->latch, lock->path, ZK_LATCH);
-    c->base.step = got;
-    send_read(c);
+    c->base.step = latch_got;
+    latch_send_read(c);
     if (c->base.calls)
         return HF__PENDING;
     rc = c->base.rc;
@@ -517,7 +522,8 @@ static int begin(struct zk_lock *lock, const struct hf__req *req)
 int hf__zk_latch_attempt(struct zk_lock *lock, struct hf__req *req)
 {
     if (lock->round && lock->round->hold_id == req->hold_id)
-        return lock->deleted ? is_zero(lock, req) : watch_round(lock, req);
+        return lock->deleted ? latch_is_zero(lock, req)
+                             : latch_watch_round(lock, req);
     lock->blind = false;
-    return begin(lock, req);
+    return latch_begin(lock, req);
 }

@@ -27,8 +27,8 @@ struct walk {
     struct dir *todo, *done;
 };
 
-static int push(struct walk *w, const char *path, size_t len, const char *child,
-                bool of_semaphore)
+static int list_push(struct walk *w, const char *path, size_t len,
+                     const char *child, bool of_semaphore)
 {
     struct zk *z = w->base.z;
     struct dir *d =
@@ -48,13 +48,14 @@ static int push(struct walk *w, const char *path, size_t len, const char *child,
     return 0;
 }
 
-static bool is_wanted(const struct hf__query *q, const char *name, size_t len)
+static bool list_is_wanted(const struct hf__query *q, const char *name,
+                           size_t len)
 {
     return len >= q->name_len && memcmp(name, q->name, q->name_len) == 0;
 }
 
 /* The node of that path is a lock. */
-static int found(struct walk *w, const char *path, size_t len)
+static int list_found(struct walk *w, const char *path, size_t len)
 {
     struct zk *z = w->base.z;
     char name[HF_NAME_MAX + 1], whole[ZK_WHOLE_MAX];
@@ -65,12 +66,12 @@ static int found(struct walk *w, const char *path, size_t len)
     memcpy(whole, path, len);
     whole[len] = '\0';
     n = hf__zk_name(whole, z->root, name, sizeof(name));
-    if (n < 0 || !is_wanted(w->base.q, name, (size_t)n))
+    if (n < 0 || !list_is_wanted(w->base.q, name, (size_t)n))
         return 0;
     return z->core->add_name(z->client, w->base.q, name, (size_t)n);
 }
 
-static int take(struct dir *d, const struct String_vector *children)
+static int list_take(struct dir *d, const struct String_vector *children)
 {
     struct walk *w = d->walk;
     bool is_root = strlen(d->path) == strlen(w->base.z->root);
@@ -78,25 +79,25 @@ static int take(struct dir *d, const struct String_vector *children)
     int rc = 0;
 
     if (d->below)
-        return children->count ? found(w, d->path, d->below) : 0;
+        return children->count ? list_found(w, d->path, d->below) : 0;
     for (int32_t i = 0; i < children->count && !rc; i++) {
         const char *child = children->data[i];
         struct zk_entry e;
 
         if (!hf__zk_entry_parse(child, &e) || is_root)
-            rc = push(w, d->path, strlen(d->path), child, false);
+            rc = list_push(w, d->path, strlen(d->path), child, false);
         else if (e.form == ZK_FORM_SEMAPHORE)
-            rc = push(w, d->path, strlen(d->path), child, true);
+            rc = list_push(w, d->path, strlen(d->path), child, true);
         else
             in_use = in_use || e.form != ZK_FORM_MARK;
     }
-    return !rc && in_use ? found(w, d->path, strlen(d->path)) : rc;
+    return !rc && in_use ? list_found(w, d->path, strlen(d->path)) : rc;
 }
 
 static void on_list(void *, int, const struct zk_reply *);
 
 /* As many as may be under way; the end, if there are none. */
-static void go_on(struct walk *w)
+static void list_go_on(struct walk *w)
 {
     struct zk_query *base = &w->base;
 
@@ -123,15 +124,15 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
 
     w->base.calls--;
     if (rc == ZOK)
-        code = take(d, reply->children);
+        code = list_take(d, reply->children);
     else if (rc != ZNOAUTH)
         code = hf__zk_query_code(&w->base, rc);
     if (code && !w->base.rc)
         w->base.rc = code;
-    go_on(w);
+    list_go_on(w);
 }
 
-static void free_dirs(struct zk_query *base)
+static void list_free_dirs(struct zk_query *base)
 {
     struct walk *w = (struct walk *)base;
     struct dir *lists[] = {w->todo, w->done};
@@ -147,7 +148,7 @@ static void free_dirs(struct zk_query *base)
 
 /* The last node that all wanted names are below: the prefix may end within a
  * component. */
-static int start(struct walk *w)
+static int list_start(struct walk *w)
 {
     const struct hf__query *q = w->base.q;
     struct zk *z = w->base.z;
@@ -158,9 +159,9 @@ static int start(struct walk *w)
     while (len && q->name[len - 1] != '/')
         len--;
     if (!len)
-        return push(w, z->root, strlen(z->root), "", false);
+        return list_push(w, z->root, strlen(z->root), "", false);
     n = hf__zk_path(q->name, len - 1, z->root, path, sizeof(path));
-    return n < 0 ? 0 : push(w, path, (size_t)n, "", false);
+    return n < 0 ? 0 : list_push(w, path, (size_t)n, "", false);
 }
 
 int hf__zk_list_query(struct zk *z, struct hf__query *q)
@@ -171,9 +172,9 @@ int hf__zk_list_query(struct zk *z, struct hf__query *q)
     w = hf__zk_query_new(z, q, sizeof(*w), &rc);
     if (!w)
         return rc;
-    w->base.fini = free_dirs;
-    w->base.rc = start(w);
+    w->base.fini = list_free_dirs;
+    w->base.rc = list_start(w);
     hf__zk_sync(z, NULL, NULL);
-    go_on(w);
+    list_go_on(w);
     return HF__PENDING;
 }

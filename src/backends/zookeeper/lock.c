@@ -44,7 +44,7 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 }
 
 /* Nothing is granted at the end of a latch: nothing has to be proved for it. */
-static unsigned *count_of(const struct zk_lock *lock)
+static unsigned *lock_count_of(const struct zk_lock *lock)
 {
     struct zk *z = lock->z;
 
@@ -57,14 +57,14 @@ void hf__zk_lock_stop_waiting(struct zk_lock *lock)
     lock->passed = NULL;
     lock->pass_until = 0;
     if (lock->queued)
-        --*count_of(lock);
+        --*lock_count_of(lock);
     lock->queued = false;
 }
 
 /* ---- attempts and answers ------------------------------------------------ */
 
 /* What was not granted for good keeps nothing. */
-static int finished(struct zk_lock *lock, int rc)
+static int lock_finished(struct zk_lock *lock, int rc)
 {
     if (rc == HF__BUSY || (rc < 0 && rc != HF_EUNKNOWN)) {
         hf__zk_lock_stop_waiting(lock);
@@ -83,7 +83,7 @@ int hf__zk_lock_attempt(const struct zk *z, struct hf__req *req,
     if (!z->up)
         return HF__LATER;
     lock->attempt = req;
-    rc = finished(lock, begin(lock, req));
+    rc = lock_finished(lock, begin(lock, req));
     if (rc != HF__PENDING)
         lock->attempt = NULL;
     return rc == HF_EUNKNOWN ? HF__LATER : rc;
@@ -92,7 +92,7 @@ int hf__zk_lock_attempt(const struct zk *z, struct hf__req *req,
 void hf__zk_lock_answer(struct zk_lock *lock, int rc)
 {
     if (rc != HF__PENDING)
-        hf__zk_finish(lock->z, lock->attempt, finished(lock, rc));
+        hf__zk_finish(lock->z, lock->attempt, lock_finished(lock, rc));
 }
 
 /* A parent without children may be swept between its creation and the next. */
@@ -141,7 +141,7 @@ int hf__zk_lock_queued(struct zk_lock *lock, struct hf__req *req)
 {
     if (!lock->queued) {
         hf__zk_watches_begin(lock->z);
-        ++*count_of(lock);
+        ++*lock_count_of(lock);
     }
     lock->queued = true;
     req->poll_at = HF__NEVER;
@@ -150,7 +150,7 @@ int hf__zk_lock_queued(struct zk_lock *lock, struct hf__req *req)
 
 /* ---- letting go --------------------------------------------------------- */
 
-static int let_go(struct zk_lock *lock, struct hf__req *req)
+static int lock_let_go(struct zk_lock *lock, struct hf__req *req)
 {
     struct zk_node *node = lock->node;
 
@@ -165,7 +165,7 @@ static int let_go(struct zk_lock *lock, struct hf__req *req)
 int hf__zk_lock_release(void *self, struct hf__req *req)
 {
     (void)self;
-    return let_go(req->remote->impl, req);
+    return lock_let_go(req->remote->impl, req);
 }
 
 int hf__zk_lock_abandon(void *self, struct hf__req *req)
@@ -179,7 +179,7 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
         lock->attempt = NULL;
         hf__zk_lock_stop_waiting(lock);
     }
-    return let_go(lock, req);
+    return lock_let_go(lock, req);
 }
 
 void hf__zk_lock_detach(void *self, struct hf__remote *remote)

@@ -22,7 +22,8 @@
 
 #define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
 
-static void uuid_of(const struct zk *z, uint64_t hold_id, char out[ZK_UUID_MAX])
+static void node_uuid_of(const struct zk *z, uint64_t hold_id,
+                         char out[ZK_UUID_MAX])
 {
     uint8_t bytes[16];
 
@@ -39,7 +40,7 @@ void hf__zk_nowhere(struct zk *z)
 {
     char uuid[ZK_UUID_MAX];
 
-    uuid_of(z, 0, uuid);
+    node_uuid_of(z, 0, uuid);
     snprintf(z->nowhere, sizeof(z->nowhere), "/holdfast-%s", uuid);
 }
 
@@ -82,8 +83,8 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     /* The server numbers the others. A holder of an unfair mutex that is not
      * wanted any more may be about to be deleted when the same is wanted
      * again: they must not be one. */
-    uuid_of(z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id,
-            uuid);
+    node_uuid_of(
+        z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);
     node = hf__zk_node_alloc(z, hf__zk_join(path, dir ? dir : lock->path, stem),
                              form);
@@ -154,7 +155,7 @@ struct zk_node *hf__zk_node_below(const struct zk_lock *lock, uint64_t hold_id)
     return node;
 }
 
-static bool same_stem(const struct zk_node *node, const char *name)
+static bool node_same_stem(const struct zk_node *node, const char *name)
 {
     size_t len = node->stem_len - node->dir_len - 1U;
 
@@ -165,7 +166,7 @@ void hf__zk_node_match(struct zk_node *node,
                        const struct String_vector *children)
 {
     for (int32_t i = 0; i < children->count; i++)
-        if (same_stem(node, children->data[i]) &&
+        if (node_same_stem(node, children->data[i]) &&
             hf__zk_node_set_name(node, children->data[i])) {
             node->state = ZK_NODE_THERE;
             return;
@@ -208,8 +209,8 @@ static const struct rename renames[] = {
 };
 
 /* Both names have a uuid in front, which has no underscores. */
-static void rename_last(const char *path, const char *from, const char *to,
-                        char out[ZK_WHOLE_MAX])
+static void node_rename_last(const char *path, const char *from, const char *to,
+                             char out[ZK_WHOLE_MAX])
 {
     const char *at = strrchr(path, '/');
 
@@ -227,7 +228,7 @@ void hf__zk_node_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
 
     while (r->becomes != node->form)
         r++;
-    rename_last(node->path, r->to, r->from, out);
+    node_rename_last(node->path, r->to, r->from, out);
 }
 
 /* What it is called from now on. */
@@ -238,7 +239,7 @@ void hf__zk_node_lower(struct zk_node *node)
 
     while (r->form != node->form)
         r++;
-    rename_last(node->path, r->from, r->to, path);
+    node_rename_last(node->path, r->from, r->to, path);
     strcpy(node->path, path);
     node->form = r->becomes;
     node->state = ZK_NODE_LOWERING;

@@ -45,7 +45,7 @@ static void on_create(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_node_sweep_later(node);
 }
 
-static void on_said(void *owner, int rc, const struct zk_reply *reply)
+static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
@@ -61,8 +61,8 @@ void hf__zk_node_date(struct zk_node *node)
     char data[ZK_ABOUT_MAX];
     int len = hf__zk_node_describe(node, data);
 
-    if (hf__zk_set(node->z, node->path, data, len, node->version, on_said,
-                   node) == 0)
+    if (hf__zk_set(node->z, node->path, data, len, node->version,
+                   create_on_said, node) == 0)
         node->calls++;
 }
 
@@ -149,7 +149,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
 
 /* ---- among its siblings ------------------------------------------------- */
 
-static void on_list(void *owner, int rc, const struct zk_reply *reply)
+static void create_on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
@@ -164,7 +164,8 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
 int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 {
     char dir[ZK_WHOLE_MAX];
-    int rc = hf__zk_list(node->z, hf__zk_node_dir(node, dir), on_list, node);
+    int rc =
+        hf__zk_list(node->z, hf__zk_node_dir(node, dir), create_on_list, node);
 
     if (rc)
         return rc;
@@ -183,7 +184,7 @@ int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
     return rc ? rc : HF__PENDING;
 }
 
-static void on_stat(void *owner, int rc, const struct zk_reply *reply)
+static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -202,7 +203,7 @@ static void on_stat(void *owner, int rc, const struct zk_reply *reply)
 
 int hf__zk_node_check(struct zk_node *node)
 {
-    int rc = hf__zk_exists(node->z, node->path, on_stat, node);
+    int rc = hf__zk_exists(node->z, node->path, create_on_stat, node);
 
     if (rc)
         return rc;

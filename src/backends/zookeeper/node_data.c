@@ -23,7 +23,7 @@ int64_t hf__zk_wall_ms(void)
 }
 
 /* What is left of its fixed lease; 0: it has none. */
-static uint32_t left_of(const struct zk_node *node)
+static uint32_t data_left_of(const struct zk_node *node)
 {
     int64_t left = node->lease_ms;
 
@@ -44,8 +44,8 @@ int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
     char more[64] = "";
 
     if (node->restated)
-        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64, left_of(node),
-                 node->czxid, node->granted_ms);
+        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64,
+                 data_left_of(node), node->czxid, node->granted_ms);
     else if (node->lease_ms)
         snprintf(more, sizeof(more), " %u", node->lease_ms);
     return snprintf(data, ZK_ABOUT_MAX, "%.*s%s%s%.*s", pid, about, more,

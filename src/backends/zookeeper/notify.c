@@ -37,9 +37,9 @@ void hf__zk_notify_fini(struct zk *z)
         notify_free(z->listening);
 }
 
-static void listen_to(struct zk_node *);
+static void notify_listen_to(struct zk_node *);
 
-static bool is_asked(const struct zk_reply *reply)
+static bool notify_is_asked(const struct zk_reply *reply)
 {
     size_t len = strlen(ZK_REVOKE);
 
@@ -47,44 +47,45 @@ static bool is_asked(const struct zk_reply *reply)
 }
 
 /* deleted: there is no such node any more. */
-static void hear_no_more(struct zk_notify *notify, bool deleted)
+static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
 {
     struct zk_node *node = notify->node;
     bool renamed = node && strcmp(node->path, notify->path) != 0;
 
     notify_free(notify);
     if (renamed)
-        listen_to(node);
+        notify_listen_to(node);
     else if (node && node->lock && deleted)
         hf__zk_taken_away(node->lock);
 }
 
 /* The answer to the request that set the watch. */
-static void on_data(void *owner, int rc, const struct zk_reply *reply)
+static void notify_on_data(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_notify *notify = owner;
     const struct zk_node *node = notify->node;
 
     if (rc == ZNONODE) /* it went between the grant and this */
-        hear_no_more(notify, true);
+        notify_hear_no_more(notify, true);
     else if (rc != ZOK)
         notify_free(notify); /* no watch was set */
-    else if (node && node->lock && node->lock->node == node && is_asked(reply))
+    else if (node && node->lock && node->lock->node == node &&
+             notify_is_asked(reply))
         z->core->wanted(z->client, node->lock->remote, (uint64_t)node->czxid);
 }
 
-static void on_event(zhandle_t *zh, int type, int state, const char *path,
-                     void *arg);
+static void notify_on_event(zhandle_t *zh, int type, int state,
+                            const char *path, void *arg);
 
 static int open_notify(struct zk_notify *notify)
 {
-    return hf__zk_get_watched(notify->z, notify->path, on_event, notify,
-                              on_data, notify);
+    return hf__zk_get_watched(notify->z, notify->path, notify_on_event, notify,
+                              notify_on_data, notify);
 }
 
-static void on_event(zhandle_t *zh, int type, int state, const char *path,
-                     void *arg)
+static void notify_on_event(zhandle_t *zh, int type, int state,
+                            const char *path, void *arg)
 {
     struct zk_notify *notify = arg;
 
@@ -95,12 +96,12 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
         return;
     if (notify->node && type == ZOO_CHANGED_EVENT && open_notify(notify) == 0)
         return;
-    hear_no_more(notify, type == ZOO_DELETED_EVENT);
+    notify_hear_no_more(notify, type == ZOO_DELETED_EVENT);
 }
 
 /* One that is lowered has no name to listen by: it may not have come to the
  * server yet. When it has, hf__zk_lower_result() sees to it. */
-static void listen_to(struct zk_node *node)
+static void notify_listen_to(struct zk_node *node)
 {
     struct zk *z = node->z;
     struct zk_notify *notify;
@@ -123,10 +124,11 @@ static void listen_to(struct zk_node *node)
 void hf__zk_notify_listen(struct zk_node *node)
 {
     for (; node; node = node->sibling)
-        listen_to(node);
+        notify_listen_to(node);
 }
 
-static void on_confirmed(void *owner, int rc, const struct zk_reply *reply)
+static void notify_on_confirmed(void *owner, int rc,
+                                const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
@@ -143,6 +145,6 @@ void hf__zk_notify_confirm(struct zk_node *node)
 {
     if (node->notify) /* the request that opened it says the same */
         return;
-    if (hf__zk_exists(node->z, node->path, on_confirmed, node) == 0)
+    if (hf__zk_exists(node->z, node->path, notify_on_confirmed, node) == 0)
         node->calls++;
 }

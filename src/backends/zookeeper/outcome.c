@@ -61,7 +61,7 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
                         right, path, user < 30 ? user : 30, z->secret);
 }
 
-static bool is_plain(const char *s, size_t len)
+static bool outcome_is_plain(const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (s[i] <= ' ' || s[i] > '~')
@@ -85,7 +85,7 @@ int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                             "the %s begins with \"zookeeper\", a node of the "
                             "server's own",
                             what);
-    if (before == len || !is_plain(name, len))
+    if (before == len || !outcome_is_plain(name, len))
         return z->core->why(z->client, HF_EINVAL,
                             "the %s has the part \"%.*s\": locks keep nodes "
                             "of that form below their own",

@@ -19,7 +19,7 @@
 
 /* ---- what each says ----------------------------------------------------- */
 
-static bool begins(const char *data, int len, const char *text)
+static bool parties_begins(const char *data, int len, const char *text)
 {
     size_t n = strlen(text);
 
@@ -27,7 +27,7 @@ static bool begins(const char *data, int len, const char *text)
 }
 
 /* "<pid>[ ...]\n<host>\n<label>" */
-static bool is_ours(const char *data, const char *end)
+static bool parties_is_ours(const char *data, const char *end)
 {
     size_t digits = strspn(data, "0123456789");
     const char *host = memchr(data, '\n', (size_t)(end - data));
@@ -37,7 +37,7 @@ static bool is_ours(const char *data, const char *end)
 }
 
 /* What is left of a fixed lease that began then, by two machines' clocks. */
-static int64_t left_of(int64_t lease_ms, int64_t since_ms)
+static int64_t parties_left_of(int64_t lease_ms, int64_t since_ms)
 {
     int64_t left = since_ms + lease_ms - hf__zk_wall_ms();
 
@@ -45,8 +45,8 @@ static int64_t left_of(int64_t lease_ms, int64_t since_ms)
 }
 
 /* "<pid>[ <lease>[ <token> <since>]]" */
-static void read_numbers(const struct zk_party *s, const char *text,
-                         hf_party *p)
+static void parties_read_numbers(const struct zk_party *s, const char *text,
+                                 hf_party *p)
 {
     int64_t lease = 0;
     char *more;
@@ -55,7 +55,7 @@ static void read_numbers(const struct zk_party *s, const char *text,
     if (*more == ' ')
         lease = strtoll(more, &more, 10);
     if (lease > 0 && s->holds) {
-        p->left_ms = left_of(lease, s->mtime);
+        p->left_ms = parties_left_of(lease, s->mtime);
         p->since_unix_ms = s->mtime;
     }
     if (*more == ' ') {
@@ -64,12 +64,12 @@ static void read_numbers(const struct zk_party *s, const char *text,
     }
 }
 
-static void read_ours(const struct zk_party *s, const char *data,
-                      const char *end, hf_party *p)
+static void parties_read_ours(const struct zk_party *s, const char *data,
+                              const char *end, hf_party *p)
 {
     size_t len;
 
-    read_numbers(s, hf__cut(&data, end, '\n', &len), p);
+    parties_read_numbers(s, hf__cut(&data, end, '\n', &len), p);
     hf__about_read(p, data, end);
 }
 
@@ -77,7 +77,7 @@ const char *hf__zk_party_words(const struct zk_party *s)
 {
     const char *words = s->data;
 
-    if (begins(s->data, s->data_len, ZK_REVOKE))
+    if (parties_begins(s->data, s->data_len, ZK_REVOKE))
         words += strlen(ZK_REVOKE);
     return words > s->data && *words == '\n' ? words + 1 : words;
 }
@@ -86,18 +86,18 @@ bool hf__zk_party_is_ours(const struct zk_party *s)
 {
     const char *words = hf__zk_party_words(s);
 
-    return is_ours(words, s->data + s->data_len);
+    return parties_is_ours(words, s->data + s->data_len);
 }
 
 /* Curator's has its address there, kazoo's what its user called it. */
-static void read_data(const struct zk_party *s, hf_party *p)
+static void parties_read_data(const struct zk_party *s, hf_party *p)
 {
     const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
     bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
                  s->entry.form == ZK_FORM_KAZOO_READ;
 
-    if (is_ours(data, end))
-        read_ours(s, data, end, p);
+    if (parties_is_ours(data, end))
+        parties_read_ours(s, data, end, p);
     else if (kazoo)
         hf__copy_text(p->label, sizeof(p->label), data, (size_t)(end - data));
     else
@@ -118,7 +118,7 @@ void hf__zk_party_fill(const struct zk_party *s, hf_party *p)
     p->since_unix_ms = s->ctime;
     p->left_ms = -1;
     p->token = (uint64_t)s->entry.czxid;
-    read_data(s, p);
+    parties_read_data(s, p);
     p->mode = reads ? HF_READ : HF_WRITE;
     p->permits = s->where == ZK_AT_LEASES;
 }
@@ -131,7 +131,7 @@ const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
 /* ---- order -------------------------------------------------------------- */
 
 /* Leases have no queue: they were granted as they were made. */
-static bool is_after(const struct zk_party *a, const struct zk_party *b)
+static bool parties_is_after(const struct zk_party *a, const struct zk_party *b)
 {
     int order;
 
@@ -144,12 +144,12 @@ static bool is_after(const struct zk_party *a, const struct zk_party *b)
     return order > 0;
 }
 
-static struct zk_party *merge(struct zk_party *a, struct zk_party *b)
+static struct zk_party *parties_merge(struct zk_party *a, struct zk_party *b)
 {
     struct zk_party *first = NULL, **tail = &first;
 
     while (a && b) {
-        struct zk_party **from = is_after(a, b) ? &b : &a;
+        struct zk_party **from = parties_is_after(a, b) ? &b : &a;
 
         *tail = *from;
         *from = (*from)->next;
@@ -159,7 +159,7 @@ static struct zk_party *merge(struct zk_party *a, struct zk_party *b)
     return first;
 }
 
-static struct zk_party *sorted(struct zk_party *list)
+static struct zk_party *parties_sorted(struct zk_party *list)
 {
     struct zk_party *half = list, *fast = list;
 
@@ -171,11 +171,11 @@ static struct zk_party *sorted(struct zk_party *list)
     }
     fast = half->next;
     half->next = NULL;
-    return merge(sorted(list), sorted(fast));
+    return parties_merge(parties_sorted(list), parties_sorted(fast));
 }
 
 /* Those that went between the two trips are left out. */
-static void drop_gone(struct zk_parties *parties)
+static void parties_drop_gone(struct zk_parties *parties)
 {
     struct zk *z = parties->base.z;
 
@@ -193,7 +193,7 @@ static void drop_gone(struct zk_parties *parties)
 
 /* ---- who holds ---------------------------------------------------------- */
 
-static bool is_unfair(const struct zk_party *s)
+static bool parties_is_unfair(const struct zk_party *s)
 {
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
@@ -201,7 +201,7 @@ static bool is_unfair(const struct zk_party *s)
 /* Where we know who has it, its lock is not another one. If he has gone between
  * the two trips, the lock that was seen is his, or of one who came since: for a
  * moment nobody had it. */
-static void drop_paired(struct zk_parties *parties)
+static void parties_drop_paired(struct zk_parties *parties)
 {
     bool holder = false;
 
@@ -212,7 +212,7 @@ static void drop_paired(struct zk_parties *parties)
             s->here = false;
 }
 
-static void judge_queue(struct zk_parties *parties)
+static void parties_judge_queue(struct zk_parties *parties)
 {
     bool writer = false, any = false;
 
@@ -224,8 +224,8 @@ static void judge_queue(struct zk_parties *parties)
         if (!any)
             parties->kind =
                 reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
-        parties->unfair = parties->unfair || is_unfair(s);
-        s->holds = is_unfair(s) || (reads ? !writer : !any);
+        parties->unfair = parties->unfair || parties_is_unfair(s);
+        s->holds = parties_is_unfair(s) || (reads ? !writer : !any);
         writer = writer || !reads;
         any = true;
     }
@@ -233,7 +233,7 @@ static void judge_queue(struct zk_parties *parties)
 
 /* Who waits for permits has the first place in locks, and has made its leases
  * already: they are the last ones, and too many. */
-static void judge_leases(struct zk_parties *parties)
+static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;
     uint32_t out = 0;
@@ -257,7 +257,7 @@ static void judge_leases(struct zk_parties *parties)
             s->holds = false;
 }
 
-static void judge(struct zk_query *base)
+static void parties_judge(struct zk_query *base)
 {
     struct zk_parties *parties = (struct zk_parties *)base;
 
@@ -265,11 +265,11 @@ static void judge(struct zk_query *base)
         hf__zk_query_end(base, base->rc);
         return;
     }
-    drop_paired(parties);
-    drop_gone(parties);
-    parties->first = sorted(parties->first);
-    judge_queue(parties);
-    judge_leases(parties);
+    parties_drop_paired(parties);
+    parties_drop_gone(parties);
+    parties->first = parties_sorted(parties->first);
+    parties_judge_queue(parties);
+    parties_judge_leases(parties);
     if (parties->is_latch)
         parties->kind = HF_LATCH;
     parties->then(parties);
@@ -277,7 +277,7 @@ static void judge(struct zk_query *base)
 
 /* ---- the second trip ---------------------------------------------------- */
 
-static void on_entry(void *owner, int rc, const struct zk_reply *reply)
+static void parties_on_entry(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_party *s = owner;
 
@@ -298,24 +298,24 @@ static void on_entry(void *owner, int rc, const struct zk_reply *reply)
                       hf__zk_query_code(&s->parties->base, rc));
 }
 
-static void request_each(struct zk_query *base)
+static void parties_request_each(struct zk_query *base)
 {
     struct zk_parties *parties = (struct zk_parties *)base;
     unsigned requested[ZK_AT_LEASES + 1] = {0};
     char path[ZK_WHOLE_MAX];
 
-    parties->first = sorted(parties->first);
+    parties->first = parties_sorted(parties->first);
     for (struct zk_party *s = parties->first; s && !base->rc; s = s->next)
         if (requested[s->where]++ < MANY || base->q->req.op == HF__BREAK)
-            hf__zk_query_sent(
-                base,
-                hf__zk_get(base->z, hf__zk_party_path(s, path), on_entry, s));
-    hf__zk_query_wait(base, judge);
+            hf__zk_query_sent(base,
+                              hf__zk_get(base->z, hf__zk_party_path(s, path),
+                                         parties_on_entry, s));
+    hf__zk_query_wait(base, parties_judge);
 }
 
 /* ---- the first ---------------------------------------------------------- */
 
-static bool belongs(enum zk_form form, enum zk_where where)
+static bool parties_belongs(enum zk_form form, enum zk_where where)
 {
     switch (form) {
     case ZK_FORM_LOCK:
@@ -335,7 +335,7 @@ static bool belongs(enum zk_form form, enum zk_where where)
 }
 
 /* False: it is a stranger. */
-static bool read_name(const char *name, struct zk_entry *e)
+static bool parties_read_name(const char *name, struct zk_entry *e)
 {
     bool is_known = hf__zk_entry_parse(name, e);
 
@@ -344,18 +344,18 @@ static bool read_name(const char *name, struct zk_entry *e)
     return is_known;
 }
 
-static int add(struct zk_parties *parties, const char *name,
-               enum zk_where where)
+static int parties_add(struct zk_parties *parties, const char *name,
+                       enum zk_where where)
 {
     struct zk *z = parties->base.z;
     struct zk_entry e;
     struct zk_party *s;
-    bool stranger = !read_name(name, &e);
+    bool stranger = !parties_read_name(name, &e);
 
     if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
         return z->core->why(z->client, HF_EMISMATCH,
                             "the name is a LeaderLatch: %s", name);
-    if (!belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
+    if (!parties_belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
         return 0;
     s = z->core->alloc(z->client, sizeof(*s));
     if (!s)
@@ -364,24 +364,25 @@ static int add(struct zk_parties *parties, const char *name,
     s->where = (uint8_t)where;
     s->stranger = stranger;
     strcpy(s->name, name);
-    read_name(s->name, &s->entry);
+    parties_read_name(s->name, &s->entry);
     s->next = parties->first;
     parties->first = s;
     return 0;
 }
 
-static void on_list(void *owner, int rc, const struct zk_reply *reply)
+static void parties_on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     const struct zk_dir *dir = owner;
     struct zk_query *base = &dir->parties->base;
     int code = hf__zk_query_code(base, rc);
 
     for (int32_t i = 0; rc == ZOK && !code && i < reply->children->count; i++)
-        code = add(dir->parties, reply->children->data[i], dir->where);
+        code = parties_add(dir->parties, reply->children->data[i], dir->where);
     hf__zk_query_back(base, code);
 }
 
-static void on_permits(void *owner, int rc, const struct zk_reply *reply)
+static void parties_on_permits(void *owner, int rc,
+                               const struct zk_reply *reply)
 {
     struct zk_parties *parties = owner;
 
@@ -390,7 +391,7 @@ static void on_permits(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
 }
 
-static void on_latch(void *owner, int rc, const struct zk_reply *reply)
+static void parties_on_latch(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_parties *parties = owner;
 
@@ -435,13 +436,14 @@ int hf__zk_parties_read(struct zk *z, struct hf__query *q,
 
         dir->parties = parties;
         dir->where = (enum zk_where)i;
-        hf__zk_query_sent(base, hf__zk_list(z, dir->path, on_list, dir));
+        hf__zk_query_sent(base,
+                          hf__zk_list(z, dir->path, parties_on_list, dir));
     }
     hf__zk_query_sent(base, hf__zk_get(z, parties->dirs[ZK_AT_LEASES].path,
-                                       on_permits, parties));
+                                       parties_on_permits, parties));
     hf__zk_join(path, base->path, ZK_LATCH);
-    hf__zk_query_sent(base, hf__zk_get(z, path, on_latch, parties));
-    return hf__zk_query_wait(base, request_each);
+    hf__zk_query_sent(base, hf__zk_get(z, path, parties_on_latch, parties));
+    return hf__zk_query_wait(base, parties_request_each);
 }
 
 bool hf__zk_party_same_owner(const struct zk_party *a, const struct zk_party *b)

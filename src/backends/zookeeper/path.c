@@ -11,37 +11,37 @@ struct sink {
     size_t len, cap;
 };
 
-static void put(struct sink *s, const char *text, size_t len)
+static void path_put(struct sink *s, const char *text, size_t len)
 {
     if (len < s->cap && s->len < s->cap - len)
         memcpy(s->to + s->len, text, len);
     s->len += len;
 }
 
-static void put_hex(struct sink *s, unsigned char byte)
+static void path_put_hex(struct sink *s, unsigned char byte)
 {
     static const char digits[] = "0123456789ABCDEF";
     char text[3] = {'%', digits[byte >> 4], digits[byte & 15]};
 
-    put(s, text, sizeof(text));
+    path_put(s, text, sizeof(text));
 }
 
 /* The digits that we write, and no others. */
-static int digit_of(char c)
+static int path_digit_of(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                   : -1;
 }
 
-static int hex_at(const char *s, size_t len)
+static int path_hex_at(const char *s, size_t len)
 {
     int high, low;
 
     if (len < 3 || *s != '%')
         return -1;
-    high = digit_of(s[1]);
-    low = digit_of(s[2]);
+    high = path_digit_of(s[1]);
+    low = path_digit_of(s[2]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
@@ -49,7 +49,7 @@ static int hex_at(const char *s, size_t len)
 
 /* Of what begins with that byte; 0: nothing that the server would take. Those
  * of four bytes are surrogates to it, which it refuses. */
-static size_t length_of(unsigned char first)
+static size_t path_length_of(unsigned char first)
 {
     return first < 0x80                    ? 1
            : first >= 0xc2 && first < 0xe0 ? 2
@@ -57,7 +57,7 @@ static size_t length_of(unsigned char first)
                                            : 0;
 }
 
-static bool is_taken(uint32_t c, size_t len)
+static bool path_is_taken(uint32_t c, size_t len)
 {
     static const uint32_t least[] = {0, 0x20, 0xa0, 0x800};
 
@@ -66,10 +66,10 @@ static bool is_taken(uint32_t c, size_t len)
 }
 
 /* How many bytes may stand as they are: one character; 0: not this one. */
-static size_t plain(const char *s, size_t left)
+static size_t path_plain(const char *s, size_t left)
 {
     unsigned char first = (unsigned char)*s;
-    size_t len = length_of(first);
+    size_t len = path_length_of(first);
     uint32_t c = len == 1 ? first : first & (0x7fu >> len);
 
     if (!len || len > left)
@@ -81,17 +81,17 @@ static size_t plain(const char *s, size_t left)
             return 0;
         c = c << 6 | (next & 0x3f);
     }
-    return is_taken(c, len) && hex_at(s, left) < 0 ? len : 0;
+    return path_is_taken(c, len) && path_hex_at(s, left) < 0 ? len : 0;
 }
 
 /* ---- there -------------------------------------------------------------- */
 
-static bool is(const char *s, size_t len, const char *text)
+static bool path_is(const char *s, size_t len, const char *text)
 {
     return len == strlen(text) && memcmp(s, text, len) == 0;
 }
 
-static bool is_entry(const char *s, size_t len)
+static bool path_is_entry(const char *s, size_t len)
 {
     char text[HF_NAME_MAX + 1];
     struct zk_entry e;
@@ -103,19 +103,19 @@ static bool is_entry(const char *s, size_t len)
     return hf__zk_entry_parse(text, &e);
 }
 
-static void put_component(struct sink *o, const char *s, size_t len)
+static void path_put_component(struct sink *o, const char *s, size_t len)
 {
-    bool dots = is(s, len, ".") || is(s, len, "..");
+    bool dots = path_is(s, len, ".") || path_is(s, len, "..");
 
-    put(o, "/", 1);
+    path_put(o, "/", 1);
     if (!len)
-        put_hex(o, 0);
+        path_put_hex(o, 0);
     for (size_t i = 0, n; i < len; i += n) {
-        n = dots ? 0 : plain(s + i, len - i);
+        n = dots ? 0 : path_plain(s + i, len - i);
         if (n)
-            put(o, s + i, n);
+            path_put(o, s + i, n);
         else
-            put_hex(o, (unsigned char)s[i]);
+            path_put_hex(o, (unsigned char)s[i]);
         n = n ? n : 1;
     }
 }
@@ -130,7 +130,8 @@ const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
         size_t n = (size_t)((slash ? slash : end) - s);
 
         *part_len = n;
-        if (s == name ? !*root && is(s, n, "zookeeper") : is_entry(s, n))
+        if (s == name ? !*root && path_is(s, n, "zookeeper")
+                      : path_is_entry(s, n))
             return s;
         if (!slash)
             return NULL;
@@ -138,8 +139,8 @@ const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
     }
 }
 
-static bool encode(struct sink *o, const char *name, size_t len,
-                   const char *root)
+static bool path_encode(struct sink *o, const char *name, size_t len,
+                        const char *root)
 {
     const char *end = name + len, *s = name;
     size_t part;
@@ -149,7 +150,7 @@ static bool encode(struct sink *o, const char *name, size_t len,
     for (;;) {
         const char *slash = memchr(s, '/', (size_t)(end - s));
 
-        put_component(o, s, (size_t)((slash ? slash : end) - s));
+        path_put_component(o, s, (size_t)((slash ? slash : end) - s));
         if (!slash)
             return true;
         s = slash + 1;
@@ -161,8 +162,8 @@ int hf__zk_path(const char *name, size_t len, const char *root, char *out,
 {
     struct sink o = {.to = out, .cap = cap};
 
-    put(&o, root, strlen(root));
-    if (len > HF_NAME_MAX || !encode(&o, name, len, root) || o.len >= cap)
+    path_put(&o, root, strlen(root));
+    if (len > HF_NAME_MAX || !path_encode(&o, name, len, root) || o.len >= cap)
         return HF_EINVAL;
     out[o.len] = '\0';
     return (int)o.len;
@@ -170,28 +171,28 @@ int hf__zk_path(const char *name, size_t len, const char *root, char *out,
 
 /* ---- and back ------------------------------------------------------------ */
 
-static void take_component(struct sink *o, const char *s, size_t len)
+static void path_take_component(struct sink *o, const char *s, size_t len)
 {
-    if (is(s, len, "%00"))
+    if (path_is(s, len, "%00"))
         return;
     for (size_t i = 0; i < len; i++) {
-        int byte = hex_at(s + i, len - i);
+        int byte = path_hex_at(s + i, len - i);
         char c = byte < 0 ? s[i] : (char)byte;
 
-        put(o, &c, 1);
+        path_put(o, &c, 1);
         i += byte < 0 ? 0 : 2;
     }
 }
 
 /* Of all that would read as this name, only one is its path. */
-static bool leads_to(const char *name, size_t len, const char *root,
-                     const char *path)
+static bool path_leads_to(const char *name, size_t len, const char *root,
+                          const char *path)
 {
     char text[ZK_PATH_MAX] = "";
     struct sink o = {.to = text, .cap = sizeof(text)};
 
     return len <= HF_NAME_MAX && !memchr(name, 0, len) &&
-           encode(&o, name, len, root) && strlen(path) == o.len &&
+           path_encode(&o, name, len, root) && strlen(path) == o.len &&
            memcmp(path, text, o.len) == 0;
 }
 
@@ -209,11 +210,11 @@ int hf__zk_name(const char *path, const char *root, char *out, size_t cap)
         size_t n = strcspn(++s, "/");
 
         if (s - 1 != below)
-            put(&o, "/", 1);
-        take_component(&o, s, n);
+            path_put(&o, "/", 1);
+        path_take_component(&o, s, n);
         s += n;
     }
-    if (!o.len || o.len >= cap || !leads_to(out, o.len, root, below))
+    if (!o.len || o.len >= cap || !path_leads_to(out, o.len, root, below))
         return HF_EINVAL;
     out[o.len] = '\0';
     return (int)o.len;

@@ -21,7 +21,7 @@ struct put {
     char entry[ZK_WHOLE_MAX];
 };
 
-static void written(struct zk_query *);
+static void put_written(struct zk_query *);
 
 static void on_put(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -43,7 +43,7 @@ static void on_put(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&p->base, code);
 }
 
-static void commit(struct put *p)
+static void put_commit(struct put *p)
 {
     struct hf__query *q = p->base.q;
     struct zk *z = p->base.z;
@@ -57,10 +57,10 @@ static void commit(struct put *p)
         zoo_set_op_init(&op[1], p->base.path, q->value, (int)q->value_len, -1,
                         NULL);
     hf__zk_query_sent(&p->base, hf__zk_multi(z, 2, op, on_put, p));
-    hf__zk_query_wait(&p->base, written);
+    hf__zk_query_wait(&p->base, put_written);
 }
 
-static void written(struct zk_query *base)
+static void put_written(struct zk_query *base)
 {
     struct put *p = (struct put *)base;
 
@@ -74,11 +74,11 @@ static void written(struct zk_query *base)
     }
     p->again = false;
     p->makes = !p->makes;
-    commit(p);
+    put_commit(p);
 }
 
 /* Its parts are those of a path below the URL's. */
-static int check_key(struct zk *z, const struct hf__query *q)
+static int put_check_key(struct zk *z, const struct hf__query *q)
 {
     const char *key = q->name;
     size_t len = q->name_len;
@@ -105,7 +105,7 @@ int hf__zk_put_query(struct zk *z, struct hf__query *q)
 
     if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
         return HF_ENOTOWNER;
-    rc = check_key(z, q);
+    rc = put_check_key(z, q);
     if (rc)
         return rc;
     if (!z->up || hf__zk_node_is_lowered(node))
@@ -116,6 +116,6 @@ int hf__zk_put_query(struct zk *z, struct hf__query *q)
     if (!p)
         return rc;
     strcpy(p->entry, node->path);
-    commit(p);
+    put_commit(p);
     return HF__PENDING;
 }

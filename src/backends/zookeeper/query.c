@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-static int path_of(struct zk *z, struct hf__query *q, char out[ZK_WHOLE_MAX])
+static int query_path_of(struct zk *z, struct hf__query *q,
+                         char out[ZK_WHOLE_MAX])
 {
     int len = hf__zk_path(q->name, q->name_len, z->root, out, ZK_WHOLE_MAX);
 
@@ -28,7 +29,7 @@ void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
         return NULL;
     *rc = q->req.op == HF__LIST || q->req.op == HF__DIAGNOSE
               ? 0
-              : path_of(z, q, base->path);
+              : query_path_of(z, q, base->path);
     if (*rc) {
         z->core->free(z->client, base);
         return NULL;
@@ -53,7 +54,7 @@ void *hf__zk_query_of(struct zk_lock *lock, size_t size)
     return base;
 }
 
-static void fail(struct zk_query *base, int rc)
+static void query_fail(struct zk_query *base, int rc)
 {
     if (!base->rc)
         base->rc = rc;
@@ -62,7 +63,7 @@ static void fail(struct zk_query *base, int rc)
 void hf__zk_query_sent(struct zk_query *base, int rc)
 {
     if (rc)
-        fail(base, rc);
+        query_fail(base, rc);
     else
         base->calls++;
 }
@@ -70,7 +71,7 @@ void hf__zk_query_sent(struct zk_query *base, int rc)
 void hf__zk_query_back(struct zk_query *base, int rc)
 {
     if (rc)
-        fail(base, rc);
+        query_fail(base, rc);
     if (--base->calls == 0)
         base->step(base);
 }

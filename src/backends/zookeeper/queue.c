@@ -34,20 +34,20 @@
 
 #define SEQUENCE_LATE (ZK_SEQ_LAST - (1 << 27))
 
-static zk_done_fn listed;
+static zk_done_fn queue_listed;
 
-static enum zk_rule rule_of(const struct zk_lock *lock)
+static enum zk_rule queue_rule_of(const struct zk_lock *lock)
 {
     if (lock->remote->kind == HF_MUTEX)
         return lock->remote->fair ? ZK_RULE_MUTEX : ZK_RULE_UNFAIR;
     return lock->remote->mode == HF_READ ? ZK_RULE_READ : ZK_RULE_WRITE;
 }
 
-static enum zk_form form_of(const struct zk_lock *lock)
+static enum zk_form queue_form_of(const struct zk_lock *lock)
 {
     bool kazoo = lock->z->kazoo;
 
-    switch (rule_of(lock)) {
+    switch (queue_rule_of(lock)) {
     case ZK_RULE_READ:
         return kazoo ? ZK_FORM_KAZOO_READ : ZK_FORM_READ;
     case ZK_RULE_WRITE:
@@ -59,16 +59,16 @@ static enum zk_form form_of(const struct zk_lock *lock)
     }
 }
 
-static int begin(struct zk_lock *lock, const struct hf__req *req)
+static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
 {
-    lock->node = hf__zk_node_new(lock, NULL, form_of(lock), req->hold_id);
-    return lock->node ? hf__zk_node_enter(lock->node, false, listed)
+    lock->node = hf__zk_node_new(lock, NULL, queue_form_of(lock), req->hold_id);
+    return lock->node ? hf__zk_node_enter(lock->node, false, queue_listed)
                       : HF_ENOMEM;
 }
 
-static int list_again(struct zk_node *node)
+static int queue_list_again(struct zk_node *node)
 {
-    int rc = hf__zk_node_list(node, listed);
+    int rc = hf__zk_node_list(node, queue_listed);
 
     return rc ? rc : HF__PENDING;
 }
@@ -77,7 +77,8 @@ static int list_again(struct zk_node *node)
  * writer that goes on reading takes a place before others, and the first was
  * none. (If somebody has deleted our own entry meanwhile, the next one was told
  * the same: so it is looked for afterwards.) */
-static bool is_next(const struct zk_lock *lock, const struct zk_node *node)
+static bool queue_is_next(const struct zk_lock *lock,
+                          const struct zk_node *node)
 {
     return node->state == ZK_NODE_THERE && node->czxid &&
            node->role == ZK_ROLE_SECOND && lock->deleted &&
@@ -90,8 +91,8 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
     int rc;
 
     if (!node)
-        return begin(lock, req);
-    if (!req->fixed && is_next(lock, node)) {
+        return queue_begin(lock, req);
+    if (!req->fixed && queue_is_next(lock, node)) {
         rc = hf__zk_lock_granted(lock, req);
         if (rc == HF__GRANTED)
             hf__zk_notify_confirm(node);
@@ -100,14 +101,14 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
     /* What a list shows may be old news by the time of a grant. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
-    return rc ? rc : list_again(node);
+    return rc ? rc : queue_list_again(node);
 }
 
 /* ---- answers ------------------------------------------------------------- */
 
 /* At its end the server gives the same number to all, and who came first is
  * not to be seen. It begins anew when nobody has used the lock for a while. */
-static void mind_sequence(struct zk_lock *lock, int64_t seq)
+static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
 
@@ -121,9 +122,10 @@ static void mind_sequence(struct zk_lock *lock, int64_t seq)
 }
 
 /* The node's place among its siblings: 0 and its sequence, or a code. */
-static int find_place(struct zk_node *node,
-                      const struct String_vector *children, enum zk_rule rule,
-                      struct zk_place *place, int64_t *seq)
+static int queue_find_place(struct zk_node *node,
+                            const struct String_vector *children,
+                            enum zk_rule rule, struct zk_place *place,
+                            int64_t *seq)
 {
     struct zk *z = node->z;
     struct zk_entry mine;
@@ -134,7 +136,7 @@ static int find_place(struct zk_node *node,
         return rc;
     hf__zk_entry_parse(hf__zk_node_name(node), &mine);
     mine.czxid = node->czxid;
-    mind_sequence(node->lock, mine.seq);
+    queue_mind_sequence(node->lock, mine.seq);
     hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
                  place);
     z->core->free(z->client, czxid);
@@ -143,7 +145,7 @@ static int find_place(struct zk_node *node,
 }
 
 /* And not a writer, as one in kazoo's form may be. */
-static bool is_mutex(const char *child)
+static bool queue_is_mutex(const char *child)
 {
     struct zk_entry e;
 
@@ -152,23 +154,23 @@ static bool is_mutex(const char *child)
 }
 
 /* It is not there (any more, or yet). */
-static int enter_anew(struct zk_node *node)
+static int queue_enter_anew(struct zk_node *node)
 {
     node->state = ZK_NODE_GONE;
     node->refusal = ZOK;
-    return hf__zk_node_enter(node, false, listed);
+    return hf__zk_node_enter(node, false, queue_listed);
 }
 
-static int not_created(struct zk_node *node)
+static int queue_not_created(struct zk_node *node)
 {
     bool parents = node->refusal == ZNONODE && hf__zk_lock_parents_again(node);
 
     if (node->refusal != ZOK && !parents)
         return hf__zk_not_made(node);
-    return hf__zk_node_enter(node, parents, listed);
+    return hf__zk_node_enter(node, parents, queue_listed);
 }
 
-static int wait_for(struct zk_lock *lock, const char *child)
+static int queue_wait_for(struct zk_lock *lock, const char *child)
 {
     char path[ZK_WHOLE_MAX];
     int rc;
@@ -181,7 +183,7 @@ static int wait_for(struct zk_lock *lock, const char *child)
 }
 
 /* That child is of another kind. What an idle semaphore has left is deleted. */
-static int mismatch(struct zk_lock *lock, const char *child)
+static int queue_mismatch(struct zk_lock *lock, const char *child)
 {
     struct zk_node *node = lock->node;
     struct zk *z = lock->z;
@@ -191,71 +193,71 @@ static int mismatch(struct zk_lock *lock, const char *child)
     if (e.form == ZK_FORM_SEMAPHORE && !node->swept) {
         node->swept = true;
         hf__zk_sweep_semaphore(z, lock->path);
-        return list_again(node);
+        return queue_list_again(node);
     }
     return hf__zk_used_as(z, child);
 }
 
-static int judge(struct zk_lock *lock, struct zk_node *node,
-                 const struct String_vector *children)
+static int queue_judge(struct zk_lock *lock, struct zk_node *node,
+                       const struct String_vector *children)
 {
-    enum zk_rule rule = rule_of(lock);
+    enum zk_rule rule = queue_rule_of(lock);
     struct zk_place place;
     int64_t seq;
-    int rc = find_place(node, children, rule, &place, &seq);
+    int rc = queue_find_place(node, children, rule, &place, &seq);
 
     if (rc)
         return rc;
     if (!place.here && rule != ZK_RULE_UNFAIR)
-        return enter_anew(node);
+        return queue_enter_anew(node);
     if (place.tied != ZK_NOBODY)
         rc = hf__zk_child_stats_request_tied(node, children);
     else if (place.stranger != ZK_NOBODY)
         rc = hf__zk_foreign_entries_check(node, children, rule, seq);
     if (rc)
-        return rc == HF__PENDING ? list_again(node) : rc;
+        return rc == HF__PENDING ? queue_list_again(node) : rc;
     if (place.mismatch != ZK_NOBODY)
-        return mismatch(lock, children->data[place.mismatch]);
+        return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
         return hf__zk_lock_granted(lock, lock->attempt);
     if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
         hf__zk_node_drop(node, NULL);
     else
         node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
-                             is_mutex(children->data[place.watch])
+                             queue_is_mutex(children->data[place.watch])
                          ? ZK_ROLE_SECOND
                          : ZK_ROLE_PLACE;
-    return wait_for(lock, children->data[place.watch]);
+    return queue_wait_for(lock, children->data[place.watch]);
 }
 
-static int decide(struct zk_lock *lock, struct zk_node *node, int rc,
-                  const struct String_vector *children)
+static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
+                        const struct String_vector *children)
 {
     bool is_taken = node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS;
 
     if (hf__zk_lost(rc))
         return HF_EUNKNOWN;
     if (node->state == ZK_NODE_GONE && !is_taken)
-        return not_created(node);
+        return queue_not_created(node);
     if (rc == ZNONODE) /* with its parent, it has gone */
-        return enter_anew(node);
+        return queue_enter_anew(node);
     if (rc != ZOK)
         return hf__zk_denied(lock->z, rc, "READ", lock->path);
     if (is_taken) {
         hf__zk_node_vanished(node);
-        return wait_for(lock, ZK_UNFAIR);
+        return queue_wait_for(lock, ZK_UNFAIR);
     }
     if (node->state == ZK_NODE_UNSURE || !node->czxid)
-        return hf__zk_node_find(node, children) ? list_again(node)
-                                                : enter_anew(node);
-    return judge(lock, node, children);
+        return hf__zk_node_find(node, children) ? queue_list_again(node)
+                                                : queue_enter_anew(node);
+    return queue_judge(lock, node, children);
 }
 
-static void listed(void *owner, int rc, const struct zk_reply *reply)
+static void queue_listed(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
     struct zk_lock *lock = node->lock;
 
     if (lock->attempt)
-        hf__zk_lock_answer(lock, decide(lock, node, rc, reply->children));
+        hf__zk_lock_answer(lock, queue_decide(lock, node, rc, reply->children));
 }

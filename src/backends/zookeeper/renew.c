@@ -41,7 +41,7 @@ struct sending {
     zoo_op_t op[CHUNK_LEN];
 };
 
-static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b)
+static struct zk_chunk *renew_chunk_new(struct zk *z, struct hf__batch *b)
 {
     struct zk_chunk *c = z->core->alloc(z->client, sizeof(*c));
 
@@ -52,7 +52,7 @@ static struct zk_chunk *chunk_new(struct zk *z, struct hf__batch *b)
     return c;
 }
 
-static void chunk_free(struct zk *z, struct zk_chunk *c)
+static void renew_chunk_free(struct zk *z, struct zk_chunk *c)
 {
     hf__list_remove(z->chunks, c);
     z->core->free(z->client, c);
@@ -61,10 +61,10 @@ static void chunk_free(struct zk *z, struct zk_chunk *c)
 void hf__zk_renew_fini(struct zk *z)
 {
     while (z->chunks)
-        chunk_free(z, z->chunks);
+        renew_chunk_free(z, z->chunks);
 }
 
-static struct zk_node *node_of(const struct hf__renewal *item)
+static struct zk_node *renew_node_of(const struct hf__renewal *item)
 {
     const struct zk_lock *lock = item->remote->impl;
     struct zk_node *node = lock->node;
@@ -76,36 +76,36 @@ static struct zk_node *node_of(const struct hf__renewal *item)
 }
 
 /* Of a hold in several chunks the worst counts. */
-static void report(struct hf__renewal *item, int result)
+static void renew_report(struct hf__renewal *item, int result)
 {
     if (item->result == HF__PENDING || item->result == HF__DONE ||
         result == HF_ENOTOWNER)
         item->result = (int16_t)result;
 }
 
-static void finish_chunk(struct zk *z, struct zk_chunk *c, int result)
+static void renew_finish_chunk(struct zk *z, struct zk_chunk *c, int result)
 {
     for (size_t i = 0; i < c->len; i++) {
         struct hf__renewal *item = &c->batch->item[c->item[i]];
 
-        report(item, result);
+        renew_report(item, result);
         item->session_ms = hf__zk_proof_ms(z, c->batch->req.sent_at);
     }
-    chunk_free(z, c);
+    renew_chunk_free(z, c);
 }
 
-static void over(struct zk *z, struct zk_chunk *c, int result)
+static void renew_over(struct zk *z, struct zk_chunk *c, int result)
 {
     struct hf__batch *b = c->batch;
 
-    finish_chunk(z, c, result);
+    renew_finish_chunk(z, c, result);
     if (--b->chunks == 0)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
 /* Of one hold: it is not ours any more, or we may not see it. */
-static int refusal_of(struct zk *z, const struct zk_chunk *c,
-                      const zoo_op_result_t *result)
+static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
+                            const zoo_op_result_t *result)
 {
     const struct hf__renewal *item = &c->batch->item[c->item[0]];
     struct zk_lock *lock = item->remote->impl;
@@ -116,136 +116,139 @@ static int refusal_of(struct zk *z, const struct zk_chunk *c,
         i++;
     if (result[i].err != ZNONODE)
         return hf__zk_denied(z, result[i].err, "READ below", lock->path);
-    if (node_of(item))
+    if (renew_node_of(item))
         hf__zk_taken_away(lock);
     return HF_ENOTOWNER;
 }
 
 /* The k-th check is the first about its hold. */
-static bool is_first(const struct zk_chunk *c, size_t k)
+static bool renew_is_first(const struct zk_chunk *c, size_t k)
 {
     return !k || c->item[k] != c->item[k - 1];
 }
 
 /* Fixed leases that the program asked to begin anew: for those who inspect
  * them. */
-static void date_leases(const struct zk_chunk *c)
+static void renew_date_leases(const struct zk_chunk *c)
 {
     for (size_t k = 0; k < c->len; k++) {
         const struct hf__renewal *item = &c->batch->item[c->item[k]];
-        struct zk_node *node = is_first(c, k) ? node_of(item) : NULL;
+        struct zk_node *node =
+            renew_is_first(c, k) ? renew_node_of(item) : NULL;
 
         if (node && node->lease_ms && item->lease_ms)
             hf__zk_node_lease(node, item->lease_ms);
     }
 }
 
-static void request_each(struct zk *, const struct zk_chunk *);
+static void renew_request_each(struct zk *, const struct zk_chunk *);
 
-static void on_checked(void *owner, int rc, const struct zk_reply *reply)
+static void renew_on_checked(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_chunk *c = owner;
 
     if (rc == ZOK) {
-        date_leases(c);
-        over(z, c, HF__DONE);
+        renew_date_leases(c);
+        renew_over(z, c, HF__DONE);
     } else if (hf__zk_lost(rc)) {
-        over(z, c, HF_EUNKNOWN);
+        renew_over(z, c, HF_EUNKNOWN);
     } else if (c->item[0] == c->item[c->len - 1]) {
-        over(z, c, refusal_of(z, c, reply->results));
+        renew_over(z, c, renew_refusal_of(z, c, reply->results));
     } else {
-        request_each(z, c);
+        renew_request_each(z, c);
         c->len = 0;
-        over(z, c, HF__PENDING);
+        renew_over(z, c, HF__PENDING);
     }
 }
 
-static void on_lower(void *owner, int rc, const struct zk_reply *reply)
+static void renew_on_lower(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_chunk *c = owner;
-    struct zk_node *node = node_of(&c->batch->item[c->item[0]]);
+    struct zk_node *node = renew_node_of(&c->batch->item[c->item[0]]);
 
-    over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
+    renew_over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
 }
 
 /* ---- sending ------------------------------------------------------------- */
 
 /* The code of sending it. */
-static void sent(struct zk *z, struct zk_chunk *c, int rc)
+static void renew_sent(struct zk *z, struct zk_chunk *c, int rc)
 {
     if (rc)
-        finish_chunk(z, c, rc);
+        renew_finish_chunk(z, c, rc);
     else
         c->batch->chunks++;
 }
 
-static void flush(struct sending *s)
+static void renew_flush(struct sending *s)
 {
     struct zk_chunk *c = s->chunk;
 
     if (c)
-        sent(s->z, c, hf__zk_multi(s->z, c->len, s->op, on_checked, c));
+        renew_sent(s->z, c,
+                   hf__zk_multi(s->z, c->len, s->op, renew_on_checked, c));
     s->chunk = NULL;
     s->size = 0;
 }
 
 /* In the chunk that has room; false: there is no memory. */
-static bool add(struct sending *s, size_t i)
+static bool renew_add(struct sending *s, size_t i)
 {
     if (!s->chunk)
-        s->chunk = chunk_new(s->z, s->batch);
+        s->chunk = renew_chunk_new(s->z, s->batch);
     if (s->chunk)
         s->chunk->item[s->chunk->len++] = (uint32_t)i;
     else
-        report(&s->batch->item[i], HF_ENOMEM);
+        renew_report(&s->batch->item[i], HF_ENOMEM);
     return s->chunk;
 }
 
-static void check(struct sending *s, size_t i, const struct zk_node *node)
+static void renew_check(struct sending *s, size_t i, const struct zk_node *node)
 {
-    if (!add(s, i))
+    if (!renew_add(s, i))
         return;
     zoo_check_op_init(&s->op[s->chunk->len - 1], node->path, -1);
     s->size += strlen(node->path) + 16;
     if (s->chunk->len == CHUNK_LEN || s->size >= CHUNK_SIZE)
-        flush(s);
+        renew_flush(s);
 }
 
 /* It may still be known as a write hold: telling that it is not is a write,
  * too. */
-static void lower(struct sending *s, size_t i, struct zk_node *node)
+static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
 {
-    flush(s);
-    if (add(s, i))
-        sent(s->z, s->chunk, hf__zk_lower(node, on_lower, s->chunk));
+    renew_flush(s);
+    if (renew_add(s, i))
+        renew_sent(s->z, s->chunk,
+                   hf__zk_lower(node, renew_on_lower, s->chunk));
     s->chunk = NULL;
 }
 
 /* One hold; `missing` is what becomes of it if we do not have it. */
 static void renew(struct sending *s, size_t i, int missing)
 {
-    struct zk_node *node = node_of(&s->batch->item[i]);
+    struct zk_node *node = renew_node_of(&s->batch->item[i]);
 
     if (!node)
-        report(&s->batch->item[i], missing);
+        renew_report(&s->batch->item[i], missing);
     else if (hf__zk_node_is_lowered(node))
-        lower(s, i, node);
+        renew_lower(s, i, node);
     else
         for (; node; node = node->sibling)
-            check(s, i, node);
+            renew_check(s, i, node);
 }
 
 /* Those that were let go meanwhile stay out. */
-static void request_each(struct zk *z, const struct zk_chunk *c)
+static void renew_request_each(struct zk *z, const struct zk_chunk *c)
 {
     struct sending s = {.z = z, .batch = c->batch};
 
     for (size_t k = 0; k < c->len; k++)
-        if (is_first(c, k)) {
+        if (renew_is_first(c, k)) {
             renew(&s, c->item[k], HF_EUNKNOWN);
-            flush(&s);
+            renew_flush(&s);
         }
 }
 
@@ -263,6 +266,6 @@ int hf__zk_renew(void *self, struct hf__batch *b)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len; i++)
         renew(&s, i, HF_ENOTOWNER);
-    flush(&s);
+    renew_flush(&s);
     return --b->chunks ? HF__PENDING : HF__DONE;
 }

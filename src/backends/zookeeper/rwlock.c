@@ -51,7 +51,7 @@ int hf__zk_lower_result(struct zk_node *node, int rc)
     return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
 }
 
-static void on_lower(void *owner, int rc, const struct zk_reply *reply)
+static void rwlock_on_lower(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct hf__query *q = owner;
@@ -66,7 +66,7 @@ static void on_lower(void *owner, int rc, const struct zk_reply *reply)
 /* At the end of the sequence czxid alone tells who was first: a new entry would
  * be behind those who wait. Then the old one stays, and nobody reads beside
  * it. */
-static bool can_be_renamed(const struct zk_node *node)
+static bool rwlock_can_be_renamed(const struct zk_node *node)
 {
     struct zk_entry e;
 
@@ -87,10 +87,10 @@ int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
         hf__zk_node_drop(into->node, NULL);
     into->node = node;
     node->lock = into;
-    if (!can_be_renamed(node))
+    if (!rwlock_can_be_renamed(node))
         return HF__DONE;
     hf__zk_node_lower(node);
-    if (hf__zk_lower(node, on_lower, q) != 0)
+    if (hf__zk_lower(node, rwlock_on_lower, q) != 0)
         return HF_EUNKNOWN; /* the next renewal tells it */
     return HF__PENDING;
 }

@@ -52,7 +52,7 @@ struct visit {
 };
 
 /* Who is before us now may wait for them; or they are to be made anew. */
-static void drop_leases(struct zk_node *turn)
+static void semaphore_drop_leases(struct zk_node *turn)
 {
     if (turn->sibling)
         hf__zk_node_drop(turn->sibling, NULL);
@@ -61,7 +61,7 @@ static void drop_leases(struct zk_node *turn)
 
 /* ---- a visit ------------------------------------------------------------ */
 
-static void keep(char to[ZK_CHILD_MAX], const char *name)
+static void semaphore_keep(char to[ZK_CHILD_MAX], const char *name)
 {
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
@@ -70,8 +70,8 @@ static void keep(char to[ZK_CHILD_MAX], const char *name)
  * entries wherever they are (foreign_entries.c). */
 #define RULE ZK_RULE_UNFAIR
 
-static int see_to_strangers(struct visit *v,
-                            const struct String_vector *children)
+static int semaphore_see_to_strangers(struct visit *v,
+                                      const struct String_vector *children)
 {
     struct zk_node *turn = v->turn;
     struct zk *z = v->base.z;
@@ -84,7 +84,7 @@ static int see_to_strangers(struct visit *v,
         rc = hf__zk_child_stats_known(turn, children, &czxid);
     for (int32_t i = 0; czxid && i < children->count; i++)
         if (czxid[i] > 0)
-            keep(v->other, children->data[i]);
+            semaphore_keep(v->other, children->data[i]);
     z->core->free(z->client, czxid);
     if (!rc)
         rc = hf__zk_foreign_entries_check(turn, children, RULE, ZK_SEQ_LAST);
@@ -92,10 +92,11 @@ static int see_to_strangers(struct visit *v,
     return v->again ? 0 : rc;
 }
 
-static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
+static void semaphore_on_siblings(void *owner, int rc,
+                                  const struct zk_reply *reply)
 {
     struct visit *v = owner;
-    int code = rc == ZOK ? see_to_strangers(v, reply->children)
+    int code = rc == ZOK ? semaphore_see_to_strangers(v, reply->children)
                          : hf__zk_query_code(&v->base, rc);
 
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
@@ -104,12 +105,13 @@ static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_entry_parse(reply->children->data[i], &e);
         if (e.form != ZK_FORM_NONE && e.form != ZK_FORM_SEMAPHORE &&
             e.form != ZK_FORM_MARK)
-            keep(v->other, e.name);
+            semaphore_keep(v->other, e.name);
     }
     hf__zk_query_back(&v->base, code);
 }
 
-static void on_locks(void *owner, int rc, const struct zk_reply *reply)
+static void semaphore_on_locks(void *owner, int rc,
+                               const struct zk_reply *reply)
 {
     struct visit *v = owner;
     struct zk_node *turn = v->turn;
@@ -130,12 +132,12 @@ static void on_locks(void *owner, int rc, const struct zk_reply *reply)
         v->here = place.here;
         v->ahead = (uint32_t)place.ahead;
         if (place.watch != ZK_NOBODY)
-            keep(v->before, children->data[place.watch]);
+            semaphore_keep(v->before, children->data[place.watch]);
     }
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc));
 }
 
-static bool is_ours(const struct zk_node *turn, const char *name)
+static bool semaphore_is_ours(const struct zk_node *turn, const char *name)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
         if (strcmp(hf__zk_node_name(node), name) == 0)
@@ -144,12 +146,13 @@ static bool is_ours(const struct zk_node *turn, const char *name)
 }
 
 /* Curator counts all that is there, whatever its name. */
-static void on_leases(void *owner, int rc, const struct zk_reply *reply)
+static void semaphore_on_leases(void *owner, int rc,
+                                const struct zk_reply *reply)
 {
     struct visit *v = owner;
 
     for (int32_t i = 0; rc == ZOK && i < reply->children->count; i++) {
-        if (is_ours(v->turn, reply->children->data[i]))
+        if (semaphore_is_ours(v->turn, reply->children->data[i]))
             v->ours++;
         else
             v->others++;
@@ -157,7 +160,7 @@ static void on_leases(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc));
 }
 
-static void on_size(void *owner, int rc, const struct zk_reply *reply)
+static void semaphore_on_size(void *owner, int rc, const struct zk_reply *reply)
 {
     struct visit *v = owner;
 
@@ -169,10 +172,10 @@ static void on_size(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&v->base, hf__zk_query_code(&v->base, rc));
 }
 
-static void judge(struct zk_query *);
+static void semaphore_judge(struct zk_query *);
 
 /* PENDING, or why not. */
-static int visit_begin(struct zk_lock *lock)
+static int semaphore_visit_begin(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
     struct zk *z = lock->z;
@@ -183,17 +186,18 @@ static int visit_begin(struct zk_lock *lock)
     if (!v)
         return HF_ENOMEM;
     v->turn = turn;
-    v->base.step = judge;
-    hf__zk_query_sent(&v->base, hf__zk_list(z, lock->path, on_siblings, v));
+    v->base.step = semaphore_judge;
+    hf__zk_query_sent(&v->base,
+                      hf__zk_list(z, lock->path, semaphore_on_siblings, v));
     hf__zk_join(dir, lock->path, ZK_LOCKS);
-    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, on_locks, v));
+    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, semaphore_on_locks, v));
     hf__zk_join(dir, lock->path, ZK_LEASES);
-    hf__zk_query_sent(&v->base, hf__zk_get(z, dir, on_size, v));
+    hf__zk_query_sent(&v->base, hf__zk_get(z, dir, semaphore_on_size, v));
     /* What happens after the list rings. */
     if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
         (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
-    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, on_leases, v));
+    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, semaphore_on_leases, v));
     if (v->base.calls) {
         turn->calls++;
         return HF__PENDING;
@@ -205,18 +209,18 @@ static int visit_begin(struct zk_lock *lock)
 
 /* ---- entries ------------------------------------------------------------ */
 
-static int take_turn(struct zk_lock *lock, bool parents)
+static int semaphore_take_turn(struct zk_lock *lock, bool parents)
 {
     struct zk_node *turn = lock->node;
     int rc;
 
-    drop_leases(turn);
+    semaphore_drop_leases(turn);
     turn->role = ZK_ROLE_PLACE;
     rc = hf__zk_node_create(turn, parents);
-    return rc ? rc : visit_begin(lock);
+    return rc ? rc : semaphore_visit_begin(lock);
 }
 
-static int add_lease(struct zk_lock *lock)
+static int semaphore_add_lease(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node, *node;
     char dir[ZK_WHOLE_MAX];
@@ -231,7 +235,7 @@ static int add_lease(struct zk_lock *lock)
     return 0;
 }
 
-static uint32_t count_leases(const struct zk_node *turn)
+static uint32_t semaphore_count_leases(const struct zk_node *turn)
 {
     uint32_t len = 0;
 
@@ -240,7 +244,7 @@ static uint32_t count_leases(const struct zk_node *turn)
     return len;
 }
 
-static int set_size(const struct zk_lock *lock, const char *leases)
+static int semaphore_set_size(const struct zk_lock *lock, const char *leases)
 {
     char data[sizeof(ZK_PERMITS) + 10];
     int len =
@@ -251,7 +255,8 @@ static int set_size(const struct zk_lock *lock, const char *leases)
 
 /* The node that they are made in, with its size. Sent before them: whoever has
  * a lease knows that it was done. */
-static int prepare_leases(const struct zk_lock *lock, const struct visit *v)
+static int semaphore_prepare_leases(const struct zk_lock *lock,
+                                    const struct visit *v)
 {
     char dir[ZK_WHOLE_MAX];
     int rc = 0;
@@ -261,21 +266,22 @@ static int prepare_leases(const struct zk_lock *lock, const struct visit *v)
         rc = hf__zk_make_parents(lock->z, dir);
     if (!rc && (v->no_leases || v->unnumbered ||
                 (v->size && v->size != lock->remote->permits)))
-        rc = set_size(lock, dir);
+        rc = semaphore_set_size(lock, dir);
     return rc;
 }
 
 /* All that are not there, and may be. */
-static int take_leases(struct zk_lock *lock, const struct visit *v,
-                       uint32_t permits)
+static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
+                                 uint32_t permits)
 {
     struct zk_node *turn = lock->node;
     int rc = 0;
 
-    for (uint32_t len = count_leases(turn); !rc && len < permits; len++)
-        rc = add_lease(lock);
+    for (uint32_t len = semaphore_count_leases(turn); !rc && len < permits;
+         len++)
+        rc = semaphore_add_lease(lock);
     if (!rc)
-        rc = prepare_leases(lock, v);
+        rc = semaphore_prepare_leases(lock, v);
     for (struct zk_node *node = turn->sibling; node && !rc;
          node = node->sibling) {
         if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
@@ -286,12 +292,12 @@ static int take_leases(struct zk_lock *lock, const struct visit *v,
             rc = hf__zk_node_check(node);
         node->parents = v->no_leases;
     }
-    return rc ? rc : visit_begin(lock);
+    return rc ? rc : semaphore_visit_begin(lock);
 }
 
 /* ---- what a visit comes to ---------------------------------------------- */
 
-static int mismatch(const struct zk_lock *lock, const struct visit *v)
+static int semaphore_mismatch(const struct zk_lock *lock, const struct visit *v)
 {
     struct zk *z = lock->z;
 
@@ -303,7 +309,7 @@ static int mismatch(const struct zk_lock *lock, const struct visit *v)
 }
 
 /* There are not enough, or somebody is before us. */
-static int wait_for(struct zk_lock *lock, const struct visit *v)
+static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
     char path[ZK_WHOLE_MAX];
@@ -313,14 +319,14 @@ static int wait_for(struct zk_lock *lock, const struct visit *v)
         return hf__zk_lock_queued(lock, lock->attempt);
     if (!v->ahead) { /* but they were not when we looked */
         turn->role = ZK_ROLE_FIRST;
-        return visit_begin(lock);
+        return semaphore_visit_begin(lock);
     }
     snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
     rc = hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
     return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
-static int grant(struct zk_lock *lock)
+static int semaphore_grant(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
     int rc;
@@ -336,7 +342,7 @@ static int grant(struct zk_lock *lock)
     return rc;
 }
 
-static bool are_there(const struct zk_node *turn)
+static bool semaphore_are_there(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
         if (node->state != ZK_NODE_THERE || !node->czxid)
@@ -346,7 +352,7 @@ static bool are_there(const struct zk_node *turn)
 
 /* Why a lease was not made, if that is for good; or 0. (What it was to be made
  * in may have been swept: then it is made first.) */
-static int lease_refusal(const struct zk_node *turn)
+static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
         if (node->state == ZK_NODE_GONE && node->refusal != ZOK &&
@@ -358,29 +364,30 @@ static int lease_refusal(const struct zk_node *turn)
 }
 
 /* It is our turn. */
-static int serve(struct zk_lock *lock, const struct visit *v)
+static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
-    int rc = lease_refusal(turn);
+    int rc = semaphore_lease_refusal(turn);
 
     if (rc)
         return rc;
     if (v->others + wanted > lock->remote->permits) {
-        drop_leases(turn);
-        return lock->attempt->may_queue ? wait_for(lock, v) : HF__BUSY;
+        semaphore_drop_leases(turn);
+        return lock->attempt->may_queue ? semaphore_wait_for(lock, v)
+                                        : HF__BUSY;
     }
-    if (are_there(turn) && v->ours < count_leases(turn))
-        drop_leases(turn); /* somebody has taken one away: all anew */
-    if (!are_there(turn))
-        return take_leases(lock, v, wanted);
-    return grant(lock);
+    if (semaphore_are_there(turn) && v->ours < semaphore_count_leases(turn))
+        semaphore_drop_leases(turn); /* somebody has taken one away: all anew */
+    if (!semaphore_are_there(turn))
+        return semaphore_take_leases(lock, v, wanted);
+    return semaphore_grant(lock);
 }
 
-static void passed(struct zk_lock *lock)
+static void semaphore_passed(struct zk_lock *lock)
 {
     lock->passed = NULL;
-    hf__zk_lock_answer(lock, visit_begin(lock));
+    hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
 /* A try: those before us may be about to go, or may wait themselves. How many
@@ -388,7 +395,7 @@ static void passed(struct zk_lock *lock)
  * that one who was before us may have its leases among those that are out. If
  * there are enough for us now, we watch who is before us. It may be stopped, or
  * wait for more than there is: then it is busy. */
-static int pass(struct zk_lock *lock, const struct visit *v)
+static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
     struct zk *z = lock->z;
@@ -406,49 +413,50 @@ static int pass(struct zk_lock *lock, const struct visit *v)
     rc = hf__zk_watch(z, lock, ZK_WATCH_NODE, path);
     if (rc)
         return rc;
-    lock->passed = passed;
+    lock->passed = semaphore_passed;
     z->pass_at = hf__min_time(z->pass_at, lock->pass_until);
     return HF__PENDING;
 }
 
 /* The turn is not in its list: why? */
-static int turn_missing(struct zk_lock *lock)
+static int semaphore_turn_missing(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
     int why = turn->refusal;
 
     if (turn->state == ZK_NODE_UNSURE)
-        return visit_begin(lock);
+        return semaphore_visit_begin(lock);
     if (turn->state != ZK_NODE_GONE || why == ZOK ||
         (why == ZNONODE && hf__zk_lock_parents_again(turn)))
-        return take_turn(lock, why == ZNONODE);
+        return semaphore_take_turn(lock, why == ZNONODE);
     return hf__zk_not_made(turn);
 }
 
-static int decide(struct zk_lock *lock, const struct visit *v)
+static int semaphore_decide(struct zk_lock *lock, const struct visit *v)
 {
     if (v->base.rc)
         return v->base.rc;
     if (v->again)
-        return visit_begin(lock);
+        return semaphore_visit_begin(lock);
     if (!v->here)
-        return turn_missing(lock);
+        return semaphore_turn_missing(lock);
     if (v->other[0] ||
         (v->size && v->size != lock->remote->permits && v->others))
-        return mismatch(lock, v);
+        return semaphore_mismatch(lock, v);
     if (!v->ahead)
-        return serve(lock, v);
-    return lock->attempt->may_queue ? wait_for(lock, v) : pass(lock, v);
+        return semaphore_serve(lock, v);
+    return lock->attempt->may_queue ? semaphore_wait_for(lock, v)
+                                    : semaphore_pass(lock, v);
 }
 
-static void judge(struct zk_query *base)
+static void semaphore_judge(struct zk_query *base)
 {
     struct visit *v = (struct visit *)base;
     struct zk_node *turn = v->turn;
     struct zk_lock *lock = turn->lock;
 
     if (lock)
-        hf__zk_lock_answer(lock, decide(lock, v));
+        hf__zk_lock_answer(lock, semaphore_decide(lock, v));
     hf__zk_query_free(base);
     hf__zk_node_called(turn);
 }
@@ -465,8 +473,8 @@ int hf__zk_semaphore_attempt(struct zk_lock *lock, struct hf__req *req)
         hf__zk_unwatch(lock);
     lock->passed = NULL;
     if (node)
-        return visit_begin(lock);
+        return semaphore_visit_begin(lock);
     lock->node = hf__zk_node_new(lock, hf__zk_join(dir, lock->path, ZK_LOCKS),
                                  ZK_FORM_LOCK, req->hold_id);
-    return lock->node ? take_turn(lock, false) : HF_ENOMEM;
+    return lock->node ? semaphore_take_turn(lock, false) : HF_ENOMEM;
 }

@@ -47,8 +47,8 @@
 /* ---- a handle ----------------------------------------------------------- */
 
 /* Session events are read off the handle's state where it is driven. */
-static void on_event(zhandle_t *zh, int type, int state, const char *path,
-                     void *arg)
+static void session_on_event(zhandle_t *zh, int type, int state,
+                             const char *path, void *arg)
 {
     (void)zh;
     (void)type;
@@ -58,7 +58,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path,
 }
 
 /* A session that is not there yet. */
-static int make_handle(struct zk *z)
+static int session_make_handle(struct zk *z)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
     zhandle_t *zh;
@@ -67,7 +67,7 @@ static int make_handle(struct zk *z)
         return z->core->lasts(z->client, rc, "getrandom failed");
     hf__zk_speak_for(z);
     errno = 0;
-    zh = zookeeper_init2(z->addrs->text, on_event,
+    zh = zookeeper_init2(z->addrs->text, session_on_event,
                          (int)hf__min_time(z->ttl_ms, TTL_MAX_MS), NULL, z,
                          ZOO_NO_LOG_CLIENTENV, hf__zk_on_log);
     if (!zh && errno == ENOMEM)
@@ -90,7 +90,7 @@ static int make_handle(struct zk *z)
     return 0;
 }
 
-static int first_lookup(struct zk *z)
+static int session_first_lookup(struct zk *z)
 {
     struct hf__lookup *found = z->core->lookup(z->hosts, true);
     int rc = found ? found->code : HF_ENOMEM;
@@ -111,21 +111,21 @@ int hf__zk_session_open(struct zk *z)
     int rc;
 
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
-    rc = z->addrs ? first_lookup(z) : HF_ENOMEM;
+    rc = z->addrs ? session_first_lookup(z) : HF_ENOMEM;
     z->lookup_at = HF__NEVER;
     /* Or it would seed the program's random(3), to shuffle the hosts. */
     zoo_deterministic_conn_order(1);
     if (!rc) {
         z->numeric = strncmp(z->addrs->text, z->hosts, strlen(z->hosts)) == 0;
         hf__zk_first_round(z, z->addrs->len);
-        rc = make_handle(z);
+        rc = session_make_handle(z);
     }
     return rc;
 }
 
 /* Or the library waits for the server's farewell, for 1.5 s; and for 3 s
  * before, if there is no room for its own. */
-static void expect_nothing(const struct zk *z)
+static void session_expect_nothing(const struct zk *z)
 {
     struct pollfd p = {.fd = z->own_fd, .events = POLLOUT};
     bool has_room = poll(&p, 1, 0) > 0 && (p.revents & POLLOUT);
@@ -140,7 +140,7 @@ void hf__zk_session_close(struct zk *z)
     z->closing = true;
     hf__zk_speak_for(NULL);
     if (z->own_fd >= 0 && oldest < z->core->now() - SILENT_MS * HF__MS)
-        expect_nothing(z);
+        session_expect_nothing(z);
     if (z->zh)
         zookeeper_close(z->zh);
     z->zh = NULL;
@@ -152,7 +152,7 @@ void hf__zk_session_close(struct zk *z)
 /* ---- its state ---------------------------------------------------------- */
 
 /* Is it of any use? Else that is said by open(). */
-static bool fits(struct zk *z)
+static bool session_fits(struct zk *z)
 {
     if (z->opened || hf__zk_proof_fits(z)) {
         if (!z->opened && !z->tick_ms && z->timeout_ms < USUAL_MS)
@@ -172,7 +172,7 @@ static bool fits(struct zk *z)
 }
 
 /* Sees to what nobody wants, and listens for what is held. */
-static void nodes_up(struct zk *z)
+static void session_nodes_up(struct zk *z)
 {
     struct zk_node *next;
 
@@ -185,10 +185,10 @@ static void nodes_up(struct zk *z)
     }
 }
 
-static void went_up(struct zk *z)
+static void session_went_up(struct zk *z)
 {
     hf__zk_proof_begin(z);
-    if (!fits(z))
+    if (!session_fits(z))
         return;
     z->up = true;
     z->up_at = z->core->now();
@@ -203,14 +203,14 @@ static void went_up(struct zk *z)
     z->opened = true;
     z->text[0] = '\0';
     z->said = false;
-    nodes_up(z);
+    session_nodes_up(z);
     z->core->go_on(z->client);
 }
 
 /* The library connects again at once. That is right for a connection that was
  * of use. A server that loses each of them soon would be oldest for hundreds in
  * a second. */
-static void set_pause(struct zk *z)
+static void session_set_pause(struct zk *z)
 {
     hf__time now = z->core->now();
     uint32_t chance = 0;
@@ -227,12 +227,12 @@ static void set_pause(struct zk *z)
         now + (z->pause_ms / 2 + chance % (z->pause_ms / 2)) * HF__MS;
 }
 
-static void went_down(struct zk *z)
+static void session_went_down(struct zk *z)
 {
     char why[200];
 
     z->up = false;
-    set_pause(z);
+    session_set_pause(z);
     hf__zk_socket_gone(z);
     z->said = true;
     z->core->log(z->client, "zookeeper: lost the connection to %s",
@@ -242,7 +242,8 @@ static void went_down(struct zk *z)
     z->core->session(z->client, HF_EVENT_DOWN, NULL);
 }
 
-static void on_greeted(void *owner, int rc, const struct zk_reply *reply)
+static void session_on_greeted(void *owner, int rc,
+                               const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
 
@@ -254,9 +255,9 @@ static void on_greeted(void *owner, int rc, const struct zk_reply *reply)
  * has kept requests of the last connection, whose answers will never come, it
  * notices by the answer to this.) With a user and password, the answer says
  * that the server has taken them. */
-static void greet(struct zk *z)
+static void session_greet(struct zk *z)
 {
-    int rc = hf__zk_sync(z, on_greeted, NULL);
+    int rc = hf__zk_sync(z, session_on_greeted, NULL);
 
     z->greeted = false;
     z->greeting = rc == 0;
@@ -264,29 +265,29 @@ static void greet(struct zk *z)
         z->open_code = rc;
 }
 
-static void note_state(struct zk *z)
+static void session_note_state(struct zk *z)
 {
     bool connected = zoo_state(z->zh) == ZOO_CONNECTED_STATE;
 
     if (!connected)
         z->greeting = false;
     if (connected && !z->greeting)
-        greet(z);
+        session_greet(z);
     if (connected && !z->up && z->greeting && (z->greeted || !z->secret))
-        went_up(z);
+        session_went_up(z);
     else if (!connected && z->up)
-        went_down(z);
+        session_went_down(z);
 }
 
 /* Ephemeral nodes are gone, and with them all that we held or waited for. */
-static void lose(struct zk *z, hf__time now)
+static void session_lose(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
     bool had_one = z->session_id != 0;
     char why[64] = "the server refused the user and password (digest)";
 
     if (z->up)
-        went_down(z);
+        session_went_down(z);
     if (!refused)
         snprintf(why, sizeof(why), "the server has ended the session 0x%llx",
                  (unsigned long long)z->session_id);
@@ -309,14 +310,14 @@ static void lose(struct zk *z, hf__time now)
 }
 
 /* The servers are where they were, for all we know. */
-static void begin_again(struct zk *z, hf__time now)
+static void session_begin_again(struct zk *z, hf__time now)
 {
-    if (now < z->again_at || make_handle(z) == 0)
+    if (now < z->again_at || session_make_handle(z) == 0)
         return;
     z->again_at = now + RETRY_MS * HF__MS;
 }
 
-static bool ended(struct zk *z, hf__time now)
+static bool session_ended(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
 
@@ -328,7 +329,7 @@ static bool ended(struct zk *z, hf__time now)
                  z->hosts);
     z->timer = HF__NEVER;
     if (z->opened)
-        lose(z, now);
+        session_lose(z, now);
     else
         z->open_code = refused ? HF_EAUTH : HF_EBACKEND;
     return true;
@@ -336,7 +337,7 @@ static bool ended(struct zk *z, hf__time now)
 
 /* ---- driving ------------------------------------------------------------ */
 
-static void failed(struct zk *z)
+static void session_failed(struct zk *z)
 {
     if (!hf__zk_is_closed(z))
         return;
@@ -345,7 +346,7 @@ static void failed(struct zk *z)
         z->open_code = z->refusal ? z->refusal : HF_EBACKEND;
 }
 
-static void process(struct zk *z)
+static void session_process(struct zk *z)
 {
     int rc;
 
@@ -358,21 +359,22 @@ static void process(struct zk *z)
         hf__zk_refuse_foreign(z);
         rc = zookeeper_process(z->zh, events);
         if (rc != ZOK && rc != ZNOTHING && !z->up)
-            failed(z);
+            session_failed(z);
         if (rc != ZOK)
             break;
-        note_state(z);
+        session_note_state(z);
         /* Nothing is expected: what comes nevertheless will be seen. And what
          * a new connection waits for next is the library's to say. */
         if (!z->up || !z->calls_len)
             break;
     }
     z->ready = 0;
-    note_state(z);
+    session_note_state(z);
 }
 
 /* When the library, or who polls in its place, is to be called again. */
-static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
+static void session_set_timer(struct zk *z, hf__time now,
+                              const struct timeval *tv)
 {
     z->timer = now + tv->tv_sec * 1000 * HF__MS + tv->tv_usec * 1000;
     if (z->fd < 0)
@@ -388,7 +390,7 @@ static void set_timer(struct zk *z, hf__time now, const struct timeval *tv)
 }
 
 /* What the library wants next: a connection, a ping, nothing. */
-static void interest(struct zk *z, hf__time now)
+static void session_interest(struct zk *z, hf__time now)
 {
     struct timeval tv = {0};
     int fd = -1, wanted = 0, rc = ZCONNECTIONLOSS;
@@ -400,8 +402,8 @@ static void interest(struct zk *z, hf__time now)
         if (is_unrecoverable(z->zh))
             return;
         if (rc != ZOK)
-            failed(z);
-        note_state(z);
+            session_failed(z);
+        session_note_state(z);
     }
     if (rc != ZOK) {
         z->timer = z->pause_until > now ? z->pause_until : now + POLL;
@@ -410,10 +412,10 @@ static void interest(struct zk *z, hf__time now)
     if (!z->up && z->fd < 0 && fd >= 0)
         z->connect_at = now;
     hf__zk_socket_watch(z, fd, wanted);
-    set_timer(z, now, &tv);
+    session_set_timer(z, now, &tv);
 }
 
-static void report_trouble(struct zk *z)
+static void session_report_trouble(struct zk *z)
 {
     char why[200];
 
@@ -423,12 +425,12 @@ static void report_trouble(struct zk *z)
     z->core->trouble(z->client, hf__zk_why_down(z, why, sizeof(why)));
 }
 
-static void move(struct zk *z, hf__time now)
+static void session_move(struct zk *z, hf__time now)
 {
     if (z->zh) {
         hf__zk_give_up_late(z, now);
-        process(z);
-        if (ended(z, now))
+        session_process(z);
+        if (session_ended(z, now))
             return;
     }
     if (z->open_code)
@@ -436,11 +438,11 @@ static void move(struct zk *z, hf__time now)
     hf__zk_take_found(z);
     hf__zk_lookup_again(z, now);
     if (!z->zh)
-        begin_again(z, now);
+        session_begin_again(z, now);
     if (!z->zh)
         return;
-    interest(z, now);
-    if (ended(z, now))
+    session_interest(z, now);
+    if (session_ended(z, now))
         return;
     hf__zk_keepalive_move(z, now);
     hf__zk_watches_move(z, now);
@@ -455,10 +457,10 @@ void hf__zk_session_move(void *self, hf__time now)
         return;
     hf__zk_speak_for(z);
     z->moving = true;
-    move(z, now);
+    session_move(z, now);
     z->moving = false;
     hf__zk_changes_move(z);
-    report_trouble(z);
+    session_report_trouble(z);
 }
 
 hf__time hf__zk_session_timeout(void *self)

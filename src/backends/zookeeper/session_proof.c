@@ -24,7 +24,7 @@ hf__time hf__zk_proof_part(const struct zk *z, int of)
 }
 
 /* At most: a session lasts for two ticks at least, or the tick was said. */
-static hf__time half_tick(const struct zk *z)
+static hf__time proof_half_tick(const struct zk *z)
 {
     hf__time said = (hf__time)z->tick_ms * HF__MS / 2;
 
@@ -37,12 +37,12 @@ bool hf__zk_proof_fits(const struct zk *z)
 }
 
 /* The newest sign of life that the leader knew of when this was sent. */
-static hf__time known(const struct zk *z, hf__time sent_at)
+static hf__time proof_known(const struct zk *z, hf__time sent_at)
 {
     unsigned at = z->touched_at;
 
     for (unsigned i = 1; i < TOUCHES; i++, at = (at + TOUCHES - 1) % TOUCHES)
-        if (z->touched[at] <= sent_at - half_tick(z))
+        if (z->touched[at] <= sent_at - proof_half_tick(z))
             break;
     return z->touched[at];
 }
@@ -52,9 +52,10 @@ void hf__zk_proof_heard(struct zk *z, hf__time sent_at, bool by_leader)
     z->nudges = 0;
     if (by_leader && sent_at > z->proved) {
         z->proved = sent_at;
-        z->good_until = known(z, sent_at) + hf__zk_proof_part(z, 1);
+        z->good_until = proof_known(z, sent_at) + hf__zk_proof_part(z, 1);
     }
-    if (sent_at < z->touched[z->touched_at] + half_tick(z) / (TOUCHES / 2))
+    if (sent_at <
+        z->touched[z->touched_at] + proof_half_tick(z) / (TOUCHES / 2))
         return;
     z->touched_at = (z->touched_at + 1) % TOUCHES;
     z->touched[z->touched_at] = sent_at;
@@ -81,7 +82,7 @@ hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))
         return 0;
-    return z->core->now() + half_tick(z) + HF__MS;
+    return z->core->now() + proof_half_tick(z) + HF__MS;
 }
 
 /* The leader has opened the session, or heard of it, after we began to

@@ -18,7 +18,7 @@
 /* The library closes its socket when it likes. A child that was forked may
  * have it open still, and then epoll(7) would tell of it for ever: so what is
  * watched is a descriptor of our own. */
-static void unwatch(struct zk *z)
+static void socket_unwatch(struct zk *z)
 {
     z->unwatched = false;
     z->ready = 0;
@@ -33,13 +33,13 @@ static void unwatch(struct zk *z)
 /* The library has closed the one it had. */
 void hf__zk_socket_gone(struct zk *z)
 {
-    unwatch(z);
+    socket_unwatch(z);
     z->fd = -1;
     z->first_words = false;
     z->cause[0] = '\0';
 }
 
-static int to_read_or_write(const struct zk *z, uint32_t events)
+static int socket_to_read_or_write(const struct zk *z, uint32_t events)
 {
     return (events & ~(uint32_t)EPOLLOUT ? ZOOKEEPER_READ : 0) |
            (events & ~(uint32_t)EPOLLIN ? z->interest & ZOOKEEPER_WRITE : 0);
@@ -48,7 +48,7 @@ static int to_read_or_write(const struct zk *z, uint32_t events)
 void hf__zk_socket_ready(struct zk *z, uint32_t tag, uint32_t events)
 {
     if (tag == z->tag)
-        z->ready |= to_read_or_write(z, events);
+        z->ready |= socket_to_read_or_write(z, events);
 }
 
 /* No event comes for a descriptor that could not be watched. poll(2) has the
@@ -60,7 +60,7 @@ void hf__zk_socket_poll(struct zk *z)
     if (z->interest & ZOOKEEPER_WRITE)
         p.events |= POLLOUT;
     if (poll(&p, 1, 0) > 0)
-        z->ready = to_read_or_write(z, (uint32_t)p.revents);
+        z->ready = socket_to_read_or_write(z, (uint32_t)p.revents);
 }
 
 void hf__zk_socket_watch(struct zk *z, int fd, int interest)
@@ -72,7 +72,7 @@ void hf__zk_socket_watch(struct zk *z, int fd, int interest)
         return;
     /* A new socket may have the number of the old one. */
     if (!z->up || fd != z->fd || z->own_fd < 0) {
-        unwatch(z);
+        socket_unwatch(z);
         if (fd >= 0)
             fcntl(fd, F_SETFD, FD_CLOEXEC);
         if (fd >= 0)

@@ -42,14 +42,14 @@ void hf__zk_unwatch(struct zk_lock *lock)
     lock->watch = NULL;
 }
 
-static void join(struct zk_watch *w, struct zk_lock *lock)
+static void watch_join(struct zk_watch *w, struct zk_lock *lock)
 {
     lock->watch = w;
     hf__list_add(w->locks, lock);
 }
 
 /* deleted: what it watches is gone. */
-static void ring(struct zk_watch *w, bool deleted)
+static void watch_ring(struct zk_watch *w, bool deleted)
 {
     struct zk *z = w->z;
 
@@ -66,24 +66,24 @@ static void ring(struct zk_watch *w, bool deleted)
 }
 
 /* It is over. */
-static void fire(struct zk_watch *w, bool deleted)
+static void watch_fire(struct zk_watch *w, bool deleted)
 {
-    ring(w, deleted);
+    watch_ring(w, deleted);
     hf__table_remove(&w->z->watches, w);
 }
 
-static void on_event(zhandle_t *zh, int type, int state, const char *path,
-                     void *arg)
+static void watch_on_event(zhandle_t *zh, int type, int state, const char *path,
+                           void *arg)
 {
     (void)zh;
     (void)state;
     (void)path;
     if (type != ZOO_SESSION_EVENT) /* those reach every watcher */
-        fire(arg, type == ZOO_DELETED_EVENT);
+        watch_fire(arg, type == ZOO_DELETED_EVENT);
 }
 
-static bool is_listed(const struct zk_watch *w,
-                      const struct String_vector *children)
+static bool watch_is_listed(const struct zk_watch *w,
+                            const struct String_vector *children)
 {
     const char *name = strrchr(w->key.text, '/') + 1;
 
@@ -94,19 +94,19 @@ static bool is_listed(const struct zk_watch *w,
 }
 
 /* Of its siblings, in its place. */
-static void on_siblings(void *owner, int rc, const struct zk_reply *reply)
+static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
 
-    if (rc == ZOK) { /* on_event() will be called */
-        if (!is_listed(w, reply->children))
-            ring(w, true);
+    if (rc == ZOK) { /* watch_on_event() will be called */
+        if (!watch_is_listed(w, reply->children))
+            watch_ring(w, true);
         return;
     }
     if (rc == ZNOAUTH)
         for (struct zk_lock *lock = w->locks; lock; lock = lock->next)
             lock->blind = true;
-    fire(w, rc == ZNONODE);
+    watch_fire(w, rc == ZNONODE);
 }
 
 /* It may not be read: whatever comes or goes beside it rings as well. (That it
@@ -117,20 +117,21 @@ static int watch_siblings(struct zk_watch *w)
 
     strcpy(dir, w->key.text);
     *strrchr(dir, '/') = '\0';
-    return hf__zk_list_watched(w->z, dir, on_event, w, on_siblings, w);
+    return hf__zk_list_watched(w->z, dir, watch_on_event, w, watch_on_siblings,
+                               w);
 }
 
-static void on_set(void *owner, int rc, const struct zk_reply *reply)
+static void watch_on_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
 
     (void)reply;
     if (rc == ZOK)
-        return; /* on_event() will be called */
+        return; /* watch_on_event() will be called */
     if (rc == ZNOAUTH && w->key.number == ZK_WATCH_NODE &&
         watch_siblings(w) == 0)
         return;
-    fire(w, rc == ZNONODE);
+    watch_fire(w, rc == ZNONODE);
 }
 
 int hf__zk_watch(struct zk *z, struct zk_lock *lock, enum zk_watch_kind kind,
@@ -144,7 +145,7 @@ int hf__zk_watch(struct zk *z, struct zk_lock *lock, enum zk_watch_kind kind,
     hf__zk_unwatch(lock);
     w = hf__table_find(&z->watches, (uint16_t)kind, path, len);
     if (w) {
-        join(w, lock);
+        watch_join(w, lock);
         return 0;
     }
     w = hf__table_add(&z->watches, sizeof(*w), (uint16_t)kind, path, len);
@@ -153,12 +154,12 @@ int hf__zk_watch(struct zk *z, struct zk_lock *lock, enum zk_watch_kind kind,
     w->z = z;
     w->id = ++z->watch_ids;
     rc = kind == ZK_WATCH_NODE
-             ? hf__zk_get_watched(z, path, on_event, w, on_set, w)
-             : hf__zk_list_watched(z, path, on_event, w, on_set, w);
+             ? hf__zk_get_watched(z, path, watch_on_event, w, watch_on_set, w)
+             : hf__zk_list_watched(z, path, watch_on_event, w, watch_on_set, w);
     if (rc)
         hf__table_remove(&z->watches, w);
     else
-        join(w, lock);
+        watch_join(w, lock);
     return rc;
 }
 
@@ -166,17 +167,17 @@ void hf__zk_watches_down(struct zk *z)
 {
     for (struct zk_watch *w = hf__table_next(&z->watches, NULL); w;
          w = hf__table_next(&z->watches, w))
-        ring(w, false);
+        watch_ring(w, false);
 }
 
 /* ---- in case a word was lost --------------------------------------------- */
 
-static bool has_waiters(const struct zk *z)
+static bool watch_has_waiters(const struct zk *z)
 {
     return z->up && (z->waiting || z->waiting_latch);
 }
 
-static hf__time next_poll(const struct zk *z)
+static hf__time watch_next_poll(const struct zk *z)
 {
     return z->core->now() + POLL + POLL_SPREAD / 256 * z->salt[0];
 }
@@ -184,23 +185,23 @@ static hf__time next_poll(const struct zk *z)
 void hf__zk_watches_begin(struct zk *z)
 {
     if (!z->waiting && !z->waiting_latch)
-        z->poll_at = next_poll(z);
+        z->poll_at = watch_next_poll(z);
 }
 
 /* By then the watch may be gone, with its memory: the owner is its number. */
-static void on_there(void *owner, int rc, const struct zk_reply *reply)
+static void watch_on_there(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_watch *w = hf__table_next(&z->watches, NULL);
 
     if (z->polls && !--z->polls)
-        z->poll_at = next_poll(z);
+        z->poll_at = watch_next_poll(z);
     if (rc != ZNONODE)
         return;
     while (w && w->id != (uintptr_t)owner)
         w = hf__table_next(&z->watches, w);
     if (w)
-        ring(w, true);
+        watch_ring(w, true);
 }
 
 static void poll_watched(struct zk *z)
@@ -212,24 +213,26 @@ static void poll_watched(struct zk *z)
         if (!w->locks)
             continue;
         if (w->key.number == ZK_WATCH_CHILDREN)
-            ring(w, false);
-        else if (!(rc = hf__zk_exists(z, w->key.text, on_there, (void *)w->id)))
+            watch_ring(w, false);
+        else if (!(rc = hf__zk_exists(z, w->key.text, watch_on_there,
+                                      (void *)w->id)))
             z->polls++;
     }
-    z->poll_at = z->polls ? z->core->now() + POLL_LATE : next_poll(z);
+    z->poll_at = z->polls ? z->core->now() + POLL_LATE : watch_next_poll(z);
 }
 
 /* A poll that is not answered is the backend's own; no lock would hear of
  * it: so the locks try anew, and wait for op_timeout at most. */
-static void poll_late(struct zk *z)
+static void watch_poll_late(struct zk *z)
 {
     z->polls = 0;
     hf__zk_watches_down(z);
-    z->poll_at = next_poll(z);
+    z->poll_at = watch_next_poll(z);
 }
 
 /* One who passes has had its time; or NULL, and *next is when one will have. */
-static struct zk_lock *find_late(struct zk *z, hf__time now, hf__time *next)
+static struct zk_lock *watch_find_late(struct zk *z, hf__time now,
+                                       hf__time *next)
 {
     struct zk_watch *w = hf__table_next(&z->watches, NULL);
 
@@ -248,9 +251,9 @@ void hf__zk_watches_move(struct zk *z, hf__time now)
 {
     struct zk_lock *late;
 
-    if (has_waiters(z) && now >= z->poll_at)
-        (z->polls ? poll_late : poll_watched)(z);
-    while (now >= z->pass_at && (late = find_late(z, now, &z->pass_at))) {
+    if (watch_has_waiters(z) && now >= z->poll_at)
+        (z->polls ? watch_poll_late : poll_watched)(z);
+    while (now >= z->pass_at && (late = watch_find_late(z, now, &z->pass_at))) {
         z->pass_at = now;
         hf__zk_unwatch(late);
         late->passed(late);
@@ -259,7 +262,8 @@ void hf__zk_watches_move(struct zk *z, hf__time now)
 
 hf__time hf__zk_watches_timeout(const struct zk *z)
 {
-    return has_waiters(z) ? hf__min_time(z->pass_at, z->poll_at) : z->pass_at;
+    return watch_has_waiters(z) ? hf__min_time(z->pass_at, z->poll_at)
+                                : z->pass_at;
 }
 
 void hf__zk_watches_lost(struct zk *z)
@@ -268,7 +272,7 @@ void hf__zk_watches_lost(struct zk *z)
 
     for (; w; w = next) {
         next = hf__table_next(&z->watches, w);
-        fire(w, false);
+        watch_fire(w, false);
     }
     z->polls = 0;
     z->pass_at = HF__NEVER; /* a time in the past would keep the driver awake */

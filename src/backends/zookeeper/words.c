@@ -21,7 +21,8 @@ void hf__zk_speak_for(struct zk *z)
 
 /* "Socket 127.0.0.1:1 zk retcode=-4, errno=111(Connection refused): server
  * refused to accept the client" -> "127.0.0.1:1: Connection refused" */
-static void shorten(const char *text, const char *cause, char *out, size_t size)
+static void words_shorten(const char *text, const char *cause, char *out,
+                          size_t size)
 {
     const char *error = strstr(text, "errno="), *open, *close;
     long number = error ? strtol(error + 6, NULL, 10) : 0;
@@ -50,7 +51,8 @@ void hf__zk_on_log(const char *line)
     text = error ? strstr(error, ": ") : NULL;
     if (!z || !text)
         return;
-    shorten(text + 2, z->cause[0] ? z->cause : NULL, z->text, sizeof(z->text));
+    words_shorten(text + 2, z->cause[0] ? z->cause : NULL, z->text,
+                  sizeof(z->text));
     z->said = true;
 }
 

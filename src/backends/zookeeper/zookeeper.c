@@ -36,7 +36,7 @@
 #define PORT 2181
 #define TICK_MAX_MS 3600000
 
-static void free_all(struct zk *z)
+static void zk_free_all(struct zk *z)
 {
     hf__table_fini(&z->watches);
     hf__zk_nodes_fini(z);
@@ -52,7 +52,7 @@ static void free_all(struct zk *z)
     z->core->free(z->client, z);
 }
 
-static int parse_dialect(struct zk *z, const struct hf__config *config)
+static int zk_parse_dialect(struct zk *z, const struct hf__config *config)
 {
     const char *dialect = z->core->option(config->url, "dialect");
 
@@ -65,7 +65,7 @@ static int parse_dialect(struct zk *z, const struct hf__config *config)
                         "dialect=%.40s: it must be curator or kazoo", dialect);
 }
 
-static int parse_tick(struct zk *z, const struct hf__config *config)
+static int zk_parse_tick(struct zk *z, const struct hf__config *config)
 {
     const char *tick = z->core->option(config->url, "tick");
     int64_t ms = 0;
@@ -81,7 +81,7 @@ static int parse_tick(struct zk *z, const struct hf__config *config)
 
 /* So that the clients spread over the servers. (The library would do it, but
  * seeds the program's random(3) for it.) */
-static int shuffle(struct zk *z, uint8_t order[], size_t len)
+static int zk_shuffle(struct zk *z, uint8_t order[], size_t len)
 {
     uint8_t chance[16] = {0};
     int rc = z->core->random(chance, sizeof(chance));
@@ -95,7 +95,7 @@ static int shuffle(struct zk *z, uint8_t order[], size_t len)
     return rc ? z->core->lasts(z->client, rc, "getrandom failed") : 0;
 }
 
-static int parse_hosts(struct zk *z, const struct hf__url *url)
+static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
 {
     uint8_t order[16] = {0};
     size_t size = 1, len = 0;
@@ -109,7 +109,7 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
     z->hosts = z->core->alloc(z->client, size);
     if (!z->hosts)
         return HF_ENOMEM;
-    if (shuffle(z, order, url->hosts_len) != 0)
+    if (zk_shuffle(z, order, url->hosts_len) != 0)
         return HF_EBACKEND;
     for (size_t i = 0; i < url->hosts_len; i++) {
         const struct hf__host *h = &url->hosts[order[i]];
@@ -124,7 +124,7 @@ static int parse_hosts(struct zk *z, const struct hf__url *url)
 }
 
 /* Is it one that the server takes as it is? */
-static bool is_path(const char *path)
+static bool zk_is_path(const char *path)
 {
     while (*path == '/') {
         size_t len = strcspn(++path, "/");
@@ -139,7 +139,7 @@ static bool is_path(const char *path)
     return *path == '\0';
 }
 
-static int parse_root(struct zk *z, const struct hf__url *url)
+static int zk_parse_root(struct zk *z, const struct hf__url *url)
 {
     static const char own[] = "/zookeeper";
     size_t len = strlen(url->path);
@@ -157,14 +157,14 @@ static int parse_root(struct zk *z, const struct hf__url *url)
             "the path %s is ZooKeeper's own; it must be another "
             "one, as in zk://host/locks",
             own);
-    if (len < ZK_ROOT_MAX && is_path(z->root))
+    if (len < ZK_ROOT_MAX && zk_is_path(z->root))
         return 0;
     return z->core->why(z->client, HF_EINVAL,
                         "the path after the hosts must be like /a/b");
 }
 
 /* Then what we make is ours, and nobody else's. */
-static int parse_secret(struct zk *z, const struct hf__config *config)
+static int zk_parse_secret(struct zk *z, const struct hf__config *config)
 {
     const char *user = config->url->user, *password = config->password;
     size_t size = strlen(user) + 1 + strlen(password) + 1;
@@ -188,18 +188,18 @@ static int parse_secret(struct zk *z, const struct hf__config *config)
     return 0;
 }
 
-static int parse(struct zk *z, const struct hf__config *config)
+static int zk_parse(struct zk *z, const struct hf__config *config)
 {
-    int rc = parse_dialect(z, config);
+    int rc = zk_parse_dialect(z, config);
 
     if (!rc)
-        rc = parse_tick(z, config);
+        rc = zk_parse_tick(z, config);
     if (!rc)
-        rc = parse_hosts(z, config->url);
+        rc = zk_parse_hosts(z, config->url);
     if (!rc)
-        rc = parse_root(z, config->url);
+        rc = zk_parse_root(z, config->url);
     if (!rc)
-        rc = parse_secret(z, config);
+        rc = zk_parse_secret(z, config);
     z->ttl_ms = config->ttl_ms;
     z->open_timeout_ms = config->open_timeout_ms;
     z->listens = config->listens;
@@ -218,13 +218,13 @@ static int zk_open(hf_client *client, const struct hf__core *core,
     z->client = z->watches.client = client;
     z->fd = z->own_fd = -1;
     z->pass_at = HF__NEVER;
-    rc = parse(z, config);
+    rc = zk_parse(z, config);
     hf__about(z->about, sizeof(z->about), "");
     if (!rc)
         rc = hf__zk_session_open(z);
     if (rc) {
         hf__zk_session_close(z);
-        free_all(z);
+        zk_free_all(z);
         return rc;
     }
     *self = z;
@@ -247,7 +247,7 @@ static int zk_opened(void *self)
 static void zk_close(void *self)
 {
     hf__zk_session_close(self);
-    free_all(self);
+    zk_free_all(self);
 }
 
 static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)

@@ -11,7 +11,7 @@
 
 /* ---- headers ------------------------------------------------------------ */
 
-static int hex(char c)
+static int answer_hex(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -27,9 +27,9 @@ void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
     for (size_t i = 0; i < len && n + 1 < size; i++) {
         int c = (unsigned char)from[i];
 
-        if (is_encoded && c == '%' && i + 2 < len && hex(from[i + 1]) >= 0 &&
-            hex(from[i + 2]) >= 0) {
-            c = hex(from[i + 1]) << 4 | hex(from[i + 2]);
+        if (is_encoded && c == '%' && i + 2 < len &&
+            answer_hex(from[i + 1]) >= 0 && answer_hex(from[i + 2]) >= 0) {
+            c = answer_hex(from[i + 1]) << 4 | answer_hex(from[i + 2]);
             i += 2;
         }
         to[n++] = (char)(c < ' ' || c > '~' ? '?' : c);
@@ -38,7 +38,7 @@ void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
 }
 
 /* Three digits at most; -1: it is none. */
-static int number(const char *p, size_t len)
+static int answer_number(const char *p, size_t len)
 {
     int n = 0;
 
@@ -53,17 +53,17 @@ static int number(const char *p, size_t len)
 }
 
 /* gRPC has no others. */
-static int status_of(int n)
+static int answer_status_of(int n)
 {
     return n > GRPC_UNAUTHENTICATED ? GRPC_UNKNOWN : n;
 }
 
-static bool is(const char *p, size_t len, const char *text)
+static bool answer_is(const char *p, size_t len, const char *text)
 {
     return len == strlen(text) && memcmp(p, text, len) == 0;
 }
 
-static bool is_grpc(const char *type, size_t len)
+static bool answer_is_grpc(const char *type, size_t len)
 {
     static const char grpc[] = "application/grpc";
     size_t n = sizeof(grpc) - 1;
@@ -75,20 +75,20 @@ static bool is_grpc(const char *type, size_t len)
 void hf__grpc_header(struct grpc_call *c, const char *name, size_t name_len,
                      const char *value, size_t len)
 {
-    if (is(name, name_len, ":status"))
-        c->http = number(value, len);
-    else if (is(name, name_len, "content-type"))
-        c->is_grpc = is_grpc(value, len);
-    else if (is(name, name_len, "grpc-status"))
-        c->said = status_of(number(value, len));
-    else if (is(name, name_len, "grpc-message"))
+    if (answer_is(name, name_len, ":status"))
+        c->http = answer_number(value, len);
+    else if (answer_is(name, name_len, "content-type"))
+        c->is_grpc = answer_is_grpc(value, len);
+    else if (answer_is(name, name_len, "grpc-status"))
+        c->said = answer_status_of(answer_number(value, len));
+    else if (answer_is(name, name_len, "grpc-message"))
         hf__grpc_text(c->text, sizeof(c->text), value, len, true);
 }
 
 /* ---- messages ----------------------------------------------------------- */
 
 /* How long the message is, with its prefix; 0: not known yet. */
-static size_t whole_len(const struct grpc_buf *b)
+static size_t answer_whole_len(const struct grpc_buf *b)
 {
     const uint8_t *p = b->data;
 
@@ -100,10 +100,10 @@ static size_t whole_len(const struct grpc_buf *b)
 
 /* Takes of the bytes what belongs to the message. Memory is taken for what has
  * come, not for what is announced. */
-static int take(struct grpc_call *c, const uint8_t **p, size_t *len)
+static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
 {
     struct grpc_buf *b = &c->in_buf;
-    size_t whole = whole_len(b), n = (whole ? whole : PREFIX) - b->len;
+    size_t whole = answer_whole_len(b), n = (whole ? whole : PREFIX) - b->len;
 
     if (n > *len)
         n = *len;
@@ -117,9 +117,9 @@ static int take(struct grpc_call *c, const uint8_t **p, size_t *len)
 }
 
 /* What is wrong with the beginning of the message; NULL: nothing. */
-static const char *wrong_prefix(const struct grpc_call *c)
+static const char *answer_wrong_prefix(const struct grpc_call *c)
 {
-    size_t whole = whole_len(&c->in_buf);
+    size_t whole = answer_whole_len(&c->in_buf);
 
     if (!whole)
         return NULL;
@@ -129,9 +129,10 @@ static const char *wrong_prefix(const struct grpc_call *c)
 }
 
 /* true: it is odd, and has ended. */
-static bool is_odd(struct grpc_call *c)
+static bool answer_is_odd(struct grpc_call *c)
 {
-    const char *wrong = c->is_whole ? "more than one message" : wrong_prefix(c);
+    const char *wrong =
+        c->is_whole ? "more than one message" : answer_wrong_prefix(c);
 
     if (wrong)
         hf__grpc_odd(c, GRPC_UNKNOWN, wrong);
@@ -148,9 +149,10 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
         hf__grpc_finished(c);
         return 0;
     }
-    while (len && !rc && !is_odd(c)) {
-        rc = take(c, &p, &len);
-        if (rc || c->in_buf.len != whole_len(&c->in_buf) || wrong_prefix(c))
+    while (len && !rc && !answer_is_odd(c)) {
+        rc = answer_take(c, &p, &len);
+        if (rc || c->in_buf.len != answer_whole_len(&c->in_buf) ||
+            answer_wrong_prefix(c))
             continue;
         if (!c->method->is_stream) {
             c->is_whole = true;
@@ -164,7 +166,7 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
     }
     /* The prefix may have been the last that came. */
     if (!rc && hf__grpc_find(g, id) == c && !c->is_whole)
-        is_odd(c);
+        answer_is_odd(c);
     return rc;
 }
 
@@ -179,7 +181,7 @@ void hf__grpc_odd(struct grpc_call *c, int status, const char *text)
 }
 
 /* What gRPC's documents make of HTTP's. */
-static int status_of_http(int http)
+static int answer_status_of_http(int http)
 {
     switch (http) {
     case 401:
@@ -205,7 +207,7 @@ void hf__grpc_finished(struct grpc_call *c)
     if (c->http != 200 && (c->said < 0 || !c->is_grpc)) {
         snprintf(text, sizeof(text), "the answer has HTTP's status %d",
                  c->http);
-        hf__grpc_odd(c, status_of_http(c->http), text);
+        hf__grpc_odd(c, answer_status_of_http(c->http), text);
     } else if (!c->is_grpc) {
         hf__grpc_odd(c, GRPC_UNKNOWN, "the answer is not gRPC's");
     } else if (c->said < 0) {

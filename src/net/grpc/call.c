@@ -18,12 +18,12 @@
 #define LATE_MOST 3
 #define SLOW_FOR (2000 * HF__MS) /* a slow answer tells of others */
 
-static ssize_t read_out(nghttp2_session *, int32_t, uint8_t *, size_t,
-                        uint32_t *, nghttp2_data_source *, void *);
+static ssize_t call_read_out(nghttp2_session *, int32_t, uint8_t *, size_t,
+                             uint32_t *, nghttp2_data_source *, void *);
 
 /* ---- memory ------------------------------------------------------------- */
 
-static void wipe(const struct grpc_buf *b)
+static void call_wipe(const struct grpc_buf *b)
 {
     if (b->is_secret && b->data)
         explicit_bzero(b->data, b->cap);
@@ -50,7 +50,7 @@ int hf__grpc_reserve(const struct grpc *g, struct grpc_buf *b, size_t more)
         return HF_ENOMEM;
     if (b->data) {
         memcpy(data, b->data, b->len);
-        wipe(b);
+        call_wipe(b);
     }
     core->free(g->link.stream.client, b->data);
     b->data = data;
@@ -59,9 +59,9 @@ int hf__grpc_reserve(const struct grpc *g, struct grpc_buf *b, size_t more)
 }
 
 /* Nothing is to be sent any more. */
-static void empty(struct grpc_call *c)
+static void call_empty(struct grpc_call *c)
 {
-    wipe(&c->out);
+    call_wipe(&c->out);
     c->out.from = c->out.len = 0;
 }
 
@@ -80,7 +80,7 @@ void hf__grpc_call_fini(struct grpc_call *c)
         return;
     hf__grpc_cancel(c);
     s = &c->g->link.stream;
-    wipe(&c->in_buf);
+    call_wipe(&c->in_buf);
     s->core->free(s->client, c->out.data);
     s->core->free(s->client, c->in_buf.data);
     *c = (struct grpc_call){0};
@@ -107,19 +107,19 @@ uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
 
 /* ---- lists -------------------------------------------------------------- */
 
-static void list_add(struct grpc_list *l, struct grpc_call *c)
+static void call_list_add(struct grpc_list *l, struct grpc_call *c)
 {
     hf__queue_add(l->first, l->last, c);
     c->in = l;
 }
 
-static void list_remove(struct grpc_call *c)
+static void call_list_remove(struct grpc_call *c)
 {
     hf__queue_remove(c->in->first, c->in->last, c);
     c->in = NULL;
 }
 
-static void count(struct grpc_call *c, enum grpc_state state)
+static void call_count(struct grpc_call *c, enum grpc_state state)
 {
     struct grpc *g = c->g;
     size_t was = c->state == GRPC_OPEN, will = state == GRPC_OPEN;
@@ -132,47 +132,48 @@ static void count(struct grpc_call *c, enum grpc_state state)
 
 /* ---- from start to end -------------------------------------------------- */
 
-static nghttp2_nv header(const char *name, const char *value)
+static nghttp2_nv call_header(const char *name, const char *value)
 {
     return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name),
                         strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
-static size_t put_headers(const struct grpc_call *c, nghttp2_nv *nv,
-                          char limit[16])
+static size_t call_put_headers(const struct grpc_call *c, nghttp2_nv *nv,
+                               char limit[16])
 {
     const struct grpc *g = c->g;
     const struct net_stream *s = &g->link.stream;
     size_t n = 0;
 
-    nv[n++] = header(":method", "POST");
-    nv[n++] = header(":scheme", s->tls ? "https" : "http");
-    nv[n++] = header(":path", c->method->path);
-    nv[n++] = header(":authority", s->host[0] ? g->link.where : "localhost");
-    nv[n++] = header("content-type", "application/grpc");
-    nv[n++] = header("te", "trailers");
+    nv[n++] = call_header(":method", "POST");
+    nv[n++] = call_header(":scheme", s->tls ? "https" : "http");
+    nv[n++] = call_header(":path", c->method->path);
+    nv[n++] =
+        call_header(":authority", s->host[0] ? g->link.where : "localhost");
+    nv[n++] = call_header("content-type", "application/grpc");
+    nv[n++] = call_header("te", "trailers");
     if (c->limit_ms) { /* at most eight digits */
         snprintf(limit, 16, "%um",
                  c->limit_ms < 99999999 / GRPC_BACKLOG
                      ? c->limit_ms * GRPC_BACKLOG
                      : 99999999);
-        nv[n++] = header("grpc-timeout", limit);
+        nv[n++] = call_header("grpc-timeout", limit);
     }
     for (size_t i = 0; i < g->headers_len && i < GRPC_HEADERS; i++)
-        nv[n++] = header(g->headers[i].name, g->headers[i].value);
+        nv[n++] = call_header(g->headers[i].name, g->headers[i].value);
     if (g->token && !c->method->is_bare)
-        nv[n++] = header(g->token_name, g->token);
+        nv[n++] = call_header(g->token_name, g->token);
     return n;
 }
 
 /* 0, HF__LATER, HF_ENOMEM. What it sends is in c->out. */
-static int submit(struct grpc_call *c)
+static int call_submit(struct grpc_call *c)
 {
     nghttp2_nv nv[8 + GRPC_HEADERS];
     char limit[16];
-    nghttp2_data_provider out = {.read_callback = read_out};
+    nghttp2_data_provider out = {.read_callback = call_read_out};
     struct grpc *g = c->g;
-    size_t n = put_headers(c, nv, limit);
+    size_t n = call_put_headers(c, nv, limit);
     int32_t id;
 
     c->out.from = c->in_buf.len = 0;
@@ -191,11 +192,11 @@ static int submit(struct grpc_call *c)
     c->id = id;
     if (!g->open)
         g->asked_at = c->at;
-    count(c, GRPC_OPEN);
+    call_count(c, GRPC_OPEN);
     return 0;
 }
 
-static bool may_start(struct grpc *g, const struct grpc_method *m)
+static bool call_may_start(struct grpc *g, const struct grpc_method *m)
 {
     if (g->failed || g->leaves_at != HF__NEVER)
         return false;
@@ -204,19 +205,19 @@ static bool may_start(struct grpc *g, const struct grpc_method *m)
     return hf__link_wanted(&g->link);
 }
 
-static int begin(struct grpc_call *c)
+static int call_begin(struct grpc_call *c)
 {
     struct grpc *g = c->g;
 
-    if (!may_start(g, c->method))
+    if (!call_may_start(g, c->method))
         return HF__LATER;
     if (g->is_renewing && !c->method->is_greeting) {
         c->status = GRPC_UNAUTHENTICATED;
         c->text[0] = '\0';
-        count(c, GRPC_HELD);
+        call_count(c, GRPC_HELD);
         return 0;
     }
-    return submit(c);
+    return call_submit(c);
 }
 
 int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
@@ -233,12 +234,12 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
     c->in_buf.len = 0;
     rc = hf__grpc_reserve(g, &c->in_buf, ANSWER_SIZE);
     if (!rc)
-        rc = begin(c);
+        rc = call_begin(c);
     if (rc) {
-        empty(c);
+        call_empty(c);
         return rc;
     }
-    list_add(&g->calls, c);
+    call_list_add(&g->calls, c);
     g->first_limit = hf__min_time(g->first_limit, c->until);
     return 0;
 }
@@ -249,9 +250,9 @@ struct grpc_call *hf__grpc_find(const struct grpc *g, int32_t id)
 }
 
 /* A unary call says one message and closes; a stream waits for more. */
-static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
-                        size_t size, uint32_t *flags,
-                        nghttp2_data_source *source, void *self)
+static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
+                             size_t size, uint32_t *flags,
+                             nghttp2_data_source *source, void *self)
 {
     struct grpc *g = self;
     struct grpc_call *c = hf__grpc_find(g, id);
@@ -301,13 +302,13 @@ void hf__grpc_cancel(struct grpc_call *c)
 {
     if (c->state == GRPC_IDLE) {
         if (c->g)
-            empty(c);
+            call_empty(c);
         return;
     }
     hf__grpc_drop(c, NGHTTP2_CANCEL);
-    list_remove(c);
-    count(c, GRPC_IDLE);
-    empty(c);
+    call_list_remove(c);
+    call_count(c, GRPC_IDLE);
+    call_empty(c);
 }
 
 bool hf__grpc_is_idle(const struct grpc_call *c)
@@ -321,20 +322,20 @@ const uint8_t *hf__grpc_answer(const struct grpc_call *c, size_t *len)
     return c->is_whole ? c->in_buf.data + PREFIX : NULL;
 }
 
-static void end(struct grpc_call *c, enum grpc_end how)
+static void call_end(struct grpc_call *c, enum grpc_end how)
 {
     c->end = how;
-    list_remove(c);
-    list_add(&c->g->ended, c);
-    count(c, GRPC_ENDED);
+    call_list_remove(c);
+    call_list_add(&c->g->ended, c);
+    call_count(c, GRPC_ENDED);
 }
 
 /* ---- a token that has become old ---------------------------------------- */
 
 /* Sent again, as it was. */
-static void repeat(struct grpc_call *c)
+static void call_repeat(struct grpc_call *c)
 {
-    int rc = submit(c);
+    int rc = call_submit(c);
 
     if (c->limit_ms) /* it may have been shortened while it was held */
         c->until = c->at + (hf__time)c->limit_ms * HF__MS;
@@ -342,7 +343,7 @@ static void repeat(struct grpc_call *c)
         return;
     snprintf(c->text, sizeof(c->text), "%s",
              rc == HF_ENOMEM ? "out of memory" : "the connection has ended");
-    end(c, GRPC_UNSENT);
+    call_end(c, GRPC_UNSENT);
 }
 
 int hf__grpc_token(struct grpc *g, const char *token, int status,
@@ -365,21 +366,21 @@ int hf__grpc_token(struct grpc *g, const char *token, int status,
         if (c->state != GRPC_HELD)
             continue;
         if (copy) {
-            repeat(c);
+            call_repeat(c);
         } else if (c->is_repeated) {
-            end(c, GRPC_ANSWERED);
+            call_end(c, GRPC_ANSWERED);
         } else {
             c->status = status;
             snprintf(c->text, sizeof(c->text), "%s",
                      token ? "out of memory" : text);
-            end(c, GRPC_UNSENT);
+            call_end(c, GRPC_UNSENT);
         }
     }
     return token && !copy ? HF_ENOMEM : 0;
 }
 
 /* The server has refused it, and did nothing for it. */
-static bool is_stale(const struct grpc_call *c)
+static bool call_is_stale(const struct grpc_call *c)
 {
     const struct grpc_owner *type = c->g->type;
 
@@ -387,7 +388,7 @@ static bool is_stale(const struct grpc_call *c)
            !c->is_repeated && type->is_stale(c->g, c);
 }
 
-static void renew(struct grpc *g)
+static void call_renew(struct grpc *g)
 {
     int rc;
 
@@ -402,25 +403,25 @@ static void renew(struct grpc *g)
 }
 
 /* The caller starts a stream again by itself. */
-static void try_again(struct grpc_call *c)
+static void call_try_again(struct grpc_call *c)
 {
     struct grpc *g = c->g;
     bool is_old = !g->is_renewing && c->token != g->token_no;
 
     c->is_repeated = true;
     if (c->method->is_stream)
-        end(c, GRPC_ANSWERED);
+        call_end(c, GRPC_ANSWERED);
     else if (is_old)
-        repeat(c);
+        call_repeat(c);
     else
-        count(c, GRPC_HELD);
+        call_count(c, GRPC_HELD);
     if (!is_old)
-        renew(g);
+        call_renew(g);
 }
 
 /* ---- the end ------------------------------------------------------------ */
 
-static void progress(struct grpc *g, const struct grpc_call *c)
+static void call_progress(struct grpc *g, const struct grpc_call *c)
 {
     hf__time age = g->now - c->at;
 
@@ -437,7 +438,7 @@ static void progress(struct grpc *g, const struct grpc_call *c)
 /* A busy server serves calls in any order: none is late that has waited for
  * less than twice as long as one that was answered lately. Else all of them
  * would be sent again, and the server would have twice as much to do. */
-static hf__time limit_of(const struct grpc *g, const struct grpc_call *c)
+static hf__time call_limit_of(const struct grpc *g, const struct grpc_call *c)
 {
     hf__time limit = (hf__time)c->limit_ms * HF__MS;
 
@@ -451,18 +452,18 @@ void hf__grpc_end(struct grpc_call *c, enum grpc_end how)
 {
     if (how == GRPC_ANSWERED && c->status != DEADLINE_EXCEEDED &&
         !c->method->is_stream && !c->is_local)
-        progress(c->g, c);
-    if (how == GRPC_ANSWERED && is_stale(c))
-        try_again(c);
+        call_progress(c->g, c);
+    if (how == GRPC_ANSWERED && call_is_stale(c))
+        call_try_again(c);
     else
-        end(c, how);
+        call_end(c, how);
 }
 
 void hf__grpc_hold(struct grpc_call *c, hf__time until)
 {
     c->until = hf__min_time(c->until, until);
     c->g->first_limit = hf__min_time(c->g->first_limit, c->until);
-    count(c, GRPC_HELD);
+    call_count(c, GRPC_HELD);
 }
 
 int hf__grpc_deliver(struct grpc *g)
@@ -472,19 +473,20 @@ int hf__grpc_deliver(struct grpc *g)
     int rc = 0;
 
     while (!rc && (c = g->ended.first)) {
-        list_remove(c);
-        count(c, GRPC_IDLE);
-        empty(c);
+        call_list_remove(c);
+        call_count(c, GRPC_IDLE);
+        call_empty(c);
         is_secret = c->method->is_secret;
         rc = c->method->over(c, g->now);
         if (is_secret)
-            wipe(&c->in_buf);
+            call_wipe(&c->in_buf);
     }
     return rc;
 }
 
 /* Those that were started before the last one ended do not count. */
-static void count_late(struct grpc *g, const struct grpc_call *c, hf__time now)
+static void call_count_late(struct grpc *g, const struct grpc_call *c,
+                            hf__time now)
 {
     if (c->method->is_stream || c->at < g->late_at)
         return;
@@ -503,7 +505,7 @@ void hf__grpc_end_late(struct grpc *g, hf__time now)
     if (now < g->first_limit)
         return;
     for (struct grpc_call *c = g->calls.first; c; c = next) {
-        hf__time until = limit_of(g, c);
+        hf__time until = call_limit_of(g, c);
 
         next = c->next;
         if (now < until) {
@@ -511,7 +513,7 @@ void hf__grpc_end_late(struct grpc *g, hf__time now)
             continue;
         }
         if (c->state == GRPC_HELD) { /* refused, or without a token */
-            end(c, GRPC_UNSENT);
+            call_end(c, GRPC_UNSENT);
             continue;
         }
         if (g->link.heard_at <= c->at)
@@ -521,8 +523,8 @@ void hf__grpc_end_late(struct grpc *g, hf__time now)
         c->status = DEADLINE_EXCEEDED;
         hf__grpc_drop(c, NGHTTP2_CANCEL);
         if (c->is_begun)
-            count_late(g, c, now);
-        end(c, c->is_begun ? GRPC_LATE : GRPC_UNSENT);
+            call_count_late(g, c, now);
+        call_end(c, c->is_begun ? GRPC_LATE : GRPC_UNSENT);
     }
     g->first_limit = first;
 }
@@ -538,8 +540,8 @@ void hf__grpc_end_all(struct grpc *g, uint64_t written)
         snprintf(c->text, sizeof(c->text), "%.199s", g->link.text);
         c->status = 14;
         if (c->state == GRPC_OPEN && c->is_begun && c->start < written)
-            end(c, GRPC_LOST);
+            call_end(c, GRPC_LOST);
     }
     while ((c = g->calls.last))
-        end(c, GRPC_UNSENT);
+        call_end(c, GRPC_UNSENT);
 }

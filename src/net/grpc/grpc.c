@@ -20,17 +20,17 @@
  * one was acknowledged. An ACK of its own would be a second send() per call. */
 static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
 
-static int greet(void *, hf__time);
-static int data(void *, const char *, size_t, hf__time);
-static void down(void *, int, bool, hf__time);
+static int grpc_greet(void *, hf__time);
+static int grpc_data(void *, const char *, size_t, hf__time);
+static void grpc_down(void *, int, bool, hf__time);
 
 static const struct net_talk talk = {
-    .greet = greet, .data = data, .down = down};
+    .greet = grpc_greet, .data = grpc_data, .down = grpc_down};
 
 /* ---- memory for nghttp2 ------------------------------------------------- */
 
 /* What it cannot read for want of memory nghttp2 takes for nonsense. */
-static void *noted(void *self, void *p)
+static void *grpc_noted(void *self, void *p)
 {
     struct grpc *g = self;
 
@@ -38,22 +38,22 @@ static void *noted(void *self, void *p)
     return p;
 }
 
-static void *take(size_t size, void *self)
+static void *grpc_take(size_t size, void *self)
 {
-    return noted(self, malloc(size));
+    return grpc_noted(self, malloc(size));
 }
 
-static void *take_zeroed(size_t n, size_t size, void *self)
+static void *grpc_take_zeroed(size_t n, size_t size, void *self)
 {
-    return noted(self, calloc(n, size));
+    return grpc_noted(self, calloc(n, size));
 }
 
-static void *take_again(void *p, size_t size, void *self)
+static void *grpc_take_again(void *p, size_t size, void *self)
 {
-    return noted(self, realloc(p, size));
+    return grpc_noted(self, realloc(p, size));
 }
 
-static void give(void *p, void *self)
+static void grpc_give(void *p, void *self)
 {
     (void)self;
     free(p);
@@ -62,14 +62,14 @@ static void give(void *p, void *self)
 /* ---- what nghttp2 tells ------------------------------------------------- */
 
 /* Ends mem_recv with the code. */
-static int stop_with(struct grpc *g, int code)
+static int grpc_stop_with(struct grpc *g, int code)
 {
     if (code)
         g->failed = code;
     return code ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int settings(struct grpc *g)
+static int grpc_settings(struct grpc *g)
 {
     if (g->has_settings)
         return 0;
@@ -80,7 +80,7 @@ static int settings(struct grpc *g)
     return 0;
 }
 
-static int pinged(struct grpc *g, const nghttp2_frame *f)
+static int grpc_pinged(struct grpc *g, const nghttp2_frame *f)
 {
     const uint8_t *payload = f->ping.opaque_data;
 
@@ -96,12 +96,12 @@ static int pinged(struct grpc *g, const nghttp2_frame *f)
     return 0;
 }
 
-static void leave(struct grpc *g)
+static void grpc_leave(struct grpc *g)
 {
     g->leaves_at = hf__min_time(g->leaves_at, g->now + LEAVE_MS * HF__MS);
 }
 
-static void goaway(struct grpc *g, const nghttp2_goaway *f)
+static void grpc_goaway(struct grpc *g, const nghttp2_goaway *f)
 {
     char text[32];
 
@@ -109,7 +109,7 @@ static void goaway(struct grpc *g, const nghttp2_goaway *f)
                   f->opaque_data_len, false);
     snprintf(g->away, sizeof(g->away), "the server ends the connection: %s%s%s",
              nghttp2_http2_strerror(f->error_code), text[0] ? ", " : "", text);
-    leave(g);
+    grpc_leave(g);
 }
 
 int hf__grpc_leave(struct grpc *g, const char *why)
@@ -117,12 +117,12 @@ int hf__grpc_leave(struct grpc *g, const char *why)
     if (g->link.state != NET_UP)
         return hf__link_why(&g->link, HF_EBACKEND, "%s", why);
     snprintf(g->away, sizeof(g->away), "%s", why);
-    leave(g);
+    grpc_leave(g);
     return 0;
 }
 
-static int on_frame(nghttp2_session *session, const nghttp2_frame *f,
-                    void *self)
+static int grpc_on_frame(nghttp2_session *session, const nghttp2_frame *f,
+                         void *self)
 {
     struct grpc *g = self;
     struct grpc_call *c;
@@ -130,11 +130,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f,
     (void)session;
     switch (f->hd.type) {
     case NGHTTP2_SETTINGS:
-        return f->hd.flags & NGHTTP2_FLAG_ACK ? 0 : stop_with(g, settings(g));
+        return f->hd.flags & NGHTTP2_FLAG_ACK
+                   ? 0
+                   : grpc_stop_with(g, grpc_settings(g));
     case NGHTTP2_PING:
-        return stop_with(g, pinged(g, f));
+        return grpc_stop_with(g, grpc_pinged(g, f));
     case NGHTTP2_GOAWAY:
-        goaway(g, &f->goaway);
+        grpc_goaway(g, &f->goaway);
         return 0;
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA:
@@ -147,15 +149,16 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f,
             return 0;
         }
         hf__grpc_finished(c);
-        return stop_with(g, hf__grpc_deliver(g));
+        return grpc_stop_with(g, hf__grpc_deliver(g));
     default:
         return 0;
     }
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *f,
-                     const uint8_t *name, size_t name_len, const uint8_t *value,
-                     size_t len, uint8_t flags, void *self)
+static int grpc_on_header(nghttp2_session *session, const nghttp2_frame *f,
+                          const uint8_t *name, size_t name_len,
+                          const uint8_t *value, size_t len, uint8_t flags,
+                          void *self)
 {
     struct grpc_call *c = hf__grpc_find(self, f->hd.stream_id);
 
@@ -167,8 +170,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
-                   const uint8_t *p, size_t len, void *self)
+static int grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
+                        const uint8_t *p, size_t len, void *self)
 {
     struct grpc *g = self;
     struct grpc_call *c = hf__grpc_find(g, id);
@@ -179,13 +182,13 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     if (!c)
         return 0;
     rc = hf__grpc_data(c, p, len);
-    return stop_with(g, rc ? rc : hf__grpc_deliver(g));
+    return grpc_stop_with(g, rc ? rc : hf__grpc_deliver(g));
 }
 
 /* What ends in an orderly way was dropped before. Called by mem_send, too, and
  * then the owner is told later. */
-static int on_close(nghttp2_session *session, int32_t id, uint32_t error,
-                    void *self)
+static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
+                         void *self)
 {
     struct grpc *g = self;
     struct grpc_call *c = hf__grpc_find(g, id);
@@ -194,12 +197,12 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error,
     if (!c)
         return 0;
     hf__grpc_was_reset(c, error);
-    return g->is_reading ? stop_with(g, hf__grpc_deliver(g)) : 0;
+    return g->is_reading ? grpc_stop_with(g, hf__grpc_deliver(g)) : 0;
 }
 
 /* Whatever was made ready before stands in the out buffer. */
-static int before_send(nghttp2_session *session, const nghttp2_frame *f,
-                       void *self)
+static int grpc_before_send(nghttp2_session *session, const nghttp2_frame *f,
+                            void *self)
 {
     struct grpc *g = self;
     const struct net_stream *s = &g->link.stream;
@@ -234,17 +237,18 @@ int hf__grpc_init(struct grpc *g, const struct hf__core *core,
         nghttp2_option_new(&g->options))
         return HF_ENOMEM;
     cb = g->callbacks;
-    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
-    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
-    nghttp2_session_callbacks_set_before_frame_send_callback(cb, before_send);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, grpc_on_frame);
+    nghttp2_session_callbacks_set_on_header_callback(cb, grpc_on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, grpc_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, grpc_on_close);
+    nghttp2_session_callbacks_set_before_frame_send_callback(cb,
+                                                             grpc_before_send);
     nghttp2_option_set_no_auto_ping_ack(g->options, 1);
     return 0;
 }
 
 /* What belongs to one connection. */
-static void clear(struct grpc *g)
+static void grpc_clear(struct grpc *g)
 {
     nghttp2_session_del(g->session); /* calls nothing */
     g->session = NULL;
@@ -259,7 +263,7 @@ static void clear(struct grpc *g)
 void hf__grpc_stop(struct grpc *g)
 {
     hf__link_stop(&g->link);
-    clear(g);
+    grpc_clear(g);
     while (g->calls.first)
         hf__grpc_cancel(g->calls.first);
     while (g->ended.first)
@@ -284,7 +288,7 @@ void hf__grpc_fini(struct grpc *g)
 
 /* ---- out ---------------------------------------------------------------- */
 
-static void fail_later(struct grpc *g, int code)
+static void grpc_fail_later(struct grpc *g, int code)
 {
     if (!g->failed)
         g->failed = hf__link_why(&g->link, code, "%s",
@@ -293,7 +297,7 @@ static void fail_later(struct grpc *g, int code)
 }
 
 /* true: there may be more. */
-static bool pull(struct grpc *g)
+static bool grpc_pull(struct grpc *g)
 {
     struct net_stream *s = &g->link.stream;
     const uint8_t *p = NULL;
@@ -302,14 +306,14 @@ static bool pull(struct grpc *g)
     while (!g->failed && s->out.len - s->out.from < OUT_MOST &&
            (n = nghttp2_session_mem_send(g->session, &p)) > 0) {
         if (hf__net_reserve(s, (size_t)n)) {
-            fail_later(g, HF_ENOMEM);
+            grpc_fail_later(g, HF_ENOMEM);
             return false;
         }
         memcpy(s->out.data + s->out.len, p, (size_t)n);
         s->out.len += (size_t)n;
     }
     if (n < 0)
-        fail_later(g, g->is_short ? HF_ENOMEM : HF_EPROTO);
+        grpc_fail_later(g, g->is_short ? HF_ENOMEM : HF_EPROTO);
     return n > 0;
 }
 
@@ -323,7 +327,7 @@ void hf__grpc_flush(struct grpc *g)
         g->owes_ack =
             nghttp2_submit_ping(g->session, NGHTTP2_FLAG_ACK, their_ping) != 0;
     do {
-        more = pull(g);
+        more = grpc_pull(g);
         hf__net_flush(&g->link.stream);
     } while (more && !g->link.stream.out.len);
 }
@@ -331,14 +335,15 @@ void hf__grpc_flush(struct grpc *g)
 /* ---- from nothing to up ----------------------------------------------------
  */
 
-static int greet(void *self, hf__time now)
+static int grpc_greet(void *self, hf__time now)
 {
     static const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
     };
     struct grpc *g = self;
-    nghttp2_mem mem = {g, take, give, take_zeroed, take_again};
+    nghttp2_mem mem = {g, grpc_take, grpc_give, grpc_take_zeroed,
+                       grpc_take_again};
 
     g->now = now;
     g->may_ping = true;
@@ -348,7 +353,7 @@ static int greet(void *self, hf__time now)
         nghttp2_session_set_local_window_size(g->session, NGHTTP2_FLAG_NONE, 0,
                                               WINDOW))
         return hf__link_why(&g->link, HF_ENOMEM, "out of memory");
-    pull(g);
+    grpc_pull(g);
     return g->failed;
 }
 
@@ -359,12 +364,12 @@ void hf__grpc_up(struct grpc *g, hf__time now)
         g->type->up(g, now);
 }
 
-static void down(void *self, int code, bool was_up, hf__time now)
+static void grpc_down(void *self, int code, bool was_up, hf__time now)
 {
     struct grpc *g = self;
 
     g->now = now;
-    clear(g);
+    grpc_clear(g);
     hf__grpc_end_all(g, g->link.stream.written);
     while (hf__grpc_deliver(g))
         ;
@@ -374,7 +379,7 @@ static void down(void *self, int code, bool was_up, hf__time now)
 /* ---- driving ----------------------------------------------------------------
  */
 
-static int data(void *self, const char *bytes, size_t len, hf__time now)
+static int grpc_data(void *self, const char *bytes, size_t len, hf__time now)
 {
     struct grpc *g = self;
     ssize_t n;
@@ -396,7 +401,7 @@ static int data(void *self, const char *bytes, size_t len, hf__time now)
 }
 
 /* nghttp2 has said good-bye, because of what has come. */
-static int look_if_over(struct grpc *g)
+static int grpc_look_if_over(struct grpc *g)
 {
     if (nghttp2_session_want_read(g->session) || g->leaves_at != HF__NEVER)
         return 0;
@@ -406,14 +411,14 @@ static int look_if_over(struct grpc *g)
                         hf__link_doubt(&g->link));
 }
 
-static int look_if_left(struct grpc *g, hf__time now)
+static int grpc_look_if_left(struct grpc *g, hf__time now)
 {
     if (g->leaves_at == HF__NEVER || (g->unary && now < g->leaves_at))
         return 0;
     return hf__link_why(&g->link, HF_EBACKEND, "%s", g->away);
 }
 
-static int go_on(struct grpc *g, hf__time now)
+static int grpc_go_on(struct grpc *g, hf__time now)
 {
     int rc;
 
@@ -428,8 +433,8 @@ static int go_on(struct grpc *g, hf__time now)
     hf__grpc_flush(g);
     if (g->failed)
         return g->failed;
-    rc = look_if_over(g);
-    return rc ? rc : look_if_left(g, now);
+    rc = grpc_look_if_over(g);
+    return rc ? rc : grpc_look_if_left(g, now);
 }
 
 bool hf__grpc_ready(struct grpc *g, uint32_t tag, uint32_t events, hf__time now)
@@ -446,7 +451,7 @@ void hf__grpc_advance(struct grpc *g, hf__time now)
     hf__link_advance(&g->link, now);
     if (!g->session)
         return;
-    rc = go_on(g, now);
+    rc = grpc_go_on(g, now);
     if (rc)
         hf__link_fail(&g->link, rc, now);
 }

@@ -33,6 +33,7 @@ def without_comments(text):
 
 def head_comment(text):
     """The first comment of a file, if nothing but #include lines precede it."""
+    text = text.replace("/* clang-format off */", "", 1)
     found = re.match(r"(?:\s|#[^\n]*\n)*/\*(.*?)\*/", text, re.S)
     return " ".join(re.sub(r"\n\s*\*", "\n", found[1]).split()) if found else ""
 

@@ -1,4 +1,10 @@
-/* Acquire: arguments are checked here, and here threads wait. */
+/*
+ * Acquire. Here the arguments are checked, the time limit becomes a deadline
+ * (acquire_wait_for), threads wait, and here it is decided whether a wait that
+ * is over says EBUSY, ETIMEDOUT, ECANCELED or EBACKEND (acquire_wait_over,
+ * acquire_tell). In shared memory an uncontended acquire goes the short way,
+ * acquire_quickly.
+ */
 #include "api/acquire.h"
 
 #include "api/cancel.h"

@@ -1,4 +1,5 @@
-/* A client is opened. */
+/* hf_open(): makes a client, has the helper thread open its backend, and waits
+ * until it is connected. loop/config.c reads the URL and the options. */
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/text.h"

@@ -1,7 +1,9 @@
 /*
- * What one client has at the server under one name: nothing, a question, a
- * place in the queue, a hold. Pure: no clock, no lock, no I/O. The caller
- * reports what happened (with the time) and asks hf__lease_next() what to send.
+ * The lease of a line: what one client has at the server under one name
+ * (nothing, an attempt, a place in the queue, a hold), until when a hold may be
+ * used (deadline), when its next renewal is due (renew_at), and what is to be
+ * sent now (hf__lease_next). Pure: no clock, no lock, no I/O. The caller
+ * reports what happened, with the time.
  *
  *            want                     answered GRANTED
  *     IDLE --------> ATTEMPTING --------------------------> HELD

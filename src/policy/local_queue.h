@@ -1,8 +1,8 @@
 /*
- * One per client and name: here the threads of this process queue, count their
- * reentry and hand over to each other, and one question at a time goes to the
- * backend for all of them. Pure: no clock, no lock, no I/O, no allocation; the
- * caller holds the queue's mutex, passes the time, and afterwards does what
+ * The local queue of a line: here the threads of this process queue, count
+ * their reentry and hand over to each other, and one attempt at a time goes to
+ * the backend for all of them. Pure: no clock, no lock, no I/O, no allocation;
+ * the caller holds the queue's mutex, passes the time, and afterwards does what
  * hf__queue_next() says and wakes whom the queue marked.
  *
  * The *remote hold* (lease) is the process's, the *owner* a thread's or a

@@ -214,8 +214,10 @@ def sources():
 def what_documents_name_is_in_the_code():
     names, words = sources()
     for pattern in ('*.md', 'docs/*.md', 'cli/*.md', 'lab/*.md',
-                    'src/backends/*/README.md'):
+                    'tests/*.md', 'src/backends/*/README.md'):
         for path in glob.glob(os.path.join(root, pattern)):
+            if os.path.basename(path) == 'moved.md':
+                continue  # half of it is old; .ci/papers.py knows which
             text = re.sub(r'^```.*?^```$', '', read(path),
                           flags=re.MULTILINE | re.DOTALL)
             for quoted in re.findall(r'`([^`\n]+)`', text):

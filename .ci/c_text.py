@@ -72,10 +72,17 @@ def statements(text):
                 now = ""
 
 
+def asserted(text):
+    """What a file declares where HF__ASSERT is defined, see policy/verify.h:
+    HF__VERIFIER(lease) is hf__lease_verify()."""
+    return {"hf__%s_verify" % what for what in
+            re.findall(r"^HF__VERIFIER\((\w+)\)", text, re.M)}
+
+
 def declared(text):
     """The functions and objects with external linkage that a file declares and
     does not define."""
-    names = set()
+    names = asserted(text)
     for statement in statements(text):
         words = statement.split()
         if not statement.endswith(";") or {"typedef", "static"} & set(words):

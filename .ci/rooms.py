@@ -12,9 +12,12 @@ if anything is:
             nowhere else; X.c includes X.h first; a header declares nothing that
             no file defines
   circle    files of a room that call each other in a circle are more than the
-            room may have, or other than those that the list names
+            room may have, or other than those that the list names; or rooms
+            use each other
   word      a word that was retired is part of an identifier or of a file name
   stale     the list allows what is not done any more
+
+Calls through pointers are not seen; nor is what no object of BUILD contains.
 """
 import collections
 import fnmatch
@@ -102,6 +105,7 @@ class Lint:
     def __init__(self, tree, rooms):
         self.tree, self.rooms, self.wrong = tree, rooms, []
         self.arrows = collections.defaultdict(set)  # room: rooms
+        self.inward = collections.defaultdict(set)  # right, not by <holdfast.h>
         self.calls = collections.defaultdict(set)   # file: files of its room
 
     def say(self, kind, text):
@@ -133,7 +137,11 @@ class Lint:
         if not other:
             return [symbol or "#include"]
         self.arrows[room].add(other)
-        return [] if self.may(path, target, symbol) else [symbol or "#include"]
+        if not self.may(path, target, symbol):
+            return [symbol or "#include"]
+        if symbol not in self.tree.public:
+            self.inward[room].add(other)
+        return []
 
     def look_at_arrows(self):
         wrong = collections.defaultdict(list)
@@ -167,7 +175,8 @@ class Lint:
         # A symbol of an object that was not built has no definition here.
         built = {f for f in self.tree.texts if f.endswith(".c")} <= \
             set(self.tree.objects)
-        for symbol in sorted(set(where) - set(self.tree.definers)):
+        at_times = set().union(*map(c_text.asserted, self.tree.texts.values()))
+        for symbol in sorted(set(where) - set(self.tree.definers) - at_times):
             if built and not self.is_excepted(symbol, where[symbol]):
                 self.say("header", "%s declares %s, which no file defines" % (
                     " ".join(sorted(where[symbol])), symbol))
@@ -218,6 +227,9 @@ class Lint:
                 self.say("circle", "%s: fewer than the %d that are listed, "
                          "tighten the list: %s" % (
                              room, self.rooms.circles[listed[0]], text))
+
+        for rooms in find_circles({r: self.inward[r] for r in self.rooms.rooms}):
+            self.say("circle", "rooms that use each other: %s" % " ".join(rooms))
 
     # ---- words
 

@@ -203,7 +203,7 @@ static void ls_print_name(const struct options *o, const struct hf_name *name)
 }
 
 /* A lock that has been released since the list was made is left out. */
-static int ls_look_at(hf_client *client, const struct options *o,
+static int ls_inspect(hf_client *client, const struct options *o,
                       const struct hf_name *name, struct table *t,
                       hf_error *err)
 {
@@ -231,7 +231,7 @@ static int ls_print_long(hf_client *client, const struct options *o,
     int rc = rows ? HF_OK : HF_ENOMEM;
 
     for (size_t i = 0; rc == HF_OK && i < names->len; i++)
-        rc = ls_look_at(client, o, &names->names[i], &t, err);
+        rc = ls_inspect(client, o, &names->names[i], &t, err);
     if (rc == HF_OK)
         ls_print_table(&t, o);
     while (t.len > 0)

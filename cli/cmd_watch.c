@@ -33,7 +33,7 @@
 
 #define MS 1000000LL
 
-enum { POLL_MS = 500, LOOK_MS = 5000, INTERVAL_MIN_MS = 10 };
+enum { POLL_MS = 500, REPEAT_MS = 5000, INTERVAL_MIN_MS = 10 };
 
 struct options {
     const char *url, *name; /* or the prefix, "" for all */
@@ -78,7 +78,7 @@ struct follow {
     bool is_closed;  /* standard output: there is no reader any more */
     bool is_failed;  /* or it cannot be written to, and that was said */
     uint64_t changes;
-    int64_t look_at, ends_at; /* CLOCK_BOOTTIME */
+    int64_t poll_at, ends_at; /* CLOCK_BOOTTIME */
     int64_t list_at;          /* not before that, if relist is set */
 };
 
@@ -406,20 +406,20 @@ static int64_t watch_interval_ns(const struct follow *f)
 {
     if (f->o->interval_ms)
         return f->o->interval_ms * MS;
-    return (f->watch ? LOOK_MS : POLL_MS) * MS;
+    return (f->watch ? REPEAT_MS : POLL_MS) * MS;
 }
 
 /* Looking takes long if there are many names. */
-static void watch_set_next_look(struct follow *f, int64_t begun_at)
+static void watch_set_next_poll(struct follow *f, int64_t begun_at)
 {
     int64_t rested_at = watch_after_rest(begun_at);
 
-    f->look_at = cli_now_ns(CLOCK_BOOTTIME) + watch_interval_ns(f);
-    if (rested_at > f->look_at)
-        f->look_at = rested_at;
+    f->poll_at = cli_now_ns(CLOCK_BOOTTIME) + watch_interval_ns(f);
+    if (rested_at > f->poll_at)
+        f->poll_at = rested_at;
 }
 
-static void watch_look_is_due(struct follow *f)
+static void watch_poll_is_due(struct follow *f)
 {
     watch_mark_all(f);
     if (f->o->is_prefix && (!f->watch || f->is_down))
@@ -429,7 +429,7 @@ static void watch_look_is_due(struct follow *f)
 /* Until something may have changed, or it is time. */
 static void watch_wait_for_news(struct follow *f)
 {
-    int64_t at = f->look_at < f->ends_at ? f->look_at : f->ends_at, ms;
+    int64_t at = f->poll_at < f->ends_at ? f->poll_at : f->ends_at, ms;
     struct pollfd polled[2] = {{hf_client_fd(f->client), POLLIN, 0},
                                {STDOUT_FILENO, 0, 0}};
 
@@ -453,11 +453,11 @@ static int watch_loop(struct follow *f, hf_error *err)
         now = cli_now_ns(CLOCK_BOOTTIME);
         if (now >= f->ends_at)
             return f->o->count ? HF_ETIMEDOUT : HF_OK;
-        if (now >= f->look_at)
-            watch_look_is_due(f);
+        if (now >= f->poll_at)
+            watch_poll_is_due(f);
         rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
-        if (now >= f->look_at) /* to wait for an answer is no burden */
-            watch_set_next_look(f,
+        if (now >= f->poll_at) /* to wait for an answer is no burden */
+            watch_set_next_poll(f,
                                 rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)
             rc = watch_failed(f, rc, err);
@@ -508,7 +508,7 @@ static int watch_follow(struct follow *f, hf_error *err)
     if (rc != HF_OK)
         return rc;
     f->is_started = true;
-    watch_set_next_look(f, now);
+    watch_set_next_poll(f, now);
     return watch_loop(f, err);
 }
 

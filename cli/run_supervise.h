@@ -32,7 +32,7 @@ struct supervision {
 int supervise_init(struct supervision *supervision);
 void supervise_fini(struct supervision *supervision);
 /* Returns when the command has ended; command->status is set, and
- * running->lost. */
+ * supervision->lost. */
 void supervise_wait(struct supervision *supervision);
 
 #endif

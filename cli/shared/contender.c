@@ -86,9 +86,9 @@ static void contender_visit(const struct contend *contend, struct cell *cell,
 /* We were waiting when somebody else let go of it. */
 static void contender_time_handover(const struct cell *cell,
                                     struct counts *counts, uint32_t me,
-                                    int64_t asked_at, int64_t now)
+                                    int64_t called_at, int64_t now)
 {
-    if (cell->last != me && asked_at < cell->released_at)
+    if (cell->last != me && called_at < cell->released_at)
         hist_add(&counts->handovers_ns, now - cell->released_at);
 }
 
@@ -96,16 +96,16 @@ static int contender_acquire(struct contender *self, size_t name, bool timed)
 {
     struct arena *arena = self->group->arena;
     struct counts *counts = &arena->counts[self->number];
-    int64_t asked_at = timed ? cli_now_ns(CLOCK_MONOTONIC) : 0, now;
+    int64_t called_at = timed ? cli_now_ns(CLOCK_MONOTONIC) : 0, now;
     int rc;
 
     rc = hf_lock_acquire(self->group->locks[name], &self->how, &self->err);
     if (rc == HF_OK && timed) {
         now = cli_now_ns(CLOCK_MONOTONIC);
-        hist_add(&counts->waits, now - asked_at);
+        hist_add(&counts->waits, now - called_at);
         if (arena->contend->time_handovers)
             contender_time_handover(&arena->cells[name], counts,
-                                    self->number + 1, asked_at, now);
+                                    self->number + 1, called_at, now);
     }
     return rc;
 }

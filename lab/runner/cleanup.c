@@ -173,7 +173,7 @@ int cleanup_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
         n = read(end, child, sizeof(*child));
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof(*child) || *child < 0)
-        lab_die(CLI_OSERR, "the keeper of a server cannot fork");
+        lab_die(CLI_OSERR, "the process that ends a server cannot fork");
     return end;
 }
 

@@ -49,7 +49,7 @@ enum {
     LEAST = PROCESSES,  /* waiters */
     FEW = 5,
     POLL_MS = 20, /* between two looks at whether all is quiet */
-    QUIET_LOOKS = 2,
+    QUIET_CHECKS = 2,
     STUCK_MS = 100000,
     TTL_MS = 300000 /* so that hardly a client sends a ping in between */
 };
@@ -98,7 +98,7 @@ static void herd_granted(void *arg, hf_lock *lock, int result)
     atomic_store(&waiter->plan->board->holder, (int)waiter->number);
 }
 
-static void herd_join_line(struct waiter *waiter, hf_lock *lock)
+static void herd_join_queue(struct waiter *waiter, hf_lock *lock)
 {
     hf_error err = HF_ERROR_INIT;
 
@@ -112,7 +112,7 @@ static void herd_answer_bell(struct waiter *waiter)
     hf_error err = HF_ERROR_INIT;
 
     if (atomic_load(&board->rejoin)) {
-        herd_join_line(waiter, waiter->released);
+        herd_join_queue(waiter, waiter->released);
     } else {
         waiter->released = waiter->held;
         lab_check(hf_lock_release(waiter->held, &err), "release", &err);
@@ -157,7 +157,7 @@ static unsigned herd_share_of(const struct plan *plan, unsigned number)
            (number - 1) * all / plan->processes;
 }
 
-static enum work herd_wait_in_line(struct worker *worker)
+static enum work herd_wait_in_queue(struct worker *worker)
 {
     struct waiter *waiter = worker->mine;
     const struct plan *plan = worker->arg;
@@ -169,7 +169,7 @@ static enum work herd_wait_in_line(struct worker *worker)
     options.flags = HF_OWNER_HANDLE;
     for (unsigned i = 0; i < n; i++) {
         locks[i] = lab_lock(waiter->client, plan->name, &options);
-        herd_join_line(waiter, locks[i]);
+        herd_join_queue(waiter, locks[i]);
     }
     atomic_fetch_add(&plan->board->queued, 1);
     herd_wait_on(waiter);
@@ -222,7 +222,7 @@ static unsigned herd_await_quiet(const struct plan *plan,
     pid_t server = plan->backend->pid; /* 0: not ours */
     unsigned woken = 0, before, quiet = 0;
 
-    while (quiet < QUIET_LOOKS) {
+    while (quiet < QUIET_CHECKS) {
         bool busy = false;
 
         lab_sleep_ms(POLL_MS);
@@ -276,7 +276,7 @@ static void herd_order(const struct plan *plan, unsigned number, bool rejoin)
     }
 }
 
-static void herd_await_line(const struct plan *plan, struct proc_stat *stats)
+static void herd_await_queue(const struct plan *plan, struct proc_stat *stats)
 {
     do
         herd_note_all(plan, stats);
@@ -297,7 +297,7 @@ static void herd_have_released(const struct plan *plan, struct proc_stat *stats)
     board->woken = fmin(board->woken, herd_await_quiet(plan, stats, ordered));
     board->cpu_us = fmin(board->cpu_us, herd_cpu_us(plan, stats) - cpu);
     herd_order(plan, ordered, true);
-    herd_await_line(plan, stats);
+    herd_await_queue(plan, stats);
 }
 
 static enum work herd_direct(struct worker *worker)
@@ -310,7 +310,7 @@ static enum work herd_direct(struct worker *worker)
         proc_stat_open(&stats[i], atomic_load(&board->pids[i]));
     while (atomic_load(&board->queued) < (int)plan->processes)
         lab_sleep_ms(1);
-    herd_await_line(plan, stats);
+    herd_await_queue(plan, stats);
     board->woken = board->cpu_us = INFINITY;
     for (unsigned i = 0;
          i < RELEASES || (i < MANY_RELEASES && board->woken > herd_few(plan));
@@ -343,7 +343,7 @@ static void *herd_begin(struct worker *worker)
 static enum work herd_work(struct worker *worker)
 {
     return worker->number == 0 ? herd_direct(worker)
-                               : herd_wait_in_line(worker);
+                               : herd_wait_in_queue(worker);
 }
 
 static int *herd_make_bells(unsigned n)

@@ -410,7 +410,7 @@ static void sql_lead_retry(struct lab *lab, struct play *play,
 /* ---- the state before and after ------------------------------------------ */
 
 /* One statement, and then a look at what has come of it. */
-static void sql_updates_and_looks(void *arg)
+static void sql_updates_and_selects(void *arg)
 {
     const struct play *play = arg;
     struct sql *sql = sql_session(play);
@@ -493,9 +493,9 @@ static const struct scene scenes[] = {
     {"retry", "READ COMMITTED", LAB_OK, sql_lead_retry,
      .isolation = "READ COMMITTED"},
     {"before-and-after", "one statement", LAB_FAILS, sql_lead_state,
-     .a = sql_updates_and_looks},
+     .a = sql_updates_and_selects},
     {"before-and-after", "transaction", LAB_OK, sql_lead_state,
-     .a = sql_updates_and_looks, .careful = true},
+     .a = sql_updates_and_selects, .careful = true},
     {"before-and-after", "for update", LAB_OK, sql_lead_state,
      .a = sql_sells_for_update},
 };

@@ -23,8 +23,8 @@ static bool redis_refused(const char *text)
 }
 
 /* 0, or an exit status and why. */
-static int redis_ask_once(redisContext *redis, char why[RD_WHY], int argc,
-                          const char **argv)
+static int redis_query_once(redisContext *redis, char why[RD_WHY], int argc,
+                            const char **argv)
 {
     redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
     int status = 0;
@@ -80,13 +80,13 @@ static int redis_introduce(redisContext *redis, const struct lab_address *to,
     if (!lab_address_option(to, "db", db, sizeof(db)) && *to->path != '/')
         snprintf(db, sizeof(db), "%.15s", to->path);
     if (*to->user)
-        status = redis_ask_once(redis, why, 3, auth);
+        status = redis_query_once(redis, why, 3, auth);
     else if (*password)
-        status = redis_ask_once(redis, why, 2, plain);
+        status = redis_query_once(redis, why, 2, plain);
     if (!status && *db)
-        status = redis_ask_once(redis, why, 2, select);
+        status = redis_query_once(redis, why, 2, select);
     explicit_bzero(password, sizeof(password));
-    return status ? status : redis_ask_once(redis, why, 1, ping);
+    return status ? status : redis_query_once(redis, why, 1, ping);
 }
 
 static redisContext *redis_reach(const struct lab_address *to, char why[RD_WHY])

@@ -196,8 +196,8 @@ static void recipe_execute_zookeeper(const struct launch *launch)
 }
 
 /* What a server says to that, before it closes the connection. */
-static void recipe_ask(const struct lab_server *server, const char *words,
-                       char text[ANSWER])
+static void recipe_query(const struct lab_server *server, const char *words,
+                         char text[ANSWER])
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)server->port),
@@ -222,7 +222,7 @@ static bool recipe_zookeeper_answers(const struct lab_server *server)
 {
     char text[ANSWER];
 
-    recipe_ask(server, "srvr", text);
+    recipe_query(server, "srvr", text);
     return strstr(text, "Mode: ") != NULL;
 }
 
@@ -266,7 +266,7 @@ static bool recipe_etcd_answers(const struct lab_server *server)
 {
     char text[ANSWER];
 
-    recipe_ask(server, "GET /health HTTP/1.0\r\n\r\n", text);
+    recipe_query(server, "GET /health HTTP/1.0\r\n\r\n", text);
     return strstr(text, "\"health\":\"true\"") != NULL;
 }
 
@@ -276,7 +276,7 @@ bool lab_etcd_leads(const struct lab_server *member)
     char text[ANSWER];
     const char *a, *b;
 
-    recipe_ask(
+    recipe_query(
         member,
         "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
         text);

@@ -242,7 +242,7 @@ unsigned sql_try(struct sql *sql, const char *fmt, ...)
 }
 
 /* The answer's rows, to be freed. Dies if there are none to be had. */
-static MYSQL_RES *sql_ask(struct sql *sql, const char *fmt, va_list ap)
+static MYSQL_RES *sql_query(struct sql *sql, const char *fmt, va_list ap)
 {
     char *statement = sql_print(fmt, ap);
     MYSQL_RES *answer = NULL;
@@ -262,7 +262,7 @@ unsigned sql_row(struct sql *sql, int64_t *out, unsigned max, const char *fmt,
     va_list ap;
 
     va_start(ap, fmt);
-    answer = sql_ask(sql, fmt, ap);
+    answer = sql_query(sql, fmt, ap);
     va_end(ap);
     return sql_read_row(answer, out, max);
 }
@@ -274,7 +274,7 @@ int64_t sql_number(struct sql *sql, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    answer = sql_ask(sql, fmt, ap);
+    answer = sql_query(sql, fmt, ap);
     va_end(ap);
     return sql_read_row(answer, &number, 1) ? number : -1;
 }
@@ -286,7 +286,7 @@ void sql_text(struct sql *sql, char *out, size_t size, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    answer = sql_ask(sql, fmt, ap);
+    answer = sql_query(sql, fmt, ap);
     va_end(ap);
     row = mysql_fetch_row(answer);
     snprintf(out, size, "%s", row && row[0] ? row[0] : "");

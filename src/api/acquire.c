@@ -2,7 +2,7 @@
  * Acquire. Here the arguments are checked, the time limit becomes a deadline
  * (acquire_wait_for), threads wait, and here it is decided whether a wait that
  * is over says EBUSY, ETIMEDOUT, ECANCELED or EBACKEND (acquire_wait_over,
- * acquire_tell). In shared memory an uncontended acquire goes the short way,
+ * acquire_result). In shared memory an uncontended acquire goes the short way,
  * acquire_quickly.
  */
 #include "api/acquire.h"
@@ -57,7 +57,7 @@ static int acquire_check_times(const hf_acquire_options *opt, hf_error *err)
 int hf__acquire_check_options(const hf_lock *lock,
                               const hf_acquire_options *opt, hf_error *err)
 {
-    int kind = lock->name->remote.kind;
+    int kind = lock->line->remote.kind;
 
     if (opt->size != sizeof(*opt))
         return hf__fail(err, HF_EINVAL,
@@ -72,9 +72,9 @@ int hf__acquire_check_options(const hf_lock *lock,
                         "permits is %u, and the lock is no semaphore; it must "
                         "be 0",
                         opt->permits);
-    if (opt->permits > lock->name->remote.permits && kind == HF_SEMAPHORE)
+    if (opt->permits > lock->line->remote.permits && kind == HF_SEMAPHORE)
         return hf__fail(err, HF_EINVAL, "permits is %u; the semaphore has %u",
-                        opt->permits, lock->name->remote.permits);
+                        opt->permits, lock->line->remote.permits);
     return acquire_check_times(opt, err);
 }
 
@@ -102,7 +102,7 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
     return HF__PENDING;
 }
 
-/* See hf__queue_quiet(); name->mu is held. */
+/* See hf__queue_quiet(); line->mu is held. */
 static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
                                    bool shared)
 {
@@ -153,7 +153,7 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
     if (a->cancel &&
         (__atomic_load_n(a->s.word, __ATOMIC_SEQ_CST) & HF__CANCELLED))
         return HF_ECANCELED;
-    if (__atomic_load_n(&a->lock->name->client->closed, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&a->lock->line->client->closed, __ATOMIC_ACQUIRE))
         return HF_ECLOSED;
     *until = a->until;
     if (hf__lease_unanswered(l) && a->grace > a->until)
@@ -169,7 +169,7 @@ static bool acquire_is_parkable(const struct hf__line *n)
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
-/* Somebody here has it, through whatever line; name->mu is held. */
+/* Somebody here has it, through whatever line; line->mu is held. */
 static bool acquire_is_held_here(struct hf__line *first)
 {
     struct hf__line *n = hf__lines_newest(first);
@@ -202,7 +202,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         hf__line_run(n, now);
     rc = a->w.state == HF__W_FINISHED;
     a->held_here =
-        rc && a->w.result == HF_EBUSY && acquire_is_held_here(a->lock->name);
+        rc && a->w.result == HF_EBUSY && acquire_is_held_here(a->lock->line);
     if (rc && a->w.result == HF__GRANTED)
         hf__lock_wait_leave(a->lock, a->line);
     a->parks = true;
@@ -220,7 +220,7 @@ static bool acquire_park(struct acquire *a, hf__time until)
     uint32_t seen;
 
     hf__line_lock(n);
-    /* Up to here it may have been told to park (find_parker), as it does now:
+    /* Up to here it may have been told to park (line_find_parker), as it does now:
      * with an older word it would not sleep, and ask again for nothing. All
      * else that it may have been told is looked at here. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
@@ -262,7 +262,7 @@ static void acquire_direct_wait(struct acquire *a)
 static int acquire_fail_busy(const struct acquire *a, const char *name,
                              hf_error *err)
 {
-    switch (a->lock->name->remote.kind) {
+    switch (a->lock->line->remote.kind) {
     case HF_LATCH:
         return hf__fail(err, HF_EBUSY, "\"%s\" has not come to 0", name);
     case HF_SEMAPHORE:
@@ -275,13 +275,13 @@ static int acquire_fail_busy(const struct acquire *a, const char *name,
     }
 }
 
-static int acquire_tell(const struct acquire *a, const hf_acquire_options *opt,
-                        int rc, hf_error *err)
+static int acquire_result(const struct acquire *a,
+                          const hf_acquire_options *opt, int rc, hf_error *err)
 {
-    hf_client *c = a->lock->name->client;
-    struct hf__shown shown = hf__line_shown(a->lock->name);
+    hf_client *c = a->lock->line->client;
+    struct hf__shown shown = hf__line_shown(a->lock->line);
     const char *name = shown.text;
-    int kind = a->lock->name->remote.kind;
+    int kind = a->lock->line->remote.kind;
 
     switch (rc) {
     case HF__GRANTED:
@@ -323,7 +323,7 @@ static int acquire_wait_for(struct acquire *a, const hf_acquire_options *opt,
                             hf__time latest)
 {
     hf_lock *lock = a->lock;
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     bool attached = a->cancel && !c->direct && hf__cancel_attach(a->cancel, c);
 
     a->until = HF__NEVER;
@@ -347,22 +347,22 @@ static int acquire_wait_for(struct acquire *a, const hf_acquire_options *opt,
 
 const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 
-/* name->mu is held, and free afterwards. */
+/* line->mu is held, and free afterwards. */
 static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf__time latest, hf_error *err)
 {
     HF__UNCANCELLED;
     hf_lock *lock = a->lock;
-    hf_client *c = lock->name->client;
-    enum hf_kind kind = lock->name->remote.kind;
+    hf_client *c = lock->line->client;
+    enum hf_kind kind = lock->line->remote.kind;
     struct hf__waiter *w = &a->w;
-    hf__time now = hf__lock_clock(lock->name, lock->name->kin || w->fixed ||
+    hf__time now = hf__lock_clock(lock->line, lock->line->kin || w->fixed ||
                                                   w->max_hold_ms);
     int rc = hf__pick_for(lock, w, opt->mode, now, &a->line, err);
 
     if (rc) {
         hf__count_failed(lock);
-        hf__line_unlock(lock->name);
+        hf__line_unlock(lock->line);
         return rc;
     }
     hf__sleeper_init(&a->s, opt->cancel);
@@ -370,10 +370,10 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     if (rc != HF__PENDING) {
         hf__count_at_once(a->line, rc);
         hf__lines_rest(a->line);
-        a->held_here = rc == HF_EBUSY && acquire_is_held_here(lock->name);
+        a->held_here = rc == HF_EBUSY && acquire_is_held_here(lock->line);
         /* Once unlocked, it may be gone. */
-        rc = rc == HF__GRANTED ? 0 : acquire_tell(a, opt, rc, err);
-        hf__line_unlock(lock->name);
+        rc = rc == HF__GRANTED ? 0 : acquire_result(a, opt, rc, err);
+        hf__line_unlock(lock->line);
         return rc;
     }
     a->parks = acquire_is_parkable(a->line);
@@ -388,7 +388,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         hf__client_leave(c); /* handle and line may be gone */
         return 0;
     }
-    rc = acquire_tell(a, opt, rc, err);
+    rc = acquire_result(a, opt, rc, err);
     hf__lock_wait_end(lock, a->line);
     return rc;
 }
@@ -419,7 +419,7 @@ acquire(hf_lock *lock, const hf_acquire_options *opt, hf__time latest,
     if (rc)
         return rc;
     hf__loss_fd_heard(lock);
-    n = lock->name;
+    n = lock->line;
     if (n->client->direct && (n->kin ? acquire_line_quickly(n, &a.w, opt->mode)
                                      : acquire_quickly(n, &a.w, false))) {
         hf__line_unlock_first(n);

@@ -47,7 +47,7 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
 
-/* Enters the queue, with name->mu held. GRANTED, PENDING or a code. */
+/* Enters the queue, with line->mu held. GRANTED, PENDING or a code. */
 int hf__acquire_enter(struct hf__line *, struct hf__waiter *, hf__time now);
 
 #endif

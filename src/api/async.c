@@ -25,7 +25,7 @@
 int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
                     hf_error *err)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     struct hf__async *a = lock->async;
     int rc;
 
@@ -77,12 +77,12 @@ int hf__async_check(hf_lock *lock, union hf__done done, hf_error *err)
 static void enter_async(hf_lock *lock, struct hf__async *a,
                         const hf_acquire_options *opt, hf__time now)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     int rc;
 
     a->grace = hf__answer_by(c, opt->wait_ms, now);
     a->since = now;
-    hf__count_wait(c, lock->name->remote.kind);
+    hf__count_wait(c, lock->line->remote.kind);
     hf__mutex_lock(&c->mu);
     a->acquires = true;
     c->async_waits++;
@@ -99,7 +99,7 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     hf__mutex_unlock(&c->mu);
 }
 
-/* name->mu is held. */
+/* line->mu is held. */
 static int async_begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
                                union hf__done done, void *arg, hf_error *err)
 {
@@ -139,7 +139,7 @@ int hf__acquire_async(hf_lock *lock, const hf_acquire_options *opt,
     rc = async_begin_acquire(lock, opt, done, arg, err);
     if (rc)
         hf__count_failed(lock);
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     return rc;
 }
 
@@ -150,11 +150,11 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                              (union hf__done){done}, arg, err);
 }
 
-/* name->mu is held. */
+/* line->mu is held. */
 static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
                                hf_error *err)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     int rc = hf__async_begin(lock, (union hf__done){done}, arg, err), released;
     struct hf__async *a = lock->async;
 
@@ -162,7 +162,7 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
         return rc;
     a->releaser = (struct hf__releaser){.async = a};
     a->waiter.state = HF__W_FINISHED;
-    a->line = hf__pick_held(lock->name, lock->owner);
+    a->line = hf__pick_held(lock->line, lock->owner);
     released = hf__release_enter(a->line, lock->owner, &a->releaser);
     hf__loss_fd_released(lock, released);
     if (released == HF__PENDING) {
@@ -187,7 +187,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     rc = async_begin_release(lock, done, arg, err);
-    hf__line_unlock(lock->name); /* and it may be gone */
+    hf__line_unlock(lock->line); /* and it may be gone */
     return rc;
 }
 
@@ -207,7 +207,7 @@ int hf_lock_cancel(hf_lock *lock)
     else if (a && a->busy)
         hf__async_give_up(a);
     hf__helper_check_later(
-        lock->name->client); /* once unlocked, it may be gone */
-    hf__line_unlock(lock->name);
+        lock->line->client); /* once unlocked, it may be gone */
+    hf__line_unlock(lock->line);
     return 0;
 }

@@ -7,7 +7,7 @@
 
 /* Is the handle fit for asynchronous verbs? */
 int hf__async_check(hf_lock *, union hf__done, hf_error *);
-/* Claims the handle for one; name->mu is held. */
+/* Claims the handle for one; line->mu is held. */
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* it did not begin after all */
 /* hf_lock_acquire_async(), of a lock or a latch. */

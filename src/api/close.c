@@ -20,7 +20,7 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* Calls fn for every name, with name->mu held; was it true of all? New ones
+/* Calls fn for every name, with line->mu held; was it true of all? New ones
  * cannot come. */
 static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
 {
@@ -223,7 +223,7 @@ int hf_close(hf_client *c)
     hf__helper_stop(c);
     close_tidy(c);
     while ((a = hf__callback_next(c))) {
-        hf__callback_run(a);
+        hf__loop_run_callback(a);
         if (hf__client_check(c) == HF_EFORK)
             return HF_EFORK; /* the child of a callback that forked */
     }

@@ -27,7 +27,7 @@ static int downgrade_check(const hf_lock *lock, hf_error *err)
         return hf__fail(err, HF_ENOTSUP,
                         "only the write hold of a read-write lock can be "
                         "downgraded");
-    if (held != lock->name)
+    if (held != lock->line)
         return hf__fail(err, HF_ENOTOWNER, "the caller reads already");
     return 0;
 }
@@ -37,7 +37,7 @@ static int downgrade_check(const hf_lock *lock, hf_error *err)
 static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
                            hf_error *err)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     struct hf__thread *thread;
     hf__time now = hf__now();
     struct hf__request *f;
@@ -49,7 +49,7 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     f = hf__query_new_of(lock, HF__DOWNGRADE, err);
     if (!f)
         return HF_ENOMEM;
-    rc = hf__pick_downgrade(lock->name, thread, now, &t->line, err);
+    rc = hf__pick_downgrade(lock->line, thread, now, &t->line, err);
     if (rc) {
         hf__request_free(c, f);
         return rc;
@@ -57,10 +57,10 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     t->hold_id = t->line->queue.lease.hold_id;
     f->req.hold_id = t->hold_id;
     f->req.lease_ms = t->line->queue.lease.lease_ms;
-    f->query.line = &lock->name->remote;
+    f->query.line = &lock->line->remote;
     f->query.into = &t->line->remote;
     hf__verb_send(c, t, f);
-    hf__line_run(lock->name, now); /* the next writer asks after it */
+    hf__line_run(lock->line, now); /* the next writer asks after it */
     hf__line_run(t->line, now);
     return 0;
 }
@@ -74,7 +74,7 @@ static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 }
 
 /* The answer was lost. A renewal tells the server the same. */
-static int downgrade_tell_again(hf_lock *lock, struct hf__verb_call *t,
+static int downgrade_send_again(hf_lock *lock, struct hf__verb_call *t,
                                 hf_error *err)
 {
     const struct hf__lease *l = &t->line->queue.lease;
@@ -84,7 +84,7 @@ static int downgrade_tell_again(hf_lock *lock, struct hf__verb_call *t,
     int rc;
 
     if (!hf__verb_may_go_on(lock, t))
-        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+        return hf__fail_why(lock->line->client, err, HF_EUNKNOWN);
     rc = hf__verb_check(lock, t);
     if (!rc && !ms && !l->session)
         return hf__fail_loss(t->line, hf__loss(HF__LOSS_LEASE, l->lease_ms),
@@ -93,9 +93,9 @@ static int downgrade_tell_again(hf_lock *lock, struct hf__verb_call *t,
         hf__line_run(t->line, now);
         return hf__fail_hold(t->line, owner, rc, err);
     }
-    if (hf__renew_send(lock->name->client, t, (uint32_t)ms,
+    if (hf__renew_send(lock->line->client, t, (uint32_t)ms,
                        l->fixed && !l->session, NULL))
-        return hf__fail_why(lock->name->client, err, HF_EUNKNOWN);
+        return hf__fail_why(lock->line->client, err, HF_EUNKNOWN);
     return HF__PENDING;
 }
 
@@ -107,7 +107,7 @@ static int downgrade_judge(hf_lock *lock, struct hf__verb_call *t,
     if (f->req.op == HF__RENEW)
         return hf__renew_answered(lock, t, f, err);
     if (rc == HF_EUNKNOWN)
-        return downgrade_tell_again(lock, t, err);
+        return downgrade_send_again(lock, t, err);
     return hf__verb_judge(lock, t, f, rc, err);
 }
 

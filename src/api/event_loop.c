@@ -63,14 +63,14 @@ int hf_client_fd(hf_client *c)
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
-bool hf__callback_run(struct hf__async *a)
+bool hf__loop_run_callback(struct hf__async *a)
 {
     hf_lock *lock = a->lock;
     union hf__done done = a->done;
     void *arg = a->arg;
     int result;
-    bool is_latch = lock->name->remote.kind == HF_LATCH;
-    hf_client *c = lock->name->client;
+    bool is_latch = lock->line->remote.kind == HF_LATCH;
+    hf_client *c = lock->line->client;
 
     /* If it asks once more, a is not ours any more. */
     result =
@@ -83,11 +83,11 @@ bool hf__callback_run(struct hf__async *a)
     }
     /* From here on the handle may be used again, in the callback too, or be
      * freed. */
-    hf__mutex_lock(&lock->name->mu);
+    hf__mutex_lock(&lock->line->mu);
     a->busy = false;
     lock->waits--;
     hf__lines_rest(a->line);
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     if (is_latch)
         done.latch(arg, (hf_latch *)lock, result);
     else
@@ -114,7 +114,7 @@ static int loop_call_back_all(hf_client *c)
     left = c->callbacks_len;
     hf__mutex_unlock(&c->mu);
     for (; left && (a = hf__callback_next(c)); left--) {
-        called += hf__callback_run(a);
+        called += hf__loop_run_callback(a);
         if (loop_forked(c))
             return HF_EFORK;
     }
@@ -212,6 +212,6 @@ int hf_lock_fd(hf_lock *lock)
         hf__loss_fd_start(lock);
     }
     fd = lock->loss_fd;
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     return fd < 0 ? HF_EBACKEND : fd;
 }

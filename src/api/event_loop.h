@@ -10,7 +10,8 @@
 
 /* Is this thread in a callback of that client? */
 bool hf__is_dispatching(const hf_client *);
-/* False: its verb is not over, it has asked once more. */
-bool hf__callback_run(struct hf__async *);
+/* Takes the next step of the verb; if that was the last one, calls its
+ * callback. False: the verb is not over, it has sent one more request. */
+bool hf__loop_run_callback(struct hf__async *);
 
 #endif

@@ -117,7 +117,7 @@ static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
     lock->ttl_ms = opt->ttl_ms ? (uint32_t)opt->ttl_ms : c->ttl_ms;
     if (lock->flags & HF_OWNER_HANDLE || opt->kind == HF_SEMAPHORE)
         lock->owner = hf__owner_number() | HF__HANDLE_OWNS;
-    rc = hf__names_get(c, name, name_len, opt, &lock->name, err);
+    rc = hf__names_get(c, name, name_len, opt, &lock->line, err);
     if (rc)
         hf__free(c, lock);
     else
@@ -156,7 +156,7 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                         HF_SEMAPHORE, out, err);
 }
 
-/* name->mu and client->mu are held. A hold of a thread may be released through
+/* line->mu and client->mu are held. A hold of a thread may be released through
  * any handle on the name, so only the last one keeps it from being freed. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
@@ -166,7 +166,7 @@ static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
         return false;
     if (lock->owner && hf__queue_knows(g, lock->owner))
         return true;
-    return lock->name->timer.handles == 1 && (g->shared || n->owner_thread);
+    return lock->line->timer.handles == 1 && (g->shared || n->owner_thread);
 }
 
 /* Nobody will release through this handle what it has lost; nor, if it is the
@@ -175,7 +175,7 @@ static void handle_forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__line *n, *next;
 
-    for (n = hf__lines_newest(lock->name); n; n = next) {
+    for (n = hf__lines_newest(lock->line); n; n = next) {
         next = hf__lines_after(n);
         if (is_last)
             hf__queue_forget_all(&n->queue);
@@ -204,7 +204,7 @@ static bool handle_in_use_locked(const hf_lock *lock)
 {
     if (lock->waits)
         return true;
-    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+    for (struct hf__line *n = hf__lines_newest(lock->line); n;
          n = hf__lines_after(n))
         if (handle_keeps_locked(lock, n))
             return true;
@@ -219,17 +219,17 @@ int hf_lock_free(hf_lock *lock)
 
     if (!lock)
         return 0;
-    c = lock->name->client;
+    c = lock->line->client;
     if (hf__client_check(c) == HF_EFORK)
         return HF_EFORK;
-    hf__mutex_lock(&lock->name->mu);
-    handle_notice_ends(lock->name);
+    hf__mutex_lock(&lock->line->mu);
+    handle_notice_ends(lock->line);
     hf__mutex_lock(&c->mu);
     in_use = handle_in_use_locked(lock);
-    is_last = lock->name->timer.handles == 1;
+    is_last = lock->line->timer.handles == 1;
     if (!in_use)
         /* Of two that are freed at once, one is the last. */
-        lock->name->timer.handles--;
+        lock->line->timer.handles--;
     if (!in_use && lock->async)
         hf__timers_unreserve(&c->timers);
     hf__mutex_unlock(&c->mu);
@@ -237,10 +237,10 @@ int hf_lock_free(hf_lock *lock)
         handle_forget_lost(lock, is_last);
         hf__loss_fd_close(lock);
     }
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     if (in_use)
         return HF_EBUSY;
-    hf__names_put(lock->name);
+    hf__names_put(lock->line);
     hf__free(c, lock->async);
     hf__free(c, lock);
     hf__client_put(c);

@@ -10,13 +10,13 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* name->mu is held. */
+/* line->mu is held. */
 static unsigned hold_permits_held(const hf_lock *lock)
 {
     hf__time now = hf__now();
     unsigned sum = 0;
 
-    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+    for (struct hf__line *n = hf__lines_newest(lock->line); n;
          n = hf__lines_after(n))
         if (n->queue.owner == lock->owner &&
             !hf__lease_expired(&n->queue.lease, now))
@@ -37,11 +37,11 @@ static int hold_read(hf_lock *lock, struct hf__lease *lease, unsigned *count,
         return rc;
     rc = hf__pick_check(lock, &line, err);
     *lease = line->queue.lease;
-    if (count && lock->name->remote.kind == HF_SEMAPHORE)
+    if (count && lock->line->remote.kind == HF_SEMAPHORE)
         *count = hold_permits_held(lock);
     else if (count)
         *count = hf__queue_count(&line->queue, hf__owner_of(lock, NULL));
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     return rc;
 }
 
@@ -62,7 +62,7 @@ int hf_lock_explain(hf_lock *lock, hf_error *why)
     *why = (hf_error)HF_ERROR_INIT;
     if (lease.renew_at != HF__NEVER)
         hf__fail(why, HF_OK, "%s",
-                 hf__doubt(lock->name->client, lease.refused).text);
+                 hf__doubt(lock->line->client, lease.refused).text);
     return 0;
 }
 

@@ -53,7 +53,7 @@ static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
         return HF_ENOMEM;
     f->query.count = t->count;
     f->query.request = t->request_id;
-    hf__verb_send(lock->name->client, t, f);
+    hf__verb_send(lock->line->client, t, f);
     return 0;
 }
 
@@ -69,7 +69,7 @@ static int latch_answered(hf_lock *lock, struct hf__verb_call *t,
         return hf__fail(err, rc, "the latch is set already: %llu left",
                         (unsigned long long)f->query.count);
     if (rc)
-        return hf__fail_word(lock->name->client, &f->why, err, rc);
+        return hf__fail_word(lock->line->client, &f->why, err, rc);
     if (t->left)
         *t->left = f->query.count;
     return 0;

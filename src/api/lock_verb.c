@@ -13,7 +13,7 @@ int hf__lock_unusable(const hf_lock *lock, hf_error *err)
 {
     if (!lock)
         return hf__fail(err, HF_EINVAL, "the lock is NULL");
-    if (hf__client_check(lock->name->client) == HF_EFORK)
+    if (hf__client_check(lock->line->client) == HF_EFORK)
         return hf__fail(err, HF_EFORK,
                         "this lock is the parent process's; open a client in "
                         "the child");
@@ -42,13 +42,13 @@ int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
 
 void hf__lock_wait_begin(hf_lock *lock)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
 
     lock->waits++;
     hf__mutex_lock(&c->mu);
     c->inside++;
     hf__mutex_unlock(&c->mu);
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
 }
 
 void hf__lock_wait_leave(hf_lock *lock, struct hf__line *line)
@@ -59,7 +59,7 @@ void hf__lock_wait_leave(hf_lock *lock, struct hf__line *line)
 
 void hf__lock_wait_end(hf_lock *lock, struct hf__line *line)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
 
     hf__line_lock(line);
     hf__lock_wait_leave(lock, line);

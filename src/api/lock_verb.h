@@ -8,12 +8,13 @@
 #include "core/client.h"
 #include "core/lock.h"
 
+/* Why the handle cannot be used: EINVAL, EFORK or ECLOSED, with a text. */
 int hf__lock_unusable(const hf_lock *, hf_error *);
 
-/* EINVAL, EFORK, ECLOSED, with a text. */
+/* The same; 0: it can be used. */
 static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 {
-    if (__builtin_expect(lock && !hf__client_check(lock->name->client), 1))
+    if (__builtin_expect(lock && !hf__client_check(lock->line->client), 1))
         return 0;
     return hf__lock_unusable(lock, err);
 }
@@ -22,23 +23,23 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
                          hf_error *);
 
-/* Takes name->mu for a verb. ECLOSED, and not taken, if hf_close() has been
- * here: it looks at every name under its mutex after it said so. */
+/* Takes line->mu for a verb. ECLOSED, and not taken, if hf_close() has begun:
+ * it visits every line under its mutex after it has set client->closed. */
 static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
 {
-    hf__mutex_lock(&lock->name->mu);
+    hf__mutex_lock(&lock->line->mu);
     if (__builtin_expect(
-            !__atomic_load_n(&lock->name->client->closed, __ATOMIC_ACQUIRE), 1))
+            !__atomic_load_n(&lock->line->client->closed, __ATOMIC_ACQUIRE), 1))
         return 0;
-    hf__mutex_unlock(&lock->name->mu);
+    hf__mutex_unlock(&lock->line->mu);
     return hf__lock_unusable(lock, err);
 }
 
 /* From the one to the other, neither handle (with its name) nor client go away.
- * begin: name->mu is held, and free afterwards. */
+ * begin: line->mu is held, and free afterwards. */
 void hf__lock_wait_begin(hf_lock *);
 void hf__lock_wait_end(hf_lock *, struct hf__line *line);
-/* The first half of its end, for who has name->mu: once that is free the handle
+/* The first half of its end, for who has line->mu: once that is free the handle
  * may go, and the name with it. The other half is hf__client_leave(). */
 void hf__lock_wait_leave(hf_lock *, struct hf__line *);
 /* The time, or 0 where nothing about the line has an end: reading the clock

@@ -24,7 +24,7 @@ static int multi_by_name(const void *a, const void *b)
 {
     const hf_lock *x = ((const hf_part *)a)->lock;
     const hf_lock *y = ((const hf_part *)b)->lock;
-    const struct hf__remote *p = &x->name->remote, *q = &y->name->remote;
+    const struct hf__remote *p = &x->line->remote, *q = &y->line->remote;
     size_t len = p->name_len < q->name_len ? p->name_len : q->name_len;
     int rc = memcmp(p->name, q->name, len);
 
@@ -33,7 +33,7 @@ static int multi_by_name(const void *a, const void *b)
     if (!rc)
         rc = (int)p->kind - (int)q->kind;
     if (!rc)
-        rc = strcmp(x->name->client->place, y->name->client->place);
+        rc = strcmp(x->line->client->place, y->line->client->place);
     return rc;
 }
 
@@ -51,7 +51,7 @@ static int multi_by_turn(const void *a, const void *b)
 static int multi_check_sorted(const hf_part *parts, size_t n, hf_error *err)
 {
     for (size_t i = 1; i < n; i++)
-        if (parts[i].lock->name->remote.kind == HF_SEMAPHORE &&
+        if (parts[i].lock->line->remote.kind == HF_SEMAPHORE &&
             !multi_by_name(&parts[i - 1], &parts[i]))
             return hf__fail(err, HF_EINVAL,
                             "a semaphore is there twice; give it one part with "
@@ -79,7 +79,7 @@ static hf__time multi_latest_of(const hf_part *part,
         return HF__NEVER;
     if (opt->wait_ms)
         return until + HF__GRACE_MS * HF__MS;
-    return hf__answer_by(part->lock->name->client, 0, until);
+    return hf__answer_by(part->lock->line->client, 0, until);
 }
 
 static int multi_take(const hf_part *part, const hf_acquire_options *opt,
@@ -104,9 +104,9 @@ static int multi_take(const hf_part *part, const hf_acquire_options *opt,
         rc = hf__fail(err, HF_ETIMEDOUT,
                       "\"%s\" was not granted within %lld ms, which are for "
                       "all together%s",
-                      hf__line_shown(part->lock->name).text,
+                      hf__line_shown(part->lock->line).text,
                       (long long)opt->wait_ms,
-                      hf__trouble(part->lock->name->client).text);
+                      hf__trouble(part->lock->line->client).text);
     return rc;
 }
 
@@ -160,7 +160,7 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     if (opt->size == sizeof(*opt) && opt->wait_ms >= 0 &&
         opt->wait_ms <= HF_TIME_MAX_MS)
         until = hf__now() + opt->wait_ms * HF__MS;
-    c = parts[0].lock->name->client;
+    c = parts[0].lock->line->client;
     rc = hf__client_usable(c, err);
     if (rc)
         return rc;
@@ -188,8 +188,8 @@ static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
     return first;
 }
 
-static int multi_ask_all(const hf_part *parts, size_t n,
-                         struct hf__releasing *all, hf_error *err)
+static int multi_begin_all(const hf_part *parts, size_t n,
+                           struct hf__releasing *all, hf_error *err)
 {
     int first = 0;
 
@@ -212,8 +212,8 @@ static int multi_wait_for_all(struct hf__releasing *all, size_t n,
 
     /* While we drive one client nobody drives the others. */
     for (size_t i = 0; r && i < n; i++)
-        if (all[i].lock && all[i].lock->name->client != r->lock->name->client)
-            hf__helper_check_later(all[i].lock->name->client);
+        if (all[i].lock && all[i].lock->line->client != r->lock->line->client)
+            hf__helper_check_later(all[i].lock->line->client);
     for (; r; r = multi_soonest(all, n)) {
         int rc = hf__release_end(r, first ? NULL : err);
 
@@ -226,7 +226,7 @@ static int multi_wait_for_all(struct hf__releasing *all, size_t n,
 static int multi_release(const hf_part *parts, size_t n,
                          struct hf__releasing *all, hf_error *err)
 {
-    int rc = multi_ask_all(parts, n, all, err);
+    int rc = multi_begin_all(parts, n, all, err);
     int later = multi_wait_for_all(all, n, rc ? NULL : err);
 
     return rc ? rc : later;
@@ -244,9 +244,9 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     if (rc)
         return rc;
     /* What is released may be gone, with its client. */
-    hooks = parts[0].lock->name->client->hooks;
+    hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
-        all = hf__alloc(parts[0].lock->name->client, n * sizeof(*all));
+        all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));
     for (; !all && n > FEW; n -= FEW) { /* out of memory: some at a time */
         later = multi_release(parts + n - FEW, FEW, few, rc ? NULL : err);
         rc = rc ? rc : later;

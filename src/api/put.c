@@ -10,6 +10,8 @@
 #include "core/name_text.h"
 #include "core/requests.h"
 
+#include <string.h>
+
 /* What hf_lock_put() is to write. */
 struct hf__put {
     const void *key;
@@ -17,8 +19,6 @@ struct hf__put {
     const void *value;
     size_t value_len;
 };
-
-#include <string.h>
 
 /* What is sent: the key stands behind the request, the value behind the key. */
 static struct hf__request *put_make(hf_client *c, const struct hf__put *p,
@@ -55,7 +55,7 @@ static int put_check_key(struct hf__put *p, hf_error *err)
 
 static int put_check(const hf_lock *lock, struct hf__put *p, hf_error *err)
 {
-    const hf_client *c = lock->name->client;
+    const hf_client *c = lock->line->client;
     int rc = put_check_key(p, err);
 
     if (rc)
@@ -68,7 +68,7 @@ static int put_check(const hf_lock *lock, struct hf__put *p, hf_error *err)
         return hf__fail(err, HF_EINVAL,
                         "value has %zu bytes; it must have at most %d",
                         p->value_len, HF_PUT_MAX);
-    if (!(c->caps[lock->name->remote.kind] & HF_CAP_PUT))
+    if (!(c->caps[lock->line->remote.kind] & HF_CAP_PUT))
         return hf__fail(err, HF_ENOTSUP,
                         "the %s backend has no guarded writes (HF_CAP_PUT)",
                         c->be->name);
@@ -86,13 +86,13 @@ static int put_begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
         rc = hf__pick_check(lock, &t->line, err);
     if (rc)
         return rc;
-    f = put_make(lock->name->client, &p, err);
+    f = put_make(lock->line->client, &p, err);
     if (!f)
         return HF_ENOMEM;
     t->hold_id = t->line->queue.lease.hold_id;
     f->req.hold_id = t->hold_id;
     f->query.line = &t->line->remote;
-    hf__verb_send(lock->name->client, t, f);
+    hf__verb_send(lock->line->client, t, f);
     return 0;
 }
 
@@ -103,7 +103,7 @@ static int put_answered(hf_lock *lock, struct hf__verb_call *t,
 
     if (rc == HF_ENOTOWNER)
         return hf__verb_lost(lock, t, err);
-    return rc ? hf__fail_word(lock->name->client, &f->why, err, rc) : 0;
+    return rc ? hf__fail_word(lock->line->client, &f->why, err, rc) : 0;
 }
 
 static const struct hf__verb put = {"the write", put_begin, put_answered};

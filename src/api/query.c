@@ -104,7 +104,7 @@ static struct hf__request *query_new(hf_client *c, enum hf__op op,
 struct hf__request *hf__query_new_of(const hf_lock *lock, enum hf__op op,
                                      hf_error *err)
 {
-    const struct hf__line *n = lock->name;
+    const struct hf__line *n = lock->line;
     size_t prefix = strlen(n->client->prefix);
 
     return query_new(n->client, op, n->text + prefix,

@@ -54,7 +54,7 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     return true;
 }
 
-/* Of the line that the owner holds; name->mu is held. */
+/* Of the line that the owner holds; line->mu is held. */
 static bool release_line_quickly(struct hf__line *first, uint64_t owner,
                                  struct hf__line **line, int *rc)
 {
@@ -74,7 +74,7 @@ static bool release_ready(void *arg, hf__time now, hf__time *until)
     return finished || now >= r->until;
 }
 
-/* Through the queue, with name->mu held. PENDING: r will be finished. */
+/* Through the queue, with line->mu held. PENDING: r will be finished. */
 int hf__release_enter(struct hf__line *n, uint64_t owner,
                       struct hf__releaser *r)
 {
@@ -109,12 +109,12 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
     if (rc == HF_ENOTOWNER)
         return hf__fail(err, rc, "this %s does not hold \"%s\"",
                         lock->owner ? "handle" : "thread",
-                        hf__line_shown(lock->name).text);
+                        hf__line_shown(lock->line).text);
     if (rc == HF_ELOST)
-        return hf__fail_loss(lock->name, loss, err);
-    if (lock->name->client->direct)
-        return hf__fail_why(lock->name->client, err, rc);
-    return hf__fail_word(lock->name->client, word, err, rc);
+        return hf__fail_loss(lock->line, loss, err);
+    if (lock->line->client->direct)
+        return hf__fail_why(lock->line->client, err, rc);
+    return hf__fail_word(lock->line->client, word, err, rc);
 }
 
 /* A hold of shared memory without a lease does not end by itself. */
@@ -133,7 +133,7 @@ static struct hf__loss release_why_lost(const struct hf__line *line,
     return line->client->direct ? broken : too_late;
 }
 
-/* name->mu is held. It is free afterwards, and the lock may be gone unless this
+/* line->mu is held. It is free afterwards, and the lock may be gone unless this
  * is PENDING. */
 static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
                           hf_error *err)
@@ -154,11 +154,11 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
                                 release_why_lost(r->line, owner, &r->releaser),
                                 &r->word, err);
         if (!waits)
-            hf__helper_check_later(lock->name->client);
-        hf__line_unlock_first(lock->name);
+            hf__helper_check_later(lock->line->client);
+        hf__line_unlock_first(lock->line);
         return rc;
     }
-    r->until = hf__op_deadline(lock->name->client);
+    r->until = hf__op_deadline(lock->line->client);
     hf__lock_wait_begin(lock);
     return HF__PENDING;
 }
@@ -179,12 +179,12 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    r->line = lock->name;
-    if (r->line->kin ? release_line_quickly(lock->name, owner, &r->line, &rc)
+    r->line = lock->line;
+    if (r->line->kin ? release_line_quickly(lock->line, owner, &r->line, &rc)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__loss_fd_released(lock, rc);
         rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
-        hf__line_unlock_first(lock->name); /* and it may be gone */
+        hf__line_unlock_first(lock->line); /* and it may be gone */
         return rc;
     }
     return release_slowly(r, owner, waits, err);
@@ -198,7 +198,7 @@ int hf__release_begin(hf_lock *lock, struct hf__releasing *r, hf_error *err)
 int hf__release_end(struct hf__releasing *r, hf_error *err)
 {
     HF__UNCANCELLED;
-    hf_client *c = r->lock->name->client;
+    hf_client *c = r->lock->line->client;
     int rc;
 
     hf__driver_wait(c, &r->sleeper, release_ready, r);

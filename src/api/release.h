@@ -5,7 +5,7 @@
 #include "core/lock.h"
 #include "core/wakeup.h"
 
-/* One acquire less, with name->mu held. PENDING: the releaser, if there is one,
+/* One acquire less, with line->mu held. PENDING: the releaser, if there is one,
  * will be told. */
 int hf__release_enter(struct hf__line *, uint64_t owner, struct hf__releaser *);
 

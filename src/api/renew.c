@@ -53,8 +53,8 @@ static int renew_begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
         return hf__fail(err, HF_EINVAL,
                         "the hold of \"%s\" is renewed by itself: lease_ms "
                         "must be 0",
-                        hf__line_shown(lock->name).text);
-    return hf__renew_send(lock->name->client, t,
+                        hf__line_shown(lock->line).text);
+    return hf__renew_send(lock->line->client, t,
                           t->lease_ms ? (uint32_t)t->lease_ms : l->lease_ms,
                           false, err);
 }

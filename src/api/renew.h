@@ -6,11 +6,11 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* Asks for one renewal of the hold of t->line; no_longer: it is told for how
- * long it lasts, and shall not last longer by it. name->mu is held. */
+/* Sends one renewal of the hold of t->line. no_longer: the server is told the
+ * length, and the hold must not last longer because of it. line->mu is held. */
 int hf__renew_send(hf_client *, struct hf__verb_call *, uint32_t ms,
                    bool no_longer, hf_error *);
-/* What it came to; name->mu is held. */
+/* Its result; line->mu is held. */
 int hf__renew_answered(hf_lock *, struct hf__verb_call *,
                        const struct hf__request *, hf_error *);
 

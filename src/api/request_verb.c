@@ -36,16 +36,16 @@ void hf__verb_send(hf_client *c, struct hf__verb_call *t, struct hf__request *f)
 
 int hf__verb_answered(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     struct hf__request *f = t->request;
     int rc;
 
-    hf__mutex_lock(&lock->name->mu);
+    hf__mutex_lock(&lock->line->mu);
     hf__mutex_lock(&c->mu);
     t->request = NULL;
     hf__mutex_unlock(&c->mu);
     rc = t->verb->answered(lock, t, f, err);
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     hf__request_free(c, f);
     return rc;
 }
@@ -59,7 +59,7 @@ int hf__verb_lost(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     if (g->lease.hold_id == t->hold_id && g->owner)
         hf__queue_lose(g, true, HF__LOSS_TAKEN, hf__now());
     rc = hf__queue_check(g, owner, hf__now());
-    if (!hf__client_check(lock->name->client))
+    if (!hf__client_check(lock->line->client))
         hf__line_run(t->line, hf__now());
     if (rc == HF_ELOST)
         return hf__fail_lost(t->line, owner, err);
@@ -81,7 +81,7 @@ int hf__verb_check(const hf_lock *lock, const struct hf__verb_call *t)
 int hf__verb_judge(hf_lock *lock, struct hf__verb_call *t,
                    const struct hf__request *f, int rc, hf_error *err)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
     uint64_t owner = hf__owner_of(lock, NULL);
     int now;
 
@@ -98,16 +98,16 @@ int hf__verb_judge(hf_lock *lock, struct hf__verb_call *t,
 
 bool hf__verb_may_go_on(const hf_lock *lock, const struct hf__verb_call *t)
 {
-    return hf__now() < t->until && !hf__client_check(lock->name->client);
+    return hf__now() < t->until && !hf__client_check(lock->line->client);
 }
 
 static int verb_unanswered(const hf_lock *lock, const struct hf__verb_call *t,
                            hf_error *err)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
 
     return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
-                    c->be->name, hf__line_shown(lock->name).text, t->verb->what,
+                    c->be->name, hf__line_shown(lock->line).text, t->verb->what,
                     c->op_timeout_ms, hf__trouble(c).text);
 }
 
@@ -123,14 +123,14 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
         rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
-    c = lock->name->client;
+    c = lock->line->client;
     hf__sleeper_init(&s, NULL);
     t.sleeper = &s;
-    t.line = lock->name;
+    t.line = lock->line;
     t.until = hf__op_deadline(c);
     rc = t.verb->begin(lock, &t, err);
     if (rc) {
-        hf__line_unlock(lock->name);
+        hf__line_unlock(lock->line);
         return rc;
     }
     hf__lock_wait_begin(lock);
@@ -143,7 +143,7 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
     return rc;
 }
 
-/* name->mu is held. */
+/* line->mu is held. */
 static int verb_begin_async(hf_lock *lock, const struct hf__verb_call *what,
                             union hf__done done, void *arg, hf_error *err)
 {
@@ -152,11 +152,11 @@ static int verb_begin_async(hf_lock *lock, const struct hf__verb_call *what,
 
     if (rc)
         return rc;
-    a->line = lock->name;
+    a->line = lock->line;
     a->call = *what;
     a->call.async = a;
-    a->call.line = lock->name;
-    a->call.until = hf__op_deadline(lock->name->client);
+    a->call.line = lock->line;
+    a->call.until = hf__op_deadline(lock->line->client);
     rc = what->verb->begin(lock, &a->call, err);
     if (rc)
         hf__async_undo(lock);
@@ -172,13 +172,13 @@ int hf__verb_run_async(hf_lock *lock, const struct hf__verb_call *what,
 
     if (rc)
         return rc;
-    c = lock->name->client;
+    c = lock->line->client;
     if (!hf__client_enter(c))
         return hf__fail(err, HF_ECLOSED, "the client was closed");
     rc = hf__lock_enter(lock, err);
     if (!rc) {
         rc = verb_begin_async(lock, what, done, arg, err);
-        hf__line_unlock(lock->name);
+        hf__line_unlock(lock->line);
     }
     hf__deliver(c, hf__now()); /* it may have its answer at once */
     hf__helper_check_later(c);

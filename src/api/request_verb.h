@@ -14,7 +14,7 @@
 int hf__verb_run(hf_lock *, const struct hf__verb_call *, hf_error *);
 int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,
                        void *arg, hf_error *);
-/* Sends a question for it; name->mu is held. */
+/* Sends a question for it; line->mu is held. */
 void hf__verb_send(hf_client *, struct hf__verb_call *, struct hf__request *);
 /* There is time for one more, and somebody to ask. */
 bool hf__verb_may_go_on(const hf_lock *, const struct hf__verb_call *);
@@ -24,11 +24,11 @@ int hf__verb_answered(hf_lock *, struct hf__verb_call *, hf_error *);
  * ELOST. */
 int hf__verb_lost(hf_lock *, struct hf__verb_call *, hf_error *);
 /* Does the caller still have the hold t->hold_id? 0, ELOST, or ENOTOWNER if
- * another thread has released it. name->mu is held. */
+ * another thread has released it. line->mu is held. */
 int hf__verb_check(const hf_lock *, const struct hf__verb_call *);
 /* What the answer rc about the hold t->hold_id means for the caller. A good
  * answer says nothing about a hold that has ended before it came: that is
- * ELOST, or ENOTOWNER if another thread has released it. name->mu is held. */
+ * ELOST, or ENOTOWNER if another thread has released it. line->mu is held. */
 int hf__verb_judge(hf_lock *, struct hf__verb_call *,
                    const struct hf__request *, int rc, hf_error *);
 

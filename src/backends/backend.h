@@ -384,7 +384,7 @@ struct hf__backend {
 
     /*
      * Connects, or starts to, without blocking for longer than a name lookup
-     * would: called on the helper thread thread, with no lock held. *self is
+     * would: called on the helper thread, with no lock held. *self is
      * the backend's state. Afterwards the core drives until opened() says DONE
      * or a code, or open_timeout is over. If open returns a code (any of them),
      * it has freed what it had made: close() is not called.
@@ -393,7 +393,7 @@ struct hf__backend {
                 void **self);
     /* PENDING, DONE, or why not. NULL: it is open at once. */
     int (*opened)(void *self);
-    /* Nothing is pending any more, or nobody cares. On the helper thread
+    /* Nothing is pending any more, or nobody cares. On the helper
      * thread. */
     void (*close)(void *self);
 
@@ -426,8 +426,8 @@ struct hf__backend {
     /* QUEUED requests are attempted again with the same hold id until granted
      * or abandoned. One that finds itself granted already renews the lease. */
     int (*attempt)(void *self, struct hf__req *);
-    /* op RELEASE. DONE; ENOTOWNER: was not held. Sent after
-     * whatever of this remote was sent before. */
+    /* op RELEASE. DONE; ENOTOWNER: was not held. Sent after whatever of
+     * this remote was sent before. */
     int (*release)(void *self, struct hf__req *);
     /* op ABANDON. remote->attempt may be pending still: if it is of the same
      * hold id, it is never reported then. */

@@ -3,7 +3,7 @@
  *
  *   list   has a first one; its items have `next` and `prev`. New ones come in
  *          front, any may go.
- *   queue  the same with a last one, and new ones come behind it; one that is
+ *   deque  the same with a last one, and new ones come behind it; one that is
  *          not empty is a list, too.
  *   fifo   its items have one pointer, whose name is given; the first goes.
  *          Where there is no first one, the last means nothing.
@@ -31,7 +31,7 @@
             (item)->next->prev = (item)->prev;                                 \
     } while (0)
 
-#define hf__queue_add(first, last, item)                                       \
+#define hf__deque_add(first, last, item)                                       \
     do {                                                                       \
         (item)->next = NULL;                                                   \
         (item)->prev = (last);                                                 \
@@ -39,7 +39,7 @@
         (last) = (item);                                                       \
     } while (0)
 
-#define hf__queue_remove(first, last, item)                                    \
+#define hf__deque_remove(first, last, item)                                    \
     do {                                                                       \
         *((item)->prev ? &(item)->prev->next : &(first)) = (item)->next;       \
         *((item)->next ? &(item)->next->prev : &(last)) = (item)->prev;        \

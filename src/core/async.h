@@ -23,9 +23,9 @@ union hf__done {
  * downgrade, those of a latch. */
 struct hf__verb {
     const char *what; /* "the renewal": for people, if it is not answered */
-    /* Sends the request (hf__verb_send), or says why not; name->mu is held. */
+    /* Sends the request (hf__verb_send), or says why not; line->mu is held. */
     int (*begin)(hf_lock *, struct hf__verb_call *, hf_error *);
-    /* What the answer means; PENDING: it has sent one more; name->mu is held.
+    /* What the answer means; PENDING: it has sent one more; line->mu is held.
      */
     int (*answered)(hf_lock *, struct hf__verb_call *,
                     const struct hf__request *, hf_error *);
@@ -64,9 +64,9 @@ struct hf__async {
     void *arg;
     int result;    /* not written after the callback has been queued: the thread
                       that dispatches reads it without a mutex */
-    bool busy;     /* from the call until its callback; name->mu */
+    bool busy;     /* from the call until its callback; line->mu */
     bool acquires; /* it waits in a queue: one of client->async_waits. Written
-                      with name->mu and client->mu */
+                      with line->mu and client->mu */
     bool firing;   /* its timer is being handled; client->mu */
 };
 

@@ -15,7 +15,7 @@ void hf__callback_queue_locked(hf_client *c, struct hf__async *a, int result)
     a->result = result == HF__GRANTED ? 0 : result;
     if (a->acquires) {
         c->async_waits--;
-        hf__count_waited(c, a->lock->name->remote.kind, result,
+        hf__count_waited(c, a->lock->line->remote.kind, result,
                          hf__now() - a->since);
     }
     a->acquires = false;
@@ -27,7 +27,7 @@ void hf__callback_queue_locked(hf_client *c, struct hf__async *a, int result)
 
 void hf__callback_queue(struct hf__async *a, int result)
 {
-    hf_client *c = a->lock->name->client;
+    hf_client *c = a->lock->line->client;
 
     hf__mutex_lock(&c->mu);
     hf__callback_queue_locked(c, a, result);

@@ -11,7 +11,7 @@
 /* The verb is over: its callback will be called, with that result, or with
  * that of its request if one has been answered. client->mu is held. */
 void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
-/* The same; name->mu is held, as for the verb after it. */
+/* The same; line->mu is held, as for the verb after it. */
 void hf__callback_queue(struct hf__async *, int result);
 /* The next one, taken out; or NULL. */
 struct hf__async *hf__callback_next(hf_client *);

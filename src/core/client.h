@@ -2,11 +2,11 @@
  * A client: what hf_open() returns, a connection to one backend with its lines,
  * timers, requests and callbacks. Who may touch what:
  *
- *   name->mu     its queues, its remotes' requests, its waiters
+ *   line->mu     its queues, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
- * Order: name->mu before client->mu. The backend reports under client->mu and
+ * Order: line->mu before client->mu. The backend reports under client->mu and
  * only leaves a mark (news); whoever drives then takes it to the name, with
  * both in the right order.
  */
@@ -47,7 +47,7 @@ struct hf_client {
      * verb uses the backend: verbs on a direct one read it without mu. NULL: it
      * is not open, or not any more. */
     void *self;
-    uint32_t closed; /* atomic: 1 from the begin of hf_close */
+    uint32_t closed; /* atomic: 1 from the beginning of hf_close */
 
     struct hf__mutex mu;
     /* all below: mu */
@@ -62,7 +62,7 @@ struct hf_client {
     uint32_t inside;      /* threads in a wait; hf_close waits for them */
     uint32_t firing;      /* atomic: the same for those that fire; see
                              hf_cancel_fire() */
-    uint32_t serial;      /* of names, for hold ids */
+    uint32_t serial;      /* of lines, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
     struct hf__line **buckets;
@@ -77,7 +77,7 @@ struct hf_client {
     struct hf__event *events, *events_tail;
     unsigned events_len, events_allocated;
     struct hf__event overflow;        /* stands for those that were dropped */
-    hf_watch *changed, *changed_tail; /* see watch.c */
+    hf_watch *changed, *changed_tail; /* see watches.h */
     size_t changed_len;
 
     struct hf__counts counts;
@@ -100,6 +100,7 @@ struct hf_client {
     struct hf__config *config; /* while opening */
 };
 
+/* May the client be used? 0, EFORK in a child of the process, or ECLOSED. */
 static inline int hf__client_check(const hf_client *c)
 {
     if (__builtin_expect(!*(const volatile uint32_t *)c->parent, 0))

@@ -27,8 +27,8 @@ static uint64_t *counter_of(struct hf__counts *counts, int result)
 
 void hf__count_failed(const hf_lock *lock)
 {
-    if (lock->name->remote.kind != HF_LATCH)
-        hf__count(&lock->name->client->counts.failed, 1);
+    if (lock->line->remote.kind != HF_LATCH)
+        hf__count(&lock->line->client->counts.failed, 1);
 }
 
 void hf__count_at_once(struct hf__line *n, int result)

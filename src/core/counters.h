@@ -29,7 +29,7 @@ static inline void hf__count(uint64_t *counter, uint64_t n)
 
 /* An acquire has failed before it came to a line. */
 void hf__count_failed(const hf_lock *);
-/* An acquire through that line is over without a wait; name->mu is held. */
+/* An acquire through that line is over without a wait; line->mu is held. */
 void hf__count_at_once(struct hf__line *, int result);
 /* One waits; and its wait is over, after that time. */
 void hf__count_wait(hf_client *, enum hf_kind);
@@ -43,7 +43,7 @@ void hf__counters_read_locked(hf_client *, hf_metrics *);
  * for what has to be added to the difference of the two to get the number of
  * holds now.
  *
- * Written with name->mu held, read with client->mu held: so every access is
+ * Written with line->mu held, read with client->mu held: so every access is
  * atomic but for the writer's own read, and threads that use different names do
  * not write the same counters. An acquire and a release in shared memory that
  * go the short way write it once: every store delays the next locked
@@ -76,7 +76,7 @@ static inline uint32_t hf__tally_held(uint64_t tally)
     return (uint32_t)(held % (UINT64_MAX / HF__TALLY_HOLD + 1));
 }
 
-/* From here on: name->mu is held. */
+/* From here on: line->mu is held. */
 /* A GRANT or a RELEASE: one hold more or less, unless hf__tally_hold() or
  * hf__tally_set() follows. */
 static inline void hf__tally_add(struct hf__line *n, uint64_t what)

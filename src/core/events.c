@@ -53,7 +53,7 @@ static struct hf__event *events_allocate_locked(hf_client *c, int type,
 static void events_queue_locked(hf_client *c, struct hf__event *e, int type)
 {
     e->type = type;
-    hf__queue_add(c->events, c->events_tail, e);
+    hf__deque_add(c->events, c->events_tail, e);
     c->events_len++;
     hf__fd_post(c->ready_fd);
 }
@@ -61,7 +61,7 @@ static void events_queue_locked(hf_client *c, struct hf__event *e, int type)
 static void events_unqueue_locked(hf_client *c, struct hf__event *e)
 {
     e->type = 0;
-    hf__queue_remove(c->events, c->events_tail, e);
+    hf__deque_remove(c->events, c->events_tail, e);
     c->events_len--;
 }
 
@@ -72,8 +72,8 @@ void hf__event_queue_locked(hf_client *c, int type, struct hf__line *n,
 
     if (!c->on_event || __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
         return;
-    if (type == HF_EVENT_LOST && n && !hf__line_lost(n)->type)
-        e = hf__line_lost(n);
+    if (type == HF_EVENT_LOST && n && !hf__event_of_loss(n)->type)
+        e = hf__event_of_loss(n);
     else
         e = events_allocate_locked(c, type, n);
     if (e) {
@@ -89,7 +89,7 @@ void hf__event_queue_locked(hf_client *c, int type, struct hf__line *n,
 
 void hf__event_detach_locked(struct hf__line *n)
 {
-    struct hf__event *e = n->client->on_event ? hf__line_lost(n) : NULL;
+    struct hf__event *e = n->client->on_event ? hf__event_of_loss(n) : NULL;
     int type = e ? e->type : 0;
 
     if (!type)

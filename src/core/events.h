@@ -20,7 +20,7 @@ struct hf__event {
 };
 
 /* The place of a loss, if the client hears of events. */
-static inline struct hf__event *hf__line_lost(struct hf__line *n)
+static inline struct hf__event *hf__event_of_loss(struct hf__line *n)
 {
     return (struct hf__event *)n - 1;
 }

@@ -23,6 +23,8 @@
 #include "policy/line_set.h"
 #include "policy/local_queue.h"
 
+#include <string.h>
+
 void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 {
     struct hf__releaser **p = &n->releasers;
@@ -33,11 +35,9 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
         *p = r->next;
 }
 
-#include <string.h>
-
 /* ---- waking ------------------------------------------------------------ */
 
-/* With name->mu held: the system call comes after it. */
+/* With line->mu held: the system call comes after it. */
 static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
@@ -293,7 +293,7 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
 
     if (!now && result != HF__DONE)
         now = hf__now(); /* it needed none until here, see acquire.c */
-    if (!hf__queue_let_go(&n->queue, result, now, hf__line_wake)) {
+    if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
         if (result != HF_EUNKNOWN) /* its caller wakes; it is sent again */
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
@@ -415,7 +415,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 
 /* ---- news -------------------------------------------------------------- */
 
-/* With name->mu held. */
+/* With line->mu held. */
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;

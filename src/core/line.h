@@ -21,7 +21,7 @@ struct hf__async;
 struct hf__sleeper;
 
 /* A thread or an asynchronous verb that waits for the answer to a release. On
- * name->releasers, under name->mu. */
+ * line->releasers, under line->mu. */
 struct hf__releaser {
     struct hf__releaser *next;
     uint64_t hold_id;
@@ -123,13 +123,13 @@ static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 
 /* The same, made if it has none; NULL: out of memory. */
 struct hf__exchange *hf__exchange_make(struct hf__line *);
-/* Sends what the queue wants sent and sets the timer; name->mu is held. */
+/* Sends what the queue wants sent and sets the timer; line->mu is held. */
 void hf__line_run(struct hf__line *, hf__time now);
-/* Takes what the backend has reported to the queue. Takes name->mu itself. */
+/* Takes what the backend has reported to the queue. Takes line->mu itself. */
 void hf__line_news(struct hf__line *);
 /* The clock has reached the line's timer. Returns the hold id that the caller
  * has to renew, or 0. If the caller does not do so, the timer fires again.
- * Takes name->mu itself. */
+ * Takes line->mu itself. */
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
 /* hf__wake_fn: the waiter is granted, refused or roused. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
@@ -141,7 +141,7 @@ void hf__line_own(struct hf__line *, const struct hf__waiter *);
 /* The release of that hold id, or (0) of any, has ended with that result: wakes
  * those that wait for it. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
-/* Does not want to hear of it any more; name->mu is held. */
+/* Does not want to hear of it any more; line->mu is held. */
 void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);
 
 #endif

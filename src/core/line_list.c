@@ -11,7 +11,7 @@ struct hf__line *hf__lines_after(const struct hf__line *n)
 {
     struct hf__line_entry *next = n->kin ? n->kin->line.next : NULL;
 
-    return next ? hf__lines_of(next) : NULL;
+    return next ? hf__lines_of_entry(next) : NULL;
 }
 
 struct hf__line *hf__lines_newest(struct hf__line *first)
@@ -21,7 +21,7 @@ struct hf__line *hf__lines_newest(struct hf__line *first)
     if (!first->kin)
         return first;
     newest = first->kin->lines.at[HF__TAKEN];
-    return newest ? hf__lines_of(newest) : NULL;
+    return newest ? hf__lines_of_entry(newest) : NULL;
 }
 
 struct hf__line *hf__lines_all_but_first(struct hf__line *first)
@@ -29,7 +29,7 @@ struct hf__line *hf__lines_all_but_first(struct hf__line *first)
     struct hf__line_entry *line =
         hf__line_set_all_but_first(&first->kin->lines);
 
-    return line ? hf__lines_of(line) : NULL;
+    return line ? hf__lines_of_entry(line) : NULL;
 }
 
 void hf__lines_rest(struct hf__line *n)
@@ -47,7 +47,7 @@ void hf__lines_rest(struct hf__line *n)
     hf__line_set_rest(&f->lines, &n->kin->line);
 }
 
-static void lines_free_readers(hf_client *c, struct hf__reader *r)
+static void lines_free_chain(hf_client *c, struct hf__reader *r)
 {
     struct hf__reader *next;
 
@@ -58,11 +58,11 @@ static void lines_free_readers(hf_client *c, struct hf__reader *r)
     }
 }
 
-void hf__lines_free_entries(struct hf__line *n)
+void hf__lines_free_readers(struct hf__line *n)
 {
     if (n->queue.shared) {
-        lines_free_readers(n->client, n->queue.readers);
-        lines_free_readers(n->client, n->queue.left);
+        lines_free_chain(n->client, n->queue.readers);
+        lines_free_chain(n->client, n->queue.left);
     }
-    lines_free_readers(n->client, n->kin->spare);
+    lines_free_chain(n->client, n->kin->spare);
 }

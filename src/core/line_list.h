@@ -1,6 +1,6 @@
 /*
  * The lines of a name that are in use, newest first, and the entries of those
- * who read through them. name->mu is held.
+ * who read through them. line->mu is held.
  */
 #ifndef HF_LINE_LIST_H
 #define HF_LINE_LIST_H
@@ -16,9 +16,9 @@ struct hf__line *hf__lines_newest(struct hf__line *first); /* or NULL */
 struct hf__line *hf__lines_after(const struct hf__line *); /* or NULL */
 /* Takes all but the first out of their list; see hf__lines_after(). */
 struct hf__line *hf__lines_all_but_first(struct hf__line *first);
-void hf__lines_free_entries(struct hf__line *); /* the entries it has */
+void hf__lines_free_readers(struct hf__line *); /* the entries it has */
 /* The line that this is the entry of. */
-static inline struct hf__line *hf__lines_of(struct hf__line_entry *entry)
+static inline struct hf__line *hf__lines_of_entry(struct hf__line_entry *entry)
 {
     return hf__container(entry->queue, struct hf__line, queue);
 }

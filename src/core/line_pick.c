@@ -25,7 +25,7 @@ static int pick_use(struct hf__line *first, struct hf__line_entry *line,
     int rc = line ? 0 : hf__names_add_line(first, mode, out, err);
 
     if (line)
-        *out = hf__lines_of(line);
+        *out = hf__lines_of_entry(line);
     else if (!rc)
         hf__line_set_add(&first->kin->lines, &(*out)->kin->line);
     return rc;
@@ -67,7 +67,7 @@ struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *w,
         return NULL;
     if (line->queue->shared)
         w->reader = pick_take_entry(first, w->thread);
-    return hf__lines_of(line);
+    return hf__lines_of_entry(line);
 }
 
 void hf__pick_went(struct hf__line *n, struct hf__waiter *w, bool had)
@@ -110,7 +110,7 @@ static bool pick_forget_the_gone(struct hf__line *first)
 int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
                  hf__time now, struct hf__line **out, hf_error *err)
 {
-    struct hf__line *first = lock->name;
+    struct hf__line *first = lock->line;
     struct hf__line_entry *line;
     int rc = 0;
 
@@ -127,8 +127,8 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        hf__line_run(hf__lines_of(line), now); /* that may be news */
-        return hf__fail_unreleased(hf__lines_of(line), w->owner, err);
+        hf__line_run(hf__lines_of_entry(line), now); /* that may be news */
+        return hf__fail_unreleased(hf__lines_of_entry(line), w->owner, err);
     }
     if (rc)
         return pick_refused(rc, err);
@@ -175,9 +175,9 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
 
 struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
 {
-    return first->kin
-               ? hf__lines_of(hf__line_set_held(&first->kin->lines, owner))
-               : first;
+    return first->kin ? hf__lines_of_entry(
+                            hf__line_set_held(&first->kin->lines, owner))
+                      : first;
 }
 
 /* The hold of a line cannot be used: it may be lost since just now. */
@@ -196,7 +196,7 @@ int hf__pick_check(const hf_lock *lock, struct hf__line **line, hf_error *err)
     hf__time now = hf__now();
     int rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
 
-    *line = hf__pick_held(lock->name, owner);
+    *line = hf__pick_held(lock->line, owner);
     if (owner)
         rc = hf__queue_check(&(*line)->queue, owner, now);
     return rc ? pick_unusable(*line, owner, rc, now, err) : 0;

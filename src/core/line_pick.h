@@ -1,7 +1,7 @@
 /*
  * Which line of a name a verb is about: for an acquire the line of the owner's
  * hold, one that it can share, or one that is free (made if need be); for all
- * others the line of the owner's hold. name->mu is held.
+ * others the line of the owner's hold. line->mu is held.
  */
 #ifndef HF_LINE_PICK_H
 #define HF_LINE_PICK_H

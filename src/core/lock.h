@@ -11,17 +11,17 @@
 struct hf__async;
 
 struct hf_lock {
-    struct hf__line *name;
+    struct hf__line *line; /* the first of its name */
     struct hf__async *async;
-    hf_lock *next_watcher; /* name->mu */
+    hf_lock *next_watcher; /* line->mu */
     int64_t max_hold_ms;
     uint64_t owner; /* 0: the thread */
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    int loss_fd; /* -1: nobody asked; name->mu. Stands here so that bits that
+    int loss_fd; /* -1: nobody asked; line->mu. Stands here so that bits that
                     are written are not beside bits that are only read. */
-    /* name->mu: */
+    /* line->mu: */
     uint32_t waits : 30;         /* through this handle, under way */
     uint32_t acquiring : 1;      /* one of them waits in the queue; if it has an
                                     owner */

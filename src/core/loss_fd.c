@@ -54,7 +54,7 @@ static hf__time loss_fd_first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
 
-    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+    for (struct hf__line *n = hf__lines_newest(lock->line); n;
          n = hf__lines_after(n)) {
         const struct hf__queue *g = &n->queue;
 
@@ -89,7 +89,7 @@ static bool loss_fd_to_be_released(const struct hf__line *n,
 
 static bool loss_fd_has_news(const hf_lock *lock)
 {
-    for (struct hf__line *n = hf__lines_newest(lock->name); n;
+    for (struct hf__line *n = hf__lines_newest(lock->line); n;
          n = hf__lines_after(n))
         if (loss_fd_to_be_released(n, lock))
             return true;
@@ -149,7 +149,7 @@ void hf__loss_fd_moved(struct hf__line *n)
 
 bool hf__loss_fd_open(hf_lock *lock)
 {
-    struct hf__line *first = lock->name;
+    struct hf__line *first = lock->line;
 
     lock->loss_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (lock->loss_fd < 0)
@@ -167,7 +167,7 @@ void hf__loss_fd_start(hf_lock *lock)
 
 void hf__loss_fd_close(hf_lock *lock)
 {
-    hf_lock **p = &lock->name->watchers;
+    hf_lock **p = &lock->line->watchers;
 
     if (lock->loss_fd < 0)
         return;

@@ -1,7 +1,7 @@
 /*
  * The descriptors that tell of loss (hf_lock_fd): timers that are set to the
  * end of the first hold that concerns their handle, and at once when it is
- * lost. name->mu is held.
+ * lost. line->mu is held.
  */
 #ifndef HF_LOSS_FD_H
 #define HF_LOSS_FD_H

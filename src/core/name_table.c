@@ -97,7 +97,7 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
-/* What stands in front of a name, see hf__line_lost(). */
+/* What stands in front of a name, see hf__event_of_loss(). */
 static size_t names_front_of(const hf_client *c)
 {
     return c->on_event ? sizeof(struct hf__event) : 0;
@@ -108,7 +108,7 @@ static void names_free_line(hf_client *c, struct hf__line *n)
     if (!n)
         return;
     if (n->kin) {
-        hf__lines_free_entries(n);
+        hf__lines_free_readers(n);
         hf__free(c, n->kin);
     }
     hf__free(c, (char *)n - names_front_of(c));

@@ -11,6 +11,6 @@ int hf__name_valid(const void *name, size_t *len, hf_error *);
 /* Its name, for people: without the client's prefix. */
 struct hf__shown hf__line_shown(struct hf__line *);
 /* "mutex", "read-write lock" ...: for people. */
-const char *hf__kind_name(int kind); /* for people */
+const char *hf__kind_name(int kind);
 
 #endif

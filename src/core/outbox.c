@@ -16,7 +16,7 @@ static void outbox_park(hf_client *c, struct hf__req *req, bool first)
     if (first && c->outbox)
         hf__list_add(c->outbox, req);
     else
-        hf__queue_add(c->outbox, c->outbox_tail, req);
+        hf__deque_add(c->outbox, c->outbox_tail, req);
 }
 
 void hf__outbox_return(hf_client *c, struct hf__req *req)
@@ -30,7 +30,7 @@ void hf__outbox_remove_locked(hf_client *c, struct hf__req *req)
     if (!req->parked)
         return;
     req->parked = false;
-    hf__queue_remove(c->outbox, c->outbox_tail, req);
+    hf__deque_remove(c->outbox, c->outbox_tail, req);
 }
 
 static int outbox_lacks(hf_client *c, const char *what)

@@ -28,7 +28,7 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__request *f;
 
     /* A question that is being abandoned: its answer came before the backend
-     * heard of that (forget_attempt), and it has been counted. */
+     * heard of that (line_forget_attempt), and it has been counted. */
     if (req->remote && !req->flying)
         return;
     c->under_way--;

@@ -20,7 +20,8 @@ struct hf__request {
     struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
     bool delivered;
     hf_error why; /* what the backend said of its failure */
-    /* What its answer holds that nobody took, with client->mu held; or NULL. */
+    /* Frees what the answer brought and nobody took. Called with client->mu
+     * held, before the request is freed; NULL: there is nothing to free. */
     void (*destroy)(struct hf__request *);
     size_t names_bytes; /* LIST: what the names take, about */
     union {

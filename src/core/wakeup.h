@@ -57,7 +57,8 @@ void hf__fd_drain(int fd);
 void hf__helper_due_locked(hf_client *, hf__time at);
 /* The same, for that timer, which is set. */
 void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);
-/* Requests under way that nobody has moved for this long are moved there. */
+/* Requests under way that no thread has moved for this long are moved by the
+ * helper thread. */
 #define HF__PATIENCE (100 * HF__MS)
 /* If anything is under way that no thread drives for, the helper thread looks
  * after it within HF__PATIENCE. */

@@ -9,14 +9,14 @@
 
 void hf__watch_ring_locked(hf_client *c, hf_watch *w)
 {
-    hf__queue_add(c->changed, c->changed_tail, w);
+    hf__deque_add(c->changed, c->changed_tail, w);
     c->changed_len++;
     hf__fd_post(c->ready_fd);
 }
 
 void hf__watch_unring_locked(hf_client *c, hf_watch *w)
 {
-    hf__queue_remove(c->changed, c->changed_tail, w);
+    hf__deque_remove(c->changed, c->changed_tail, w);
     c->changed_len--;
 }
 

@@ -27,7 +27,6 @@ struct hf_watch {
 };
 
 /* hf__core.changed */
-/* hf__core.changed */
 void hf__watch_changed(hf_client *, struct hf__listener *, const char *name,
                        size_t len);
 /* Ends it; it may be NULL, or one that the program never got. */

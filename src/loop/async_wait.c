@@ -16,7 +16,7 @@
 
 void hf__async_give_up(struct hf__async *a)
 {
-    hf_client *c = a->lock->name->client;
+    hf_client *c = a->lock->line->client;
     bool waits = a->releaser.async && !a->releaser.finished;
 
     if (waits) {

@@ -32,8 +32,8 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
         is_line = t && t->is_line;
         if (is_line) {
             hf__timers_set(&c->timers, t, HF__NEVER);
-            due[len].name = hf__container(t, struct hf__line, timer);
-            due[len++].name->refs++;
+            due[len].line = hf__container(t, struct hf__line, timer);
+            due[len++].line->refs++;
         } else if (t && t->at > now) {
             hf__timers_set(&c->timers, t, t->at); /* a wait is not cut short */
             t = NULL;
@@ -55,7 +55,7 @@ static size_t deliver_fire_lines(struct hf__due *due, size_t len, hf__time now)
     size_t renew = 0;
 
     for (size_t i = 0; i < len; i++) {
-        struct hf__line *n = due[i].name;
+        struct hf__line *n = due[i].line;
         uint64_t hold_id = hf__line_timer(n, now);
 
         if (hold_id) {

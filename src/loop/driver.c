@@ -1,5 +1,5 @@
-/* Drives: see driver.h. Delivering needs no role: it is done by whoever finds
- * something, under the mutexes that client.h lists. */
+/* Drives: see driver.h. Delivery needs no role: any thread that finds something
+ * delivers it, under the mutexes that core/client.h lists. */
 #include "loop/driver.h"
 
 #include "base/futex.h"
@@ -130,7 +130,7 @@ static void driver_unfollow_locked(hf_client *c, struct hf__sleeper *s)
     if (!s->following)
         return;
     s->following = false;
-    hf__queue_remove(c->followers, c->followers_tail, s);
+    hf__deque_remove(c->followers, c->followers_tail, s);
 }
 
 static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
@@ -138,7 +138,7 @@ static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
     if (s->following)
         return;
     s->following = true;
-    hf__queue_add(c->followers, c->followers_tail, s);
+    hf__deque_add(c->followers, c->followers_tail, s);
 }
 
 /* An answer may be there, or only a bell. */

@@ -40,7 +40,7 @@ static inline hf__time hf__driver_patience(const hf_client *c)
     return (ms < 800 ? ms : 800) * HF__MS;
 }
 
-/* For who follows it, and has something under way. */
+/* The same for a follower that has something under way. */
 static inline hf__time hf__follower_patience(const hf_client *c)
 {
     hf__time at_least = HF__PATIENCE, time = hf__driver_patience(c);
@@ -48,8 +48,8 @@ static inline hf__time hf__follower_patience(const hf_client *c)
     return time < at_least ? at_least : time;
 }
 
-/* Who follows it, and waits to be told, has nothing under way. What the driver
- * does not read is looked for that often. */
+/* A follower that waits for a bell has nothing under way. It checks this often
+ * for what the driver may have left unread. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
 
 /* Asynchronous waits of a program that does not drive? client->mu. */

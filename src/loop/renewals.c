@@ -45,7 +45,7 @@ static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
 {
     b->req.meant_until = 0;
     for (size_t i = 0; i < len; i++) {
-        struct hf__line *n = due[i].name;
+        struct hf__line *n = due[i].line;
         struct hf__lease *l = &n->queue.lease;
         bool held;
 
@@ -70,13 +70,13 @@ static void renewals_put_off(hf_client *c, const struct hf__due *due,
                              size_t len, hf__time again)
 {
     for (size_t i = 0; i < len; i++) {
-        struct hf__timer *t = &due[i].name->timer;
+        struct hf__timer *t = &due[i].line->timer;
 
         hf__mutex_lock(&c->mu);
         if (again < hf__timer_at(t))
             hf__timers_set(&c->timers, t, again);
         hf__helper_due_locked(c, again);
-        hf__line_unref_locked(due[i].name);
+        hf__line_unref_locked(due[i].line);
         hf__mutex_unlock(&c->mu);
     }
 }

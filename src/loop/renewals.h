@@ -11,7 +11,7 @@
 
 /* A hold that hf__line_timer() wants renewed, with a reference to its name. */
 struct hf__due {
-    struct hf__line *name;
+    struct hf__line *line;
     uint64_t hold_id;
 };
 
@@ -23,7 +23,7 @@ void hf__renewals_landed(hf_client *, struct hf__request *);
 /* A request with room for so many renewals; NULL: out of memory, and err says
  * so. */
 struct hf__request *hf__renewals_batch(hf_client *, size_t room, hf_error *);
-/* A renewal of the hold that the line has; name->mu is held. */
+/* A renewal of the hold that the line has; line->mu is held. */
 struct hf__renewal hf__renewals_of(struct hf__line *, uint32_t ms);
 /* What became of one of them; all of them, if the request was not sent. */
 int hf__renewals_result(const struct hf__request *, size_t i);

@@ -194,7 +194,7 @@ void hf__link_up(struct net_link *l, hf__time now)
 
 /* ---- what the owner tells ---------------------------------------------- */
 
-static void link_look_if_closed(struct net_link *l)
+static void link_check_closed(struct net_link *l)
 {
     const struct hf__core *core = l->stream.core;
 
@@ -219,7 +219,7 @@ static void link_try_soon(struct net_link *l)
 
 bool hf__link_wanted(struct net_link *l)
 {
-    link_look_if_closed(l);
+    link_check_closed(l);
     link_try_soon(l);
     return l->state == NET_UP && !l->stream.broken;
 }

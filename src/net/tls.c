@@ -385,7 +385,7 @@ int hf__tls_begin(struct net_stream *s)
 }
 
 /* A server that knows of no such list speaks something else. */
-static int tls_look_if_agreed(struct net_stream *s)
+static int tls_check_agreed(struct net_stream *s)
 {
     const char *wanted = s->tls->alpn;
     const unsigned char *got = NULL;
@@ -407,7 +407,7 @@ int hf__tls_shake(struct net_stream *s)
     tls_begin_call();
     n = SSL_do_handshake(s->ssl);
     if (n == 1)
-        return tls_look_if_agreed(s);
+        return tls_check_agreed(s);
     rc = tls_outcome(s, n);
     ERR_clear_error();
     return rc ? rc : HF__PENDING;

@@ -272,7 +272,7 @@ void hf__lease_bell(struct hf__lease *l, hf__time now)
         l->poll_at = now;
 }
 
-bool hf__lease_let_go(struct hf__lease *l, int result, hf__time now)
+bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
 {
     hf__ends_verified(lease, l);
 

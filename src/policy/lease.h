@@ -48,8 +48,9 @@ enum hf__question {
     HF__QUESTION_LOST, /* its answer was lost: the same is asked again */
 };
 
-/* What the server knows of the present hold id; it only grows, but for the last
- * step, which a waiter takes back that comes when others have given up. */
+/* What the server knows of the present hold id; it only grows, except
+ * for the last step, which is taken back by a waiter that comes when the others
+ * have given up. */
 enum hf__known {
     HF__KNOWN_NOT,     /* it never did anything for it */
     HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal came late */
@@ -133,7 +134,7 @@ struct hf__lease {
     bool refused : 1;       /* HELD: the last renewal was */
 };
 
-/* Aborts unless the table above is kept. */
+/* Aborts unless the table above holds. */
 HF__VERIFIER(lease)
 
 /* Why a hold was lost. */
@@ -216,8 +217,9 @@ void hf__lease_cap(struct hf__lease *, hf__time now, int64_t max_hold_ms);
 /* The bell rang. */
 void hf__lease_bell(struct hf__lease *, hf__time now);
 
-/* The answer to a LET_GO. True: it is settled; else it will be sent again. */
-bool hf__lease_let_go(struct hf__lease *, int result, hf__time now);
+/* The answer to a LET_GO. True: that is the end of it; else it will be sent
+ * again. */
+bool hf__lease_let_go_answered(struct hf__lease *, int result, hf__time now);
 
 /* A waiter has come: a let_go that was refused is sent again now. */
 void hf__lease_hurry(struct hf__lease *, hf__time now);

@@ -12,12 +12,12 @@ static void queue_append(struct hf__queue *g, struct hf__waiter *w)
     w->state = HF__W_WAITING;
     w->roused = w->known = false;
     w->covered = 0;
-    hf__queue_add(g->head, g->tail, w);
+    hf__deque_add(g->head, g->tail, w);
 }
 
 static void queue_take_out(struct hf__queue *g, struct hf__waiter *w)
 {
-    hf__queue_remove(g->head, g->tail, w);
+    hf__deque_remove(g->head, g->tail, w);
     if (!g->head)
         g->lease.wanted = false;
 }
@@ -376,12 +376,12 @@ static void queue_refuse(struct hf__queue *g, enum hf__todo what, int code,
     queue_rethink(g);
 }
 
-bool hf__queue_let_go(struct hf__queue *g, int result, hf__time now,
-                      hf__wake_fn *wake)
+bool hf__queue_let_go_answered(struct hf__queue *g, int result, hf__time now,
+                               hf__wake_fn *wake)
 {
     hf__ends_verified(queue, g);
 
-    if (hf__lease_let_go(&g->lease, result, now))
+    if (hf__lease_let_go_answered(&g->lease, result, now))
         return true;
     if (result == HF_EUNKNOWN || (g->lease.state == HF__HELD && !g->lease.drop))
         return false;

@@ -119,7 +119,7 @@ struct hf__queue {
 HF__VERIFIER(queue)
 
 /* Called by the queue for each waiter that finished or was roused, so that the
- * caller can wake it. Supplied by the caller: acquire.c, or the simulation. */
+ * caller can wake it. Supplied by the owner of the queue. */
 typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 
 void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
@@ -180,10 +180,11 @@ void hf__queue_answered(struct hf__queue *, const struct hf__req *,
 void hf__queue_renewed(struct hf__queue *, uint64_t hold_id, int result,
                        hf__time sent_at, uint32_t lease_ms, hf__time now);
 
-/* The answer to a LET_GO: hf__lease_let_go(). Waiters hear a refusal even if
- * their own question is under way: it may stand behind what is not let go. */
-bool hf__queue_let_go(struct hf__queue *, int result, hf__time now,
-                      hf__wake_fn *);
+/* The answer to a LET_GO: hf__lease_let_go_answered(). Waiters hear a refusal
+ * even if their own question is under way: it may stand behind what is not let
+ * go. */
+bool hf__queue_let_go_answered(struct hf__queue *, int result, hf__time now,
+                               hf__wake_fn *);
 
 /* The server owes those who wait an answer for longer than op_timeout. */
 static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)

@@ -257,6 +257,14 @@ def a_listed_circle_that_is_gone_is_named():
                ('src/redis/pipe.c', 'table_find(n) + ', ''))
 
 
+def the_rooms_that_use_each_other_are_named():
+    finds_only('circle', 'rooms that use each other: src/redis src/vote',
+               ('rooms.list', 'declared entry', 'edge src/redis/pipe.c '
+                'src/vote/vote.c : back\ndeclared entry'),
+               ('src/redis/pipe.c', '#include "table.h"',
+                '#include "table.h"\n#include "vote/vote.h"'))
+
+
 def an_edge_that_is_gone_is_named():
     finds_only('stale', 'edge src/core/core src/redis/table',
                ('src/core/core.c', '+ table;', ';'),

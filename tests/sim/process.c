@@ -424,7 +424,8 @@ static void let_go_answered(struct name *n, const struct message *m)
     uint64_t id = l->let_go_id;
     struct process *p = n->process;
 
-    if (!hf__queue_let_go(&n->queue, m->result, process_now(p), thread_wake))
+    if (!hf__queue_let_go_answered(&n->queue, m->result, process_now(p),
+                                   thread_wake))
         return;
     for (uint16_t i = 0; i < p->world->cfg.threads; i++) {
         struct thread *t = &p->thread[i];

@@ -315,9 +315,9 @@ static inline bool is_queued(const hf_lock *lock)
 {
     bool queued;
 
-    hf__line_lock(lock->name);
-    queued = lock->name->queue.lease.state == HF__WAITING;
-    hf__line_unlock(lock->name);
+    hf__line_lock(lock->line);
+    queued = lock->line->queue.lease.state == HF__WAITING;
+    hf__line_unlock(lock->line);
     return queued;
 }
 

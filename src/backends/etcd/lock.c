@@ -227,6 +227,7 @@ static int lock_step(struct et_lock *l)
     }
     if (l->rev)
         return hf__et_read_queue(l);
+    /* A proof that an earlier step waited for is not waited for any more. */
     l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
                     : ET_AWAITS_ANSWER;

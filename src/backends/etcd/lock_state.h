@@ -30,8 +30,9 @@ struct et_watch;
  *   HELD     none; of an attempt with        rev, lease, moving; own, wanted;
  *            another hold id: CONFIRM, DROP  owes_mark, writes
  *
- *   RESTING -> QUEUED <-> RUNG -> HELD -> RESTING, and RESTING -> HELD. A lock
- *   whose attempt ends otherwise is RESTING again.
+ *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING. (A QUEUED
+ *   lock was not rung if the core sends its attempt again because it is time.)
+ *   A lock whose attempt ends otherwise is RESTING again.
  *
  * A request of a renewal is not under way for the lock: it belongs to a batch.
  */

@@ -23,8 +23,8 @@
  * The release of a mutex wakes the first of the queue by the bell. The other
  * kinds have many holders, of which each may be the one to wait for: there the
  * first of the queue sleeps, and each release ends its sleep by KILL QUERY.
- * Each wake-up is only a hint: the first checks every 2 s, and when a lease
- * ends.
+ * Each wake-up is only a hint: the first checks every 1.5 s, and when a
+ * lease ends.
  *
  * Everything here runs with the client's mutex held, except open(), which runs
  * on the helper thread before that.

@@ -278,8 +278,7 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
 }
 
 /* One that was not asked for would be no place to go on from. */
-static bool query_was_asked_for(const struct hf__query *q,
-                                const struct my_value *v)
+static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
            memcmp(v->text, q->name, q->name_len) == 0;
@@ -296,7 +295,7 @@ static int query_listed(struct mysql *m, struct hf__query *q,
     for (const struct my_row *row = r->rows; row; row = row->next) {
         const struct my_value *v = &row->value[0];
 
-        if (!query_was_asked_for(q, v))
+        if (!query_is_wanted(q, v))
             return HF_EPROTO;
         if ((rc = m->core->add_name(m->client, q, v->text, v->len)))
             return rc;

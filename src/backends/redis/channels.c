@@ -39,12 +39,12 @@ struct rd_chan *hf__rd_chan_add(struct redis *r, const struct hf__remote *m)
 void hf__rd_chan_linger(struct redis *r, struct rd_chan *c, hf__time until)
 {
     c->until = until;
-    hf__queue_add(r->chans.oldest, r->chans.newest, c);
+    hf__deque_add(r->chans.oldest, r->chans.newest, c);
 }
 
 void hf__rd_chan_unlinger(struct redis *r, struct rd_chan *c)
 {
-    hf__queue_remove(r->chans.oldest, r->chans.newest, c);
+    hf__deque_remove(r->chans.oldest, r->chans.newest, c);
 }
 
 void hf__rd_chan_add_lock(struct rd_chan *c, struct rd_lock *lock)

@@ -74,7 +74,7 @@ struct rd_chans {
     struct rd_early early[RD_EARLY];
 };
 
-/* channels.c; NULL: there is none, out of memory. */
+/* NULL: there is none; or (add) out of memory. */
 struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
                                  size_t len, enum hf_kind, bool fair);
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);

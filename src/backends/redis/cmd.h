@@ -9,7 +9,7 @@
 #include "flights.h"
 
 /* The owner of r->cmd. */
-extern const struct rd_owner hf__rd_cmd; /* of r->cmd */
+extern const struct rd_owner hf__rd_cmd;
 
 /* What was in doubt is decided (replica.h): 0, or a code. */
 void hf__rd_decided(struct redis *, const struct rd_flight *, int code,

@@ -10,8 +10,8 @@
 struct redis;
 
 int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
-/* The answer, which may be an error: a code, or HF__PENDING: another command
- * was sent. */
+/* What becomes of the answer, which may be an error: a code; RD_AGAIN: the
+ * caller sends the query again, which is another command now. */
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
 

@@ -13,8 +13,8 @@ struct redis;
 /* ATTEMPT. */
 int hf__rd_latch_encode(struct redis *, struct hf__req *);
 
-/* LATCH_SET, LATCH_DOWN, LATCH_GET. The answer: a code, HF__PENDING if it was
- * sent again, or HF_EPROTO. */
+/* LATCH_SET, LATCH_DOWN, LATCH_GET. What becomes of the answer: a code;
+ * RD_AGAIN: the caller sends the query again, as it is now; HF_EPROTO. */
 int hf__rd_count_encode(struct redis *, struct hf__query *);
 int hf__rd_count_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);

@@ -1,5 +1,5 @@
 /*
- * Holders that listen (hf_client_listen): which holds this client has, and
+ * Holders that listen (hf_client_options.on_event): which holds this client has, and
  * which of them are wanted or were broken, as messages on its own channel say.
  * Does nothing unless redis.listens.
  *

@@ -270,7 +270,8 @@ static int query_add_others(struct redis *r, struct hf__query *q,
 
 /* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
  * about", or nothing, of Redisson's. Of the other kinds "until seen ear fair
- * want hand_ms size about". */
+ * want hand_ms size about". (ear: how the waiter is called; the word of the
+ * scripts, whose text stays.) */
 static int query_add_waiters(struct redis *r, struct hf__query *q,
                              const struct rd_node *list, int numbers)
 {

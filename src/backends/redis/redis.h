@@ -24,7 +24,8 @@
 #include "replica.h"
 #include "scripts.h"
 
-/* What is made of an answer: the query is sent again, as it is now. */
+/* Beside enum hf__outcome, of an answer to a query: the query is sent again, as
+ * it is now. It never leaves query.c. */
 #define RD_AGAIN 100
 
 struct redis {

@@ -3,8 +3,8 @@
  * none of which needs a connection or a lock:
  *
  * - the reader, which makes nodes of bytes (pipe.c feeds it). A node lives in
- * the pipe's arena until the next answer is read: a handler copies what it
- * keeps;
+ *   the pipe's arena until the next answer is read: a handler copies what it
+ *   keeps;
  * - errors: what the text of an error answer means;
  * - INFO: what its text says, and how that is judged in a diagnosis. Both redis
  *   and redlock use it.

@@ -12,10 +12,9 @@
 struct redis;
 
 /* Writes the command of a request: 0, or a code; nothing was written then. */
-/* The request is under way (HF__PENDING), or HF__LATER, or a code. Reports
- * nothing. */
 typedef int rd_encode_fn(struct redis *, struct hf__req *);
-
+/* HF__PENDING: the request is under way; or HF__LATER, or a code. Reports
+ * nothing. */
 int hf__rd_submit(struct redis *, struct hf__req *, rd_encode_fn *);
 
 /* Writes; and if there is room then, what the core keeps can come. */

@@ -22,8 +22,8 @@ struct redis;
  *   PAUSING   the pause is over     put_off: SENT; else a new connection
  *
  * Each goes to NONE when either connection is lost. A proof that is refused, or
- * fails, leads to PAUSING, or to NONE if it is refused for good. What was
- * proved is in rd_chans.state.
+ * fails again, leads to PAUSING (the first failure breaks the connection), or
+ * to NONE if it is refused for good. What was proved is in rd_chans.state.
  */
 enum rd_proof {
     RD_PROOF_NONE,

@@ -21,7 +21,7 @@ struct rd_lock;
 #define RD_SUB_PING_MS 30000
 
 /* The owner of r->sub. */
-extern const struct rd_owner hf__rd_sub; /* of r->sub */
+extern const struct rd_owner hf__rd_sub;
 
 /* The remote waits (again). HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);

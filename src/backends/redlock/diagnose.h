@@ -10,7 +10,7 @@
 int hf__rl_query(void *, struct hf__query *);
 
 /* One answer to INFO has come, or none will; advance() comes afterwards, and
- * with it checkup_move(), unless the client ends. */
+ * with it hf__rl_checkup_move(), unless the client ends. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
 void hf__rl_checkups_fini(struct redlock *);
 void hf__rl_checkup_move(struct redlock *, hf__time now);

@@ -94,7 +94,8 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
 }
 
 /* A child that was forked meanwhile may have the descriptor for long: whoever
- * comes after us needs the byte. In this order, see is_file_closed. */
+ * comes after us needs the byte. In this order, see
+ * hf__shm_is_file_closed.  */
 static void slot_give_byte(struct shm *s, uint32_t n)
 {
     struct flock byte = shm_slot_byte(n);

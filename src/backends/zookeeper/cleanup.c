@@ -102,8 +102,7 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_sweep_later(node);
 }
 
-static void cleanup_on_looked_for(void *owner, int rc,
-                                  const struct zk_reply *reply)
+static void cleanup_on_found(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
@@ -125,14 +124,14 @@ static void cleanup_on_looked_for(void *owner, int rc,
         hf__zk_node_sweep_later(node);
 }
 
-static int cleanup_look_for(struct zk_node *node)
+static int cleanup_search_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
     if (node->numbered)
-        return hf__zk_exists(node->z, node->path, cleanup_on_looked_for, node);
-    return hf__zk_list(node->z, hf__zk_node_dir(node, dir),
-                       cleanup_on_looked_for, node);
+        return hf__zk_exists(node->z, node->path, cleanup_on_found, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), cleanup_on_found,
+                       node);
 }
 
 static void cleanup_on_unlowered_deleted(void *owner, int rc,
@@ -235,7 +234,7 @@ void hf__zk_node_sweep(struct zk_node *node)
     if (hf__zk_node_is_gone(node)) {
         hf__zk_node_end_step(node);
     } else if (node->state == ZK_NODE_UNSURE && !node->calls) {
-        if (cleanup_look_for(node) == 0)
+        if (cleanup_search_for(node) == 0)
             node->calls++;
         else
             hf__zk_node_sweep_later(node);

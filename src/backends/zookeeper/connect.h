@@ -14,7 +14,7 @@ void hf__zk_lookup_later(struct zk *, hf__time now);
 void hf__zk_lookup_again(struct zk *, hf__time now);
 /* What was found is used, if it is of any use. */
 void hf__zk_take_found(struct zk *);
-/* When to call these two. */
+/* When to call hf__zk_lookup_again() next. */
 hf__time hf__zk_lookup_timeout(const struct zk *);
 
 /* The library has no connection, nor is it making one. */

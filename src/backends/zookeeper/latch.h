@@ -7,7 +7,7 @@
 
 #include "lock.h"
 
-zk_attempt_fn hf__zk_latch_attempt; /* latch */
+zk_attempt_fn hf__zk_latch_attempt;
 
 int hf__zk_latch_query(struct zk *, struct hf__query *);
 

@@ -7,6 +7,6 @@
 
 #include "lock.h"
 
-zk_attempt_fn hf__zk_queue_attempt; /* mutex, read-write lock */
+zk_attempt_fn hf__zk_queue_attempt;
 
 #endif

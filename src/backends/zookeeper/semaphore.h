@@ -6,6 +6,6 @@
 
 #include "lock.h"
 
-zk_attempt_fn hf__zk_semaphore_attempt; /* semaphore */
+zk_attempt_fn hf__zk_semaphore_attempt;
 
 #endif

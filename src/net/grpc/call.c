@@ -109,13 +109,13 @@ uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
 
 static void call_list_add(struct grpc_list *l, struct grpc_call *c)
 {
-    hf__queue_add(l->first, l->last, c);
+    hf__deque_add(l->first, l->last, c);
     c->in = l;
 }
 
 static void call_list_remove(struct grpc_call *c)
 {
-    hf__queue_remove(c->in->first, c->in->last, c);
+    hf__deque_remove(c->in->first, c->in->last, c);
     c->in = NULL;
 }
 
@@ -191,7 +191,7 @@ static int call_submit(struct grpc_call *c)
         return HF_ENOMEM;
     c->id = id;
     if (!g->open)
-        g->asked_at = c->at;
+        g->begun_at = c->at;
     call_count(c, GRPC_OPEN);
     return 0;
 }

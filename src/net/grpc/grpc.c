@@ -401,7 +401,7 @@ static int grpc_data(void *self, const char *bytes, size_t len, hf__time now)
 }
 
 /* nghttp2 has said good-bye, because of what has come. */
-static int grpc_look_if_over(struct grpc *g)
+static int grpc_check_over(struct grpc *g)
 {
     if (nghttp2_session_want_read(g->session) || g->leaves_at != HF__NEVER)
         return 0;
@@ -411,7 +411,7 @@ static int grpc_look_if_over(struct grpc *g)
                         hf__link_doubt(&g->link));
 }
 
-static int grpc_look_if_left(struct grpc *g, hf__time now)
+static int grpc_check_left(struct grpc *g, hf__time now)
 {
     if (g->leaves_at == HF__NEVER || (g->unary && now < g->leaves_at))
         return 0;
@@ -433,8 +433,8 @@ static int grpc_go_on(struct grpc *g, hf__time now)
     hf__grpc_flush(g);
     if (g->failed)
         return g->failed;
-    rc = grpc_look_if_over(g);
-    return rc ? rc : grpc_look_if_left(g, now);
+    rc = grpc_check_over(g);
+    return rc ? rc : grpc_check_left(g, now);
 }
 
 bool hf__grpc_ready(struct grpc *g, uint32_t tag, uint32_t events, hf__time now)

@@ -65,7 +65,7 @@ struct grpc {
     struct grpc_list ended;   /* over() is due */
     size_t open;              /* calls that are OPEN */
     size_t unary;             /* of these, those that will end by themselves */
-    hf__time asked_at;        /* since when calls are open */
+    hf__time begun_at;        /* since when calls are open */
     hf__time first_limit;     /* no limit passes before */
     unsigned late;            /* unary calls in a row */
     hf__time late_at;         /* when the last of them ended */

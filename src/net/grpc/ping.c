@@ -13,7 +13,7 @@ const uint8_t hf__grpc_our_ping[8] = "holdfast";
 hf__time hf__grpc_ping_at(const struct grpc *g)
 {
     hf__time since =
-        g->link.heard_at > g->asked_at ? g->link.heard_at : g->asked_at;
+        g->link.heard_at > g->begun_at ? g->link.heard_at : g->begun_at;
     hf__time at = since + g->ping_ms * HF__MS;
     hf__time allowed = g->pinged_at + PING_MS * HF__MS;
 

@@ -50,7 +50,7 @@ static void are_paced(uint64_t connections)
         fail_msg("%llu connections", (unsigned long long)connections);
 }
 
-#define LOOK_MS 2000 /* a waiter looks again after so long at most */
+#define REPEAT_MS 2000 /* a waiter looks again after so long at most */
 
 /* A wait for ever, which began at that time and asks again within so many ms,
  * ends when the server has not answered for op_timeout. */
@@ -104,7 +104,7 @@ static void test_every_look_is_cut(void **state)
     assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
     t = taker_start(w, b, -1);
     assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
-    cut_every_request(w, t, asked, LOOK_MS);
+    cut_every_request(w, t, asked, REPEAT_MS);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     world_free_for_all(w, b);
     world_is_clean(w);
@@ -124,7 +124,7 @@ static void lose_server(struct world *w, enum proxy_mode mode)
     proxy_set(w->proxy, mode, 0);
     if (mode == PROXY_REFUSE)
         proxy_cut(w->proxy);
-    is_failed(t, asked, LOOK_MS);
+    is_failed(t, asked, REPEAT_MS);
     world_heal(w);
     assert_int_equal(hf_lock_release(a, NULL), 0);
     world_free_for_all(w, b);

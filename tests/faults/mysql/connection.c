@@ -70,7 +70,7 @@ static void killed_while_waiting(struct world *w, bool waits, bool at_once)
     if (!at_once)
         my_has_waiters(1);
     assert_int_equal(hf_lock_release(a, &w->err), 0);
-    taker_gets_it(t, at_once ? LOOK_MS : SOON_MS);
+    taker_gets_it(t, at_once ? REPEAT_MS : SOON_MS);
     assert_int_equal(hf_lock_renew(a, 0, NULL), HF_ENOTOWNER);
     world_is_clean(w);
 }

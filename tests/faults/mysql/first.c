@@ -169,7 +169,7 @@ static void looks_by_itself(struct world *w, const struct shape *s,
         assert_int_equal(hf_break(breaker.client, "n", HF_CSTRING, &w->err), 0);
     else
         let_go(w, &h);
-    if (!WAIT_FOR_MS(proc_ready(&p, 0), LOOK_MS + 500))
+    if (!WAIT_FOR_MS(proc_ready(&p, 0), REPEAT_MS + 500))
         fail_msg("%s: the waiter did not look", s->name);
     has_it(&p, s->kind == HF_LATCH);
     assert_int_equal(proc_end(&p), 0);

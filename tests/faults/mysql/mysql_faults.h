@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    SOON_MS = 1500, /* a notification has come by then */
-    LOOK_MS = 2000, /* and without one, a waiter has looked by itself */
+    SOON_MS = 1500,   /* a notification has come by then */
+    REPEAT_MS = 2000, /* and without one, a waiter has looked by itself */
     /* So late is a waiter behind one that does not come: a fair lock may wait
      * for the turn of that one. */
     PASS_MS = 2000,

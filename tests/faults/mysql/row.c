@@ -84,7 +84,7 @@ static void changed_while_waiting(struct world *w, const char *sql)
     t = taker_start(w, b, WAIT_MS);
     my_has_waiters(1);
     assert_int_equal(my_server_do(&my_one, "%s", sql), 1);
-    assert_true(WAIT_FOR_MS(taker_back(t), LOOK_MS));
+    assert_true(WAIT_FOR_MS(taker_back(t), REPEAT_MS));
     assert_int_equal(t->rc, 0);
     assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
     assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);

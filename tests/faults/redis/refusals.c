@@ -1,4 +1,4 @@
-/* What a Redis server may refuse, for any_refusals.c. */
+/* What a Redis server may refuse, for any/refusals.c. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 

@@ -15,7 +15,7 @@
 
 /* One who is killed between the last count and the last bell leaves the rest
  * to their next look. */
-enum { LOOK_MS = 2500 };
+enum { REPEAT_MS = 2500 };
 
 static struct actor holder, waiter, prober;
 
@@ -60,12 +60,12 @@ static const struct scenario {
     int limit_ms;        /* for the waiter, if nothing is left */
 } scenarios[] = {
     {"set", v_set, 0, false, 0, 2, 2, 2, STAGE_LIMIT_MS},
-    {"count down", v_count_down, 2, false, 0, 2, 1, 0, LOOK_MS},
+    {"count down", v_count_down, 2, false, 0, 2, 1, 0, REPEAT_MS},
     {"count down, not to 0", v_count_down, 3, false, 1, 3, 1, 1,
      STAGE_LIMIT_MS},
     {"wait", v_wait, 1, true, 0, 0, 1, 0, STAGE_LIMIT_MS},
     {"give up", v_give_up, 1, false, 1, 1, 1, 1, STAGE_LIMIT_MS},
-    {"break", v_break, 2, false, 0, 2, 2, 0, LOOK_MS},
+    {"break", v_break, 2, false, 0, 2, 2, 0, REPEAT_MS},
     {"close", v_close, 1, false, 1, 1, 1, 1, STAGE_LIMIT_MS},
 };
 

@@ -1,4 +1,4 @@
-/* Rights that a ZooKeeper server may refuse, for any_refusals.c. */
+/* Rights that a ZooKeeper server may refuse, for any/refusals.c. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 

@@ -323,7 +323,7 @@ static void test_some_give_up_while_it_is_down(void **state)
 
 /* ---- a word that is lost ------------------------------------------------- */
 
-enum { LOOK_MS = 2000, TRIP_MS = 300 };
+enum { REPEAT_MS = 2000, TRIP_MS = 300 };
 
 /* The word on what the waiter watches is lost: it looks by itself. */
 static void waiter_finds_out(struct world *w, const char *name,
@@ -350,7 +350,7 @@ static void waiter_finds_out(struct world *w, const char *name,
     assert_true(WAIT_FOR(sum_of(w, "zk_watch_count") > watches));
     proxy_set(w->proxy, PROXY_LOSE_EVENTS, 0);
     assert_int_equal(hf_lock_release(held, &w->err), 0);
-    taker_gets_it(t, LOOK_MS + TRIP_MS);
+    taker_gets_it(t, REPEAT_MS + TRIP_MS);
     proxy_set(w->proxy, PROXY_PASS, 0);
     assert_int_equal(hf_lock_free(waits), 0);
     assert_int_equal(hf_lock_free(held), 0);
@@ -404,7 +404,7 @@ static void test_a_lost_word_on_a_latch_is_made_good(void **state)
     proxy_set(w->proxy, PROXY_LOSE_EVENTS, 0);
     assert_int_equal(hf_latch_down(near, NULL, &w->err), 0);
     assert_true(WAIT_FOR_MS(__atomic_load_n(&l.back, __ATOMIC_ACQUIRE),
-                            LOOK_MS + TRIP_MS));
+                            REPEAT_MS + TRIP_MS));
     pthread_join(l.thread, NULL);
     assert_int_equal(l.rc, 0);
     proxy_set(w->proxy, PROXY_PASS, 0);

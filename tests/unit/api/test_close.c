@@ -105,7 +105,7 @@ static void test_close_does_not_wait_for_a_release_that_is_over(void **state)
 
     (void)state;
     assert_true(rc == 0 || rc == HF_ELOST); /* if the machine stood still */
-    assert_true(WAIT_FOR(hf__now() > lock->name->queue.lease.until));
+    assert_true(WAIT_FOR(hf__now() > lock->line->queue.lease.until));
     is_not_waited_for(c, lock);
 }
 

@@ -241,7 +241,7 @@ static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         hf__mutex_lock(&c->mu);
-        hf__event_queue_locked(c, HF_EVENT_LOST, lock->name, 7, hf__no_loss);
+        hf__event_queue_locked(c, HF_EVENT_LOST, lock->line, 7, hf__no_loss);
         hf__mutex_unlock(&c->mu);
     }
     assert_int_equal(hf_lock_free(lock), 0);

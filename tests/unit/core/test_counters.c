@@ -69,12 +69,12 @@ static void test_metrics_carry(void **state)
     assert_int_equal(hf_lock_new(c, "carry", HF_CSTRING, NULL, &lock, NULL), 0);
     for (int i = 0; i < 5; i++) {
         /* As after many pairs, and in some rounds many that had waited. */
-        lock->name->tally += many * HF__TALLY_RELEASE;
+        lock->line->tally += many * HF__TALLY_RELEASE;
         released += many;
         if (i & 1)
-            hf__tally_set(lock->name, 0);
+            hf__tally_set(lock->line, 0);
         else
-            lock->name->tally += many * HF__TALLY_GRANT;
+            lock->line->tally += many * HF__TALLY_GRANT;
         granted += i & 1 ? 0 : many;
         for (int j = 0; j < 4; j++) {
             is(c, granted, released, 0);
@@ -87,8 +87,8 @@ static void test_metrics_carry(void **state)
             assert_int_equal(hf_lock_release(lock, NULL), 0);
             is(c, granted, ++released, 0);
         }
-        assert_true(hf__tally_granted(lock->name->tally) < 10);
-        assert_true(hf__tally_released(lock->name->tally) < 10);
+        assert_true(hf__tally_granted(lock->line->tally) < 10);
+        assert_true(hf__tally_released(lock->line->tally) < 10);
     }
     assert_int_equal(hf_lock_free(lock), 0);
     is(c, granted, released, 0);

@@ -185,7 +185,7 @@ static bool are_taken(struct scene *s, size_t len)
 
 static bool is_of(const struct hf__req *req, const hf_lock *lock)
 {
-    return req->remote == &lock->name->remote;
+    return req->remote == &lock->line->remote;
 }
 
 static void are_in_order(struct scene *s)

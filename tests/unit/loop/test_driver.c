@@ -91,7 +91,7 @@ static void test_driver_bell_is_heard_beside_a_stopped_driver(void **state)
     hf__mutex_lock(&c->mu); /* the bell, which only advance() hears */
     server.answer = HF__GRANTED;
     server.in_advance = ring_once;
-    to_ring = &w[1].lock->name->remote;
+    to_ring = &w[1].lock->line->remote;
     hf__mutex_unlock(&c->mu);
     helper_looks(c); /* as it will by itself */
     pthread_join(t[1], NULL);
@@ -216,11 +216,11 @@ static void test_driver_answer_that_is_there_is_no_silence(void **state)
     hf__mutex_unlock(&c->mu);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
-    hf__line_lock(lock->name);
+    hf__line_lock(lock->line);
     hf__mutex_lock(&c->mu);
-    answers_from = lock->name->queue.lease.poll_at;
+    answers_from = lock->line->queue.lease.poll_at;
     hf__mutex_unlock(&c->mu);
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(call.result, 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);

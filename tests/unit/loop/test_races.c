@@ -60,7 +60,7 @@ static void abandon(int16_t answer)
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(call.result, HF_ECANCELED);
     assert_int_equal(c->under_way, 0);
-    assert_int_equal(lock->name->refs, 1);
+    assert_int_equal(lock->line->refs, 1);
     assert_int_equal(hf_lock_check(lock), HF_ENOTOWNER);
     assert_int_equal(hf_lock_free(lock), 0);
     began = wait_now();
@@ -307,7 +307,7 @@ static void outlive(hf_lock *lock, enum hf_mode mode)
 {
     int64_t deadline;
 
-    let_answer(lock->name->client, 1, HF__GRANTED);
+    let_answer(lock->line->client, 1, HF__GRANTED);
     assert_int_equal(take_as(lock, mode), 0);
     assert_int_equal(hf_lock_deadline(lock, &deadline), 0);
     while (wait_now() < deadline)
@@ -326,7 +326,7 @@ static bool is_reported(hf_client *c)
 
 static void end(hf_lock *lock)
 {
-    hf_client *c = lock->name->client;
+    hf_client *c = lock->line->client;
 
     assert_int_equal(hf_lock_free(lock), 0);
     assert_int_equal(hf_close(c), 0);
@@ -397,7 +397,7 @@ void __wrap_hf__callback_queue(struct hf__async *, int);
 
 void __wrap_hf__callback_queue(struct hf__async *a, int result)
 {
-    hf_client *c = a->lock->name->client;
+    hf_client *c = a->lock->line->client;
 
     hf__mutex_lock(&c->mu);
     __wrap_hf__callback_queue_locked(c, a, result);

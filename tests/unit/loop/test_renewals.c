@@ -51,7 +51,7 @@ static size_t index_of(const struct hf__remote *remote)
 {
     size_t i = 0;
 
-    while (i < NAMES && (!locks[i] || &locks[i]->name->remote != remote))
+    while (i < NAMES && (!locks[i] || &locks[i]->line->remote != remote))
         i++;
     assert_in_range(i, 0, NAMES - 1);
     return i;
@@ -110,7 +110,7 @@ static hf_client *hold(size_t len)
 static void delay(hf_client *c, size_t from, size_t len, hf__time by)
 {
     for (size_t i = from; i < len; i++) {
-        struct hf__line *n = locks[i]->name;
+        struct hf__line *n = locks[i]->line;
 
         hf__line_lock(n);
         n->queue.lease.renew_at += by;
@@ -199,7 +199,7 @@ static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
     hf__time due = hf__now() + TERM;
 
     (void)state;
-    assert_int_not_equal(__real_hf__line_timer(locks[0]->name, due), 0);
+    assert_int_not_equal(__real_hf__line_timer(locks[0]->line, due), 0);
     deliver(c, due);
     each_once(1, 2);
     deliver(c, due + TERM / 2);
@@ -212,7 +212,7 @@ static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
 static void test_renewals_are_due_by_the_present_clock(void **state)
 {
     hf_client *c = hold(1);
-    struct hf__line *n = locks[0]->name;
+    struct hf__line *n = locks[0]->line;
     hf__time now = hf__now();
 
     (void)state;
@@ -286,7 +286,7 @@ static void test_renewals_without_need_are_sent_again(void **state)
     c = hold(LEN);
     for (int i = 0; i < LEN; i++) {
         hf__mutex_lock(&c->mu);
-        hf__timers_set(&c->timers, &locks[i]->name->timer, now + TERM);
+        hf__timers_set(&c->timers, &locks[i]->line->timer, now + TERM);
         hf__mutex_unlock(&c->mu);
     }
     no_memory = true;
@@ -412,13 +412,13 @@ static void test_downgrade_of_what_was_released_and_taken_again(void **state)
 
 static bool lease_is_over(const hf_lock *lock)
 {
-    struct hf__line *n = lock->name;
+    struct hf__line *n = lock->line;
     bool over;
 
     hf__line_lock(n);
     n = hf__pick_held(n, hf__owner_of(lock, NULL));
     over = hf__now() >= n->queue.lease.until;
-    hf__line_unlock(lock->name);
+    hf__line_unlock(lock->line);
     return over;
 }
 

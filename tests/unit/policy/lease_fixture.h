@@ -100,7 +100,7 @@ static inline struct hf__lease unsure(void)
 
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1100)));
+    assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1100)));
     return l;
 }
 

@@ -136,7 +136,7 @@ static inline void give_up(struct hf__queue *g, uint64_t owner, int64_t ms)
 /* The answer to what was let go. */
 static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
 {
-    return hf__queue_let_go(g, result, at(ms), wake);
+    return hf__queue_let_go_answered(g, result, at(ms), wake);
 }
 
 #endif

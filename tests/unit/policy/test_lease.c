@@ -199,14 +199,14 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_ATTEMPT);
     hf__lease_attempted(&l, at(1100), OP_TIMEOUT / HF__MS);
-    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1100)));
+    assert_false(hf__lease_let_go_answered(&l, HF_EBACKEND, at(1100)));
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
     assert_int_equal(answer(&l, HF__GRANTED, 1150), HF__PENDING);
     assert_int_equal(l.state, HF__HELD);
     assert_int_equal(next(&l, 1300), HF__TODO_LET_GO);
     assert_int_equal(l.let_go_id, 41);
-    assert_true(hf__lease_let_go(&l, HF__DONE, at(1310)));
+    assert_true(hf__lease_let_go_answered(&l, HF__DONE, at(1310)));
     assert_int_equal(next(&l, 1310), HF__TODO_LET_GO);
     assert_int_equal(l.let_go_op, HF__RELEASE);
     assert_int_equal(l.let_go_id, 42);
@@ -239,7 +239,7 @@ static void test_lease_release_then_question_without_waiting(void **state)
     assert_int_equal(l.let_go_op, HF__RELEASE);
     assert_int_equal(next(&l, 1000), HF__TODO_ATTEMPT);
     assert_int_equal(l.hold_id, 42);
-    assert_true(hf__lease_let_go(&l, HF__DONE, at(1010)));
+    assert_true(hf__lease_let_go_answered(&l, HF__DONE, at(1010)));
     assert_int_equal(l.state, HF__ATTEMPTING);
 }
 
@@ -251,7 +251,7 @@ static void test_lease_nothing_is_asked_while_unsure(void **state)
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_LET_GO);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
-    assert_true(hf__lease_let_go(&l, HF_ENOTOWNER, at(1200)));
+    assert_true(hf__lease_let_go_answered(&l, HF_ENOTOWNER, at(1200)));
     assert_int_equal(next(&l, 1200), HF__TODO_ATTEMPT);
 }
 
@@ -263,7 +263,7 @@ test_lease_refused_release_is_sent_again_a_little_later(void **state)
     (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1000)));
+    assert_false(hf__lease_let_go_answered(&l, HF_EBACKEND, at(1000)));
     assert_int_equal(hf__lease_timer(&l), at(1200));
     assert_int_equal(next(&l, 1199), HF__TODO_NOTHING);
     assert_int_equal(next(&l, 1200), HF__TODO_LET_GO);
@@ -275,8 +275,9 @@ static void test_lease_release_is_given_up_when_the_server_forgot(void **state)
     struct hf__lease l = unsure();
 
     (void)state;
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + TTL - 1)));
-    assert_true(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + TTL)));
+    assert_false(
+        hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + TTL - 1)));
+    assert_true(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + TTL)));
 }
 
 static void test_lease_place_in_the_queue_outlives_the_lease(void **state)
@@ -286,7 +287,8 @@ static void test_lease_place_in_the_queue_outlives_the_lease(void **state)
     (void)state;
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + TTL + 3000)));
+    assert_false(
+        hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + TTL + 3000)));
 }
 
 static void test_lease_endless_release_is_never_given_up(void **state)
@@ -296,11 +298,11 @@ static void test_lease_endless_release_is_never_given_up(void **state)
     (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, HF__NEVER / 2));
+    assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
     l = asking(true, true); /* a place there is endless too */
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, HF__NEVER / 2));
+    assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
 }
 
 static void test_lease_drop_of_nothing_is_nothing(void **state)

@@ -81,8 +81,9 @@ static void test_lease_release_remembers_a_longer_renewal(void **state)
     renewed(&l, 41, HF_EUNKNOWN, 500, 3 * TTL, 600);
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + 2 * TTL)));
-    assert_true(hf__lease_let_go(&l, HF_EUNKNOWN, at(1000 + 3 * TTL)));
+    assert_false(
+        hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + 2 * TTL)));
+    assert_true(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + 3 * TTL)));
 }
 
 /* By the server's promise: max_hold is ours. */
@@ -296,7 +297,7 @@ static void test_lease_gone_while_another_is_let_go(void **state)
     assert_int_equal(next(&l, 1000), HF__TODO_ATTEMPT);
     hf__lease_attempted(&l, at(1000), OP_TIMEOUT / HF__MS);
     assert_int_equal(answer(&l, HF__GRANTED, 1001), HF__GRANTED);
-    assert_false(hf__lease_let_go(&l, HF_EUNKNOWN, at(1100)));
+    assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1100)));
     assert_int_equal(l.state, HF__HELD);
     hf__lease_gone(&l, at(2000));
     hf__lease_want(&l, true);

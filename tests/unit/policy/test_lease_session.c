@@ -163,9 +163,9 @@ static void test_session_let_go_is_repeated_for_ever(void **state)
     (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
-    assert_false(hf__lease_let_go(&l, HF_EBACKEND, at(1000000)));
+    assert_false(hf__lease_let_go_answered(&l, HF_EBACKEND, at(1000000)));
     assert_int_equal(next(&l, 1000200), HF__TODO_LET_GO);
-    assert_true(hf__lease_let_go(&l, HF__DONE, at(1000300)));
+    assert_true(hf__lease_let_go_answered(&l, HF__DONE, at(1000300)));
 }
 
 static void test_session_over_is_a_loss(void **state)

@@ -228,7 +228,7 @@ static void test_lines_stuck_one_is_waited_for(void **state)
     (void)state;
     leave(&s, g, 1, 1);
     assert_null(led(&s, &b, HF_WRITE, 2));
-    assert_false(hf__lease_let_go(&g->lease, HF_EBACKEND, at(3)));
+    assert_false(hf__lease_let_go_answered(&g->lease, HF_EBACKEND, at(3)));
     assert_ptr_equal(led(&s, &b, HF_WRITE, 4), g);
     assert_int_equal(hf__queue_enter(g, &b, at(4)), HF__PENDING);
     assert_string_equal(run(g, 4), "R");   /* once more, for the new one */

@@ -124,7 +124,7 @@ static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
     line_up(&g, &c, 3);
     hf__lease_bell(&g.lease, at(3));
     assert_string_equal(run(&g, 3), "A");
-    assert_false(hf__lease_let_go(&g.lease, HF_EBACKEND, at(4)));
+    assert_false(hf__lease_let_go_answered(&g.lease, HF_EBACKEND, at(4)));
     answer(&g, HF__GRANTED, 5);
     assert_int_equal(b.result, HF__GRANTED);
     assert_int_equal(c.state, HF__W_WAITING);

@@ -1,9 +1,9 @@
 /*
- * The entry of the module, which has two backends: that of one server, and
- * Redlock. No other file of this folder knows of Redlock.
+ * The entry of the module redis, which has two backends: that of one server,
+ * and Redlock. It is here because redlock may use redis, and not the other way.
  */
-#include "backends/redlock/redlock.h"
-#include "redis.h"
+#include "backends/redis/redis.h"
+#include "redlock.h"
 
 #include <string.h>
 

@@ -101,3 +101,21 @@ def declared(text):
             for one in re.sub(r"\[[^]]*\]|;", "", statement).split(","):
                 names.add(re.findall(r"\w+", one)[-1])
     return names
+
+
+def static_functions(text):
+    """The static functions that a file defines."""
+    return {found[1] for statement in statements(text)
+            if re.match(r"static .*\) ?\{\}$", statement)
+            for found in [re.search(r"(\w+)\s*\(", statement)] if found}
+
+
+
+def share_a_word(function, file):
+    """Has the name of a function a word of the file's? lines is one of line,
+    answered of answer."""
+    def alike(a, b):
+        short, long = sorted((a, b), key=len)
+        return a == b or len(short) > 2 and long.startswith(short)
+    return any(alike(a, b) for a in function.lower().split("_")
+               for b in file.lower().split("_"))

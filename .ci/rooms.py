@@ -15,6 +15,7 @@ if anything is:
             room may have, or other than those that the list names; or rooms
             use each other
   word      a word that was retired is part of an identifier or of a file name
+  noun      a static function has no word of its file's name
   stale     the list allows what is not done any more
 
 Calls through pointers are not seen; nor is what no object of BUILD contains.
@@ -242,6 +243,19 @@ class Lint:
             if found:
                 self.say("word", "%s: %s" % (path, " ".join(found)))
 
+    # ---- nouns
+
+    def look_at_nouns(self):
+        for path, text in self.tree.texts.items():
+            file = stem(os.path.basename(path))
+            for function in sorted(c_text.static_functions(text)):
+                noun = self.rooms.nouns.get(path)
+                if noun and function.startswith(noun + "_"):
+                    self.rooms.used.add(("noun", path))
+                elif path.endswith(".c") and \
+                        not c_text.share_a_word(function, file):
+                    self.say("noun", "%s: %s" % (path, function))
+
     def table(self):
         print("%-24s %5s %6s  %s" % ("room", "files", "code", "uses"))
         for room in self.rooms.rooms:
@@ -257,6 +271,7 @@ class Lint:
         self.look_at_headers()
         self.look_at_circles()
         self.look_at_words()
+        self.look_at_nouns()
         for text in self.rooms.stale():
             self.say("stale", text)
         self.table()

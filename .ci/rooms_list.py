@@ -18,8 +18,9 @@ class List:
         self.edges = []     # (from, to, symbols), globs, without .c or .h
         self.declared = []  # (symbol, header), globs
         self.circles = {}   # file: how many are in its circle
+        self.nouns = {}     # file: the word of its static functions
         self.retired = set()
-        self.used = set()   # what of edges, declared and circles was needed
+        self.used = set()   # what of all but the rooms was needed
         for number, line in enumerate(c_text.read(path).splitlines(), 1):
             line, _, reason = (part.strip() for part in
                                line.split("#")[0].partition(" : "))
@@ -31,7 +32,7 @@ class List:
 
     def take(self, words, reason):
         kind, words = words[0], words[1:]
-        if kind in ("edge", "declared", "circle") and not reason:
+        if kind in ("edge", "declared", "circle", "noun") and not reason:
             raise ValueError("a reason is missing")
         if kind == "room":
             self.rooms[words[0]] = reason.split()
@@ -42,6 +43,8 @@ class List:
             self.declared.append((words[0], words[1]))
         elif kind == "circle":
             self.circles[words[0]] = int(words[1])
+        elif kind == "noun":
+            self.nouns[words[0]] = words[1]
         elif kind == "retired":
             self.retired |= set(words)
         else:
@@ -63,3 +66,6 @@ class List:
         for file in self.circles:
             if file not in self.used:
                 yield "circle %s %d" % (file, self.circles[file])
+        for file in self.nouns:
+            if ("noun", file) not in self.used:
+                yield "noun %s %s" % (file, self.nouns[file])

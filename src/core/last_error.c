@@ -12,8 +12,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void hf__fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
-                         va_list ap)
+static void fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
+                     va_list ap)
 {
     char text[720];
 
@@ -29,7 +29,7 @@ int hf__fail_why_set(hf_client *c, int code, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    hf__fail_set(c, code, hf__may_pass(c, code), fmt, ap);
+    fail_set(c, code, hf__may_pass(c, code), fmt, ap);
     va_end(ap);
     return code;
 }
@@ -39,7 +39,7 @@ int hf__fail_lasts_set(hf_client *c, int code, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    hf__fail_set(c, code, false, fmt, ap);
+    fail_set(c, code, false, fmt, ap);
     va_end(ap);
     return code;
 }

@@ -114,7 +114,7 @@ def lint(change=()):
             check=False, encoding='utf-8', stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
     wrong = [line for line in done.stdout.splitlines() if line.split()[0] in
-             ('arrow', 'header', 'circle', 'word', 'stale')]
+             ('arrow', 'header', 'circle', 'word', 'noun', 'stale')]
     return done.returncode, wrong, done.stdout
 
 
@@ -273,7 +273,7 @@ def an_edge_that_is_gone_is_named():
 
 def an_exception_for_a_header_that_is_gone_is_named():
     finds_only('stale', 'declared entry -',
-               ('src/redis/table.c', 'int entry', 'static int entry'))
+               ('src/redis/table.c', 'int entry', 'static int table_entry'))
 
 
 def an_exception_needs_a_reason():
@@ -291,6 +291,20 @@ def a_retired_word_in_an_identifier_is_named():
 def a_retired_word_in_the_name_of_a_file_is_named():
     finds('word', 'src/core/keeper.h: keeper',
           ('src/core/keeper.h', '', 'struct door;\n'))
+
+
+def a_static_function_without_a_word_of_its_file_is_named():
+    finds_only('noun', 'src/core/line.c: find',
+               ('src/core/line.c', 'int line_ask(int n)\n{',
+                'static int find(int n)\n{\n    return n;\n}\n'
+                'static int lines_of(int n)\n{\n    return find(n);\n}\n'
+                'int line_ask(int n)\n{\n    n = lines_of(n);'))
+
+
+def a_noun_may_be_listed():
+    finds_only('stale', 'noun src/core/line.c text',
+               ('rooms.list', 'retired', 'noun src/core/line.c text : old\n'
+                'retired'))
 
 
 right_tree = tempfile.TemporaryDirectory()

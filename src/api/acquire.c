@@ -220,9 +220,9 @@ static bool acquire_park(struct acquire *a, hf__time until)
     uint32_t seen;
 
     hf__line_lock(n);
-    /* Up to here it may have been told to park (line_find_parker), as it does now:
-     * with an older word it would not sleep, and ask again for nothing. All
-     * else that it may have been told is looked at here. */
+    /* Up to here it may have been told to park (line_find_parker), as it does
+     * now: with an older word it would not sleep, and ask again for nothing.
+     * All else that it may have been told is looked at here. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
     if (!acquire_is_parkable(n) || a->w.state == HF__W_FINISHED ||
         a->w.roused || (seen & HF__CANCELLED)) {

@@ -23,10 +23,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
 /* Whose callbacks this thread runs; one may dispatch another client. */
 struct frame {
     const hf_client *client;

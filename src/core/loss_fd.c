@@ -11,9 +11,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 /* HF__NEVER: there is no hold, or it has no end. */
 #define ALREADY ((hf__time)1)
 

@@ -16,12 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
 /* What was so at that time. If the text of that time was overwritten, the

@@ -1,7 +1,7 @@
 /*
- * Holders that listen (hf_client_options.on_event): which holds this client has, and
- * which of them are wanted or were broken, as messages on its own channel say.
- * Does nothing unless redis.listens.
+ * Holders that listen (hf_client_options.on_event): which holds this client
+ * has, and which of them are wanted or were broken, as messages on its own
+ * channel say. Does nothing unless redis.listens.
  *
  * lock.c and renew.c report what is held; subscribe.c passes the messages on,
  * and same_server.c says when they can be trusted. The state begins with that

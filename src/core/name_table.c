@@ -21,10 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <poll.h>
-#include <stdio.h>
-#include <string.h>
-
 #define GAP_MS 20 /* between two questions whether a handle can be made */
 
 /* The first line is found by its text; the others are found by nobody, and

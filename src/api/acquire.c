@@ -196,7 +196,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         rc = acquire_wait_over(a, &n->queue.lease, now, until);
     if (rc != HF__PENDING)
         hf__queue_leave(&n->queue, &a->w, rc, hf__line_wake);
-    if (claimed || rc != HF__PENDING) /* else whoever ended it has said so */
+    if (claimed || rc != HF__PENDING) /* else it was cleared when it ended */
         a->lock->acquiring = false;
     if (rc != HF__PENDING || n->queue.was_lost || n->queue.lease.drop)
         hf__line_run(n, now);
@@ -211,7 +211,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     return rc;
 }
 
-/* Sleeps at the backend for everybody who waits for this name here. */
+/* Sleeps at the backend for all local waiters of this name. */
 static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;

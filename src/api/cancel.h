@@ -1,6 +1,6 @@
 /*
  * hf_cancel: how a wait is ended from another thread or a signal handler. A
- * wait that drives a client is attached to it, so that firing also wakes the
+ * wait that drives a client is attached to it, so that firing wakes the
  * driver as well.
  */
 #ifndef HF_CANCEL_H

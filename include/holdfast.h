@@ -224,7 +224,7 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  */
 HF_API int hf_close(hf_client *client);
 
-/* What a backend can do, per kind; see docs/guarantees.md. */
+/* What a backend can do, per kind; see docs/guarantees/common.md. */
 enum hf_cap {
     HF_CAP_FAIR = 1 << 0,
     HF_CAP_UNFAIR = 1 << 1,

@@ -112,7 +112,7 @@ static void test_kinds_do_not_mix(void)
 /* ---- fair beside unfair -------------------------------------------------- */
 
 /* Where the two are made of different things; elsewhere they exclude each
- * other, and wake each other. As hf_lock_new(3) and docs/guarantees.md say. */
+ * other, and wake each other. See hf_lock_new(3), docs/guarantees/common.md. */
 static bool tells_fair_from_unfair(void)
 {
     return strncmp(conf.url, "shm:", 4) == 0 ||

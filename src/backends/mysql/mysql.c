@@ -314,7 +314,7 @@ static hf__time mysql_next_timeout(void *self)
 /* Releases ring for the kinds with many holders, too, but not those of clients
  * that have another user of the server: HF_CAP_EVENTS would promise that. For
  * the mutex it does: its bell needs no right. (A client behind a proxy that
- * shares connections wakes nobody; guarantees.md says so.) */
+ * shares connections wakes nobody; guarantees/mysql.md says so.) */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

@@ -1,7 +1,7 @@
 /*
  * Attaches this client to names. The core calls both with the mutex of the
- * client locked; hf__remote.impl is a struct shm_lock in between, which the
- * backend owns.
+ * client locked. Between attach and detach hf__remote.impl is a struct
+ * shm_lock, which the backend owns.
  */
 #ifndef HF_SHM_ATTACH_H
 #define HF_SHM_ATTACH_H

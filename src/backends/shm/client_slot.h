@@ -1,6 +1,6 @@
 /*
- * Registers this client in the file. Both are called by the helper thread,
- * whose life is from then on the client's.
+ * Registers this client in the file. The helper thread calls both: from then on
+ * the client counts as alive while this thread runs.
  */
 #ifndef HF_SHM_CLIENT_SLOT_H
 #define HF_SHM_CLIENT_SLOT_H

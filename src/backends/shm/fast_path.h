@@ -1,7 +1,7 @@
 /*
- * An acquire and a release of a mutex that nobody else contends: two swaps of
- * one word, in these two functions, which call nothing then. The core calls
- * them with the mutex of the line locked.
+ * Acquires and releases a mutex without contention: each is one swap of the
+ * word, and calls no other function. The core calls them with the mutex of the
+ * line locked.
  */
 #ifndef HF_SHM_FAST_PATH_H
 #define HF_SHM_FAST_PATH_H

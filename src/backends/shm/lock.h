@@ -1,7 +1,7 @@
 /*
  * The verbs of a lock of any kind, off the fast path. The core calls attempt
- * and abandon with the mutex of the line locked, and renew with that of the
- * client.
+ * and abandon with the mutex of the line locked, and renew with the mutex of
+ * the client.
  */
 #ifndef HF_SHM_LOCK_H
 #define HF_SHM_LOCK_H
@@ -12,7 +12,7 @@
 int hf__shm_lock_attempt(struct shm *, struct hf__req *);
 int hf__shm_lock_abandon(void *, struct hf__req *);
 int hf__shm_lock_renew(void *, struct hf__batch *);
-/* Ends whatever the lock has: a hold or a wait. */
+/* Ends the lock's hold or wait, if it has one. Returns HF__DONE or a code. */
 int hf__shm_lock_let_go(struct shm *, struct shm_lock *);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * holdfast lab: a program of its own, holdfast-lab, since it needs the clients
- * of Redis and MariaDB, and the command needs libc alone. It is found relative
- * to the command: where it is installed, or in the build directory.
+ * holdfast lab starts a program of its own, holdfast-lab, because the lab needs
+ * the clients of Redis and MariaDB, and the command needs only libc. It is
+ * found relative to the command: where both are installed, or in the build
+ * directory.
  */
 #include "shared/exit_code.h"
 #include "shared/message.h"

@@ -43,9 +43,6 @@ static void latch_print_left(const struct options *o, const char *name,
     json_end();
 }
 
-/* ---- what can be done to a latch ------------------------------------------
- */
-
 struct latch {
     const char *name;
     uint64_t count; /* of set */
@@ -100,9 +97,6 @@ static int (*const doers[])(const struct options *, const struct latch *,
                             hf_error *) = {latch_do_set, latch_do_down,
                                            latch_do_wait, latch_do_show};
 
-/* ---- what was typed -------------------------------------------------------
- */
-
 static int latch_find_word(const char *typed)
 {
     int i = 0;
@@ -129,7 +123,7 @@ static int latch_take_option(struct options *o, int option)
     }
 }
 
-/* The N of set is behind the NAME. */
+/* The N of set comes after the NAME. */
 static int latch_take_count(int argc, char **argv, struct latch *l)
 {
     if (argc < 2)

@@ -297,7 +297,7 @@ static int bench_catch_signals(struct contend *contend)
     return CLI_OSERR;
 }
 
-/* A run that was interrupted counts if it is the only one. */
+/* A run that was interrupted counts only if there is no other. */
 static void bench_keep_run(struct series *all, const struct contend_result *run)
 {
     all->violations += run->violations;
@@ -387,7 +387,7 @@ static int bench_main(int argc, char **argv)
     if (status != CLI_OK)
         return status;
     if (optind < argc)
-        return cli_misuse(&cli_bench, "`%s': bench takes options alone",
+        return cli_misuse(&cli_bench, "`%s': bench takes only options",
                           argv[optind]);
     status = bench_take_together(&o);
     if (status != CLI_OK)

@@ -68,9 +68,9 @@ static int break_confirm(const struct options *o, const hf_info *info)
 
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
         free(state);
-        return cli_misuse(&cli_break, "there is no terminal to ask on: give "
-                                      "--yes, or --token or --owner of the "
-                                      "hold that is meant");
+        return cli_misuse(&cli_break,
+                          "there is no terminal to ask on: give "
+                          "--yes, or --token or --owner of the hold to break");
     }
     for (size_t i = 0; info->holders_len > 1 && i < info->holders_len; i++)
         fprintf(stderr, "%s\n", cli_party(&info->holders[i]).text);

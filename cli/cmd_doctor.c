@@ -196,7 +196,7 @@ static int doctor(int argc, char **argv)
 
 const struct cli_verb cli_doctor = {
     .name = "doctor",
-    .summary = "says what a backend, as it is configured, promises",
+    .summary = "says what a backend promises as it is configured",
     .synopsis = "doctor [-b URL] [--json]",
     .about = "Asks the backend for the settings that matter to locks, acquires "
              "and\nreleases a lock, and says in plain words what is promised, "

@@ -149,11 +149,11 @@ static int latch_parse(struct options *o, int argc, char **argv, int *word,
     argv += optind;
     if (argc < 1)
         return cli_misuse(&cli_latch,
-                          "what is to be done? Say set, down, wait or show");
+                          "what should it do? Give set, down, wait or show");
     *word = latch_find_word(argv[0]);
     if (*word == WORDS)
         return cli_misuse(
-            &cli_latch, "`%s': the words are set, down, wait and show%s",
+            &cli_latch, "`%s': the choices are set, down, wait and show%s",
             argv[0], cli_similar(argv[0], "latch ", words, WORDS).text);
     if (o->has_wait && *word != WAIT)
         return cli_misuse(&cli_latch, "-w is for wait, not for %s", argv[0]);

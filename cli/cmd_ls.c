@@ -288,7 +288,7 @@ static int ls_parse(struct options *o, int argc, char **argv)
     if (status != CLI_OK)
         return status;
     if (o->nul && (o->is_long || o->json))
-        return cli_misuse(&cli_ls, "-0 prints names alone: without %s",
+        return cli_misuse(&cli_ls, "-0 prints only names: without %s",
                           o->is_long ? "-l" : "--json");
     return cli_prefix(&cli_ls, argc - optind, argv + optind, o->url,
                       &o->prefix);

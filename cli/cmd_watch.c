@@ -51,7 +51,7 @@ static const struct cli_flag flags[] = {
     {'w', "wait", "DURATION", "exit after this time"},
     {'w', "timeout", "DURATION", NULL},
     {'i', "interval", "DURATION",
-     "how often to look where the backend does not tell of changes (500ms)"},
+     "how often to poll if the backend does not announce changes (500ms)"},
     {'q', "quiet", NULL, "do not say that it polls or lost the connection"},
     {CLI_JSON, "json", NULL, "print a JSON object per change, one per line"},
     CLI_FLAG_END,
@@ -533,8 +533,8 @@ static int watch_take_option(struct options *o, int option)
     case 'n':
         if (cli_number(optarg, 1, UINT64_MAX, &o->count) == 0)
             return CLI_OK;
-        return cli_misuse(&cli_watch, "-n takes a number from 1 on, not `%s'",
-                          optarg);
+        return cli_misuse(&cli_watch,
+                          "-n takes a number of at least 1, not `%s'", optarg);
     case 'w':
         return cli_duration(&cli_watch, "-w", optarg, 0, &o->wait_ms);
     case 'i':

@@ -102,8 +102,7 @@ static int lock_options_check_semaphore(struct lock_options *w)
     if (!w->permits)
         w->permits = 1;
     if (w->permits > w->of)
-        return cli_misuse(w->verb,
-                          "--permits %u --of %u: there are never that many",
+        return cli_misuse(w->verb, "--permits %u is more than --of %u",
                           w->permits, w->of);
     w->kind = HF_SEMAPHORE;
     return CLI_OK;

@@ -142,13 +142,12 @@ static int lock_set_say_not_acquired(const struct lock_options *w,
     }
     if (w->wait_ms > 0)
         cli_say(w->verb,
-                "%s: not acquired within %lld ms; the servers do not "
-                "tell who holds it",
+                "%s: not acquired within %lld ms; the servers cannot say who "
+                "holds it",
                 hf__show(name).text, (long long)w->wait_ms);
     else
         cli_say(w->verb,
-                "%s: not acquired; the servers do not tell who holds "
-                "it",
+                "%s: not acquired; the servers cannot say who holds it",
                 hf__show(name).text);
     return w->busy_exit;
 }
@@ -315,7 +314,7 @@ bool lock_set_acquire(struct lock_set *c, int *status)
 static void lock_set_say_unreleased(const struct lock_options *w, int rc,
                                     hf_error *err)
 {
-    static const char promise[] = "; it is tried again in the background";
+    static const char promise[] = "; it is retried in the background";
     char *at = strstr(err->text, promise);
 
     if (at)
@@ -323,7 +322,7 @@ static void lock_set_say_unreleased(const struct lock_options *w, int rc,
     lock_set_failed(w, rc, err);
     if (rc != HF_ELOST)
         cli_say(w->verb,
-                "the lock is free when its ttl is over, at the latest");
+                "the lock is free when its ttl has passed, at the latest");
 }
 
 int lock_set_release(struct lock_set *c, int status, bool only_warn)

@@ -17,8 +17,8 @@ const struct cli_flag run_options_flags[] = {
     {OPT_ON_LOST, "on-lost", "kill|warn",
      "what to do if the lock is lost (kill)"},
     {OPT_VERBOSE, "verbose", NULL, "print how long it waited, and COMMAND"},
-    {OPT_METRICS, "metrics", "FILE", "write numbers for Prometheus to FILE"},
-    {'c', "command", "STRING", "run STRING by the shell"},
+    {OPT_METRICS, "metrics", "FILE", "write metrics for Prometheus to FILE"},
+    {'c', "command", "STRING", "run STRING with the shell"},
     /* As flock(1) has them. */
     {'o', "close", NULL, NULL},
     {'F', "no-fork", NULL, NULL},
@@ -94,7 +94,7 @@ static int run_options_take_command(struct run_options *o, int argc,
 {
     if (!o->shell_command && argc == 0)
         return cli_misuse(o->options.verb,
-                          "what is to be run? A COMMAND is missing");
+                          "what should it run? A COMMAND is missing");
     if (o->shell_command && argc > 0)
         return cli_misuse(o->options.verb,
                           "-c STRING and `%s'; give only one of them", *argv);

@@ -92,8 +92,9 @@ static void supervise_update_guardian(const struct supervision *supervision)
  * guardian has acted on the deadline instead of us. */
 static void supervise_say_why(const struct supervision *supervision, bool now)
 {
-    const char *then = supervision->only_warn ? "the command runs on without it"
-                                              : "ending the command";
+    const char *then = supervision->only_warn
+                           ? "the command continues without it"
+                           : "ending the command";
     hf_error why = HF_ERROR_INIT;
     size_t which = 0;
     int64_t deadline;
@@ -106,7 +107,7 @@ static void supervise_say_why(const struct supervision *supervision, bool now)
     if (!why.text[0])
         snprintf(why.text, sizeof why.text,
                  "holdfast was stopped or suspended%s",
-                 now ? "" : " when it had to renew it");
+                 now ? "" : " when the lock had to be renewed");
     cli_say(supervision->held->options->verb, "%s: %s: %s; %s",
             hf__show(supervision->held->options->names[which]).text,
             now ? "the lock was lost" : "the lock cannot be renewed in time",

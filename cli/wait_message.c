@@ -73,7 +73,7 @@ static void message_say_holder(struct wait_message *w, const char *name,
 static void message_say_unknown(struct wait_message *w, const char *name)
 {
     cli_say(w->held->options->verb,
-            "%s: waiting; the servers do not tell who holds it",
+            "%s: waiting; the servers cannot say who holds it",
             hf__show(name).text);
     w->said = true;
 }

@@ -319,9 +319,8 @@ static int contend_run_in(struct arena *arena, pid_t *pids,
     result->seconds = contend_seconds_since(start);
     have_ended = contend_wait_until_ended(arena, result);
     if (!have_ended && !result->signal)
-        contender_fail(
-            arena, HF_ETIMEDOUT,
-            &(hf_error){.text = "a contender does not come to its end"});
+        contender_fail(arena, HF_ETIMEDOUT,
+                       &(hf_error){.text = "a contender does not end"});
     /* Before a process is killed in a critical section. */
     contend_sum_up(arena, have_ended, result);
     contend_bury(arena, pids, n, !have_ended);

@@ -56,7 +56,7 @@ a_semaphore_counts_permits() {
 
 a_semaphore_is_checked() {
     is_misuse 'Give --of N' --permits 2 s -- touch ran
-    is_misuse 'there are never that many' --permits 3 --of 2 s -- touch ran
+    is_misuse '--permits 3 is more than --of 2' --permits 3 --of 2 s -- touch ran
     is_misuse 'for semaphores' --of 2 -s s -- touch ran
     is_misuse 'for semaphores' --of 2 -x s -- touch ran
     for bad in 0 -1 x '' 4294967296; do

@@ -1,7 +1,7 @@
 /*
- * A holder keeps its lock until another client asks for it. The holder hears
- * HF_EVENT_WANTED from hf_client_dispatch(), finishes its work, and releases
- * the lock. Nothing forces it to. For backends that have HF_CAP_WANTED: all but
+ * A holder keeps its lock until another client asks for it. The holder receives
+ * HF_EVENT_WANTED in hf_client_dispatch(), finishes its work, and releases the
+ * lock. Nothing forces it to. For backends that have HF_CAP_WANTED: all but
  * Redlock. On ZooKeeper, Curator's Revoker asks in the same way.
  *
  *     ask zk://HOST
@@ -28,7 +28,7 @@ static void on_event(void *arg, const hf_event *event)
     *wanted = *wanted || event->type == HF_EVENT_WANTED;
 }
 
-/* Another client; in life it would run on another machine. */
+/* The other client; in practice it runs on another machine. */
 static void *ask_for_it(void *url)
 {
     hf_error err = HF_ERROR_INIT;

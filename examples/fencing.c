@@ -1,7 +1,7 @@
 /*
- * A counter in a file, guarded twice: by the lock, so that one at a time works
- * on it, and by the token, so that one who has lost the lock and does not know
- * it yet is refused at the file. docs/fencing.md explains fence_enter().
+ * A counter in a file, guarded twice. The lock lets only one process at a time
+ * work on it. The token stops a process that has lost the lock without knowing
+ * it: the file refuses it. docs/fencing.md explains fence_enter().
  *
  *     fencing [URL [FILE]]
  */
@@ -65,7 +65,8 @@ struct counter {
     char token_file[512];
 };
 
-/* As the holder of that token. 0, or -1 and errno; ESTALE: refused. */
+/* Writes as the holder of that token. Returns 0, or -1 and errno; ESTALE:
+ * refused. */
 static int read_counter(const struct counter *c, uint64_t token, long *count)
 {
     int fence = fence_enter(c->token_file, token);
@@ -111,7 +112,7 @@ static void complain(const struct counter *c, uint64_t token)
         perror(c->file);
 }
 
-/* One more, under the lock; the token if it was counted, else 0. */
+/* Adds one, under the lock. Returns the token if it was counted, else 0. */
 static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
                     hf_error *err)
 {
@@ -121,8 +122,8 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     *token = 0;
     if (rc)
         return rc;
-    /* Reading is a contact as well: from here on, no earlier holder can
-     * change what we have seen. */
+    /* Reading is a contact as well: from here on, no earlier holder can change
+     * what we have read. */
     hf_lock_token(lock, token);
     if (read_counter(c, *token, &count) ||
         write_counter(c, *token, count + 1)) {
@@ -135,7 +136,7 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     return hf_lock_release(lock, err);
 }
 
-/* What a holder does that was stopped while another one had the lock. */
+/* A holder that was stopped while another one had the lock. */
 static bool is_refused(const struct counter *c, uint64_t old_token)
 {
     if (write_counter(c, old_token, 1000000) == 0 || errno != ESTALE)

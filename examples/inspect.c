@@ -1,6 +1,6 @@
 /*
- * Who holds what, and who waits: every name that is in use, or those that begin
- * with PREFIX.
+ * Shows who holds and who waits: for every name that is in use, or those that
+ * begin with PREFIX.
  *
  *     inspect [URL [PREFIX]]
  */

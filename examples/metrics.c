@@ -1,7 +1,7 @@
 /*
- * Threads compete for a lock; then the metrics of the client are written as a
- * text that Prometheus reads, for example from a file by the textfile
- * collector of its node exporter.
+ * Threads compete for a lock. Then the metrics of the client are written as
+ * text for Prometheus, for example to a file that the textfile collector of its
+ * node exporter reads.
  *
  *     metrics [URL]
  */

@@ -1,5 +1,5 @@
 /*
- * Takes a lock, works, lets go.
+ * Acquires a lock, works, releases the lock.
  *
  *     cc mutex.c $(pkg-config --cflags --libs holdfast) && ./a.out [URL]
  */
@@ -17,8 +17,8 @@ static int work(hf_lock *lock, hf_error *err)
     /* Send the token along with every request to what the lock protects. */
     if (hf_lock_token(lock, &token) == 0)
         printf("held, token %" PRIu64 "\n", token);
-    /* HF_ELOST here: it was lost while we worked; another holder may have
-     * worked meanwhile, and what we did counts only as far as the token was
+    /* HF_ELOST here: the lock was lost while we worked. Another holder may have
+     * worked meanwhile, and our work counts only as far as the token was
      * accepted. */
     return hf_lock_release(lock, err);
 }

@@ -1,8 +1,8 @@
 /*
- * A holder that is stuck. Says what the server, as it is configured, promises
- * (hf_diagnose); shows who holds NAME (hf_inspect); and takes the lock away
- * from exactly that holder (hf_break_hold): if another client has got it
- * meanwhile, nothing is broken.
+ * A holder that is stuck. The program prints what the server promises in its
+ * present configuration (hf_diagnose) and who holds NAME (hf_inspect). It then
+ * takes the lock away from exactly that holder (hf_break_hold): if another
+ * client has got it meanwhile, nothing is broken.
  *
  *     operator URL NAME
  */

@@ -1,6 +1,7 @@
 /*
  * A catalogue that many read and one rewrites. After the rewrite the writer
- * goes on as a reader, with no other writer in between, to check what it wrote.
+ * continues as a reader, with no other writer in between, to check what it
+ * wrote.
  *
  *     rwlock [URL]
  */
@@ -10,7 +11,7 @@
 
 enum { READERS = 4, ROUNDS = 50 };
 
-static int price[2] = {1, 1}; /* always the same; elsewhere a file */
+static int price[2] = {1, 1}; /* constant here; in practice a file */
 
 struct job {
     hf_client *client;

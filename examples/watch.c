@@ -1,9 +1,9 @@
 /*
- * Changes as they happen. A client watches a name, and another one, which would
- * be another process in life, acquires and releases it. The watch says that
- * something may have changed; hf_inspect() says what is true now. Redis tells
- * of changes if its setting notify-keyspace-events has KA; shared memory,
- * Redlock, MySQL and MariaDB do not tell: HF_ENOTSUP.
+ * Changes as they happen. One client watches a name, and another client, which
+ * in practice is another process, acquires and releases it. The watch says that
+ * something may have changed; hf_inspect() says what is true now. Redis
+ * announces changes if its setting notify-keyspace-events has KA. Shared
+ * memory, Redlock, MySQL and MariaDB do not: HF_ENOTSUP.
  *
  *     watch URL
  */

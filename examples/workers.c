@@ -18,7 +18,8 @@ static int work(hf_lock *licence, hf_latch *done, hf_error *err)
 
     if (rc)
         return rc;
-    /* At most three are here. One that dies gives its licence back. */
+    /* At most three workers are here. A worker that dies gives its licence
+     * back. */
     rc = hf_lock_release(licence, err);
     return rc ? rc : hf_latch_down(done, NULL, err);
 }

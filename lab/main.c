@@ -33,7 +33,7 @@ static const struct cli_flag common[] = {
     {'b', "backends", "LIST",
      "where holdfast's locks live: shm, redis, redlock, zk, etcd, mariadb or "
      "URLs, with commas between them (else HOLDFAST_URL, else shm; with "
-     "--servers all, but redlock and mariadb in some scenarios alone)"},
+     "--servers all, with redlock and mariadb only in some scenarios)"},
     {OPT_STORES, "stores", "LIST",
      "what they guard: file, redis, mariadb or URLs (file; with --servers all "
      "three)"},

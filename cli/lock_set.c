@@ -314,7 +314,7 @@ bool lock_set_acquire(struct lock_set *c, int *status)
 static void lock_set_say_unreleased(const struct lock_options *w, int rc,
                                     hf_error *err)
 {
-    static const char promise[] = "; it is retried in the background";
+    static const char promise[] = "; it is tried again in the background";
     char *at = strstr(err->text, promise);
 
     if (at)

@@ -268,7 +268,7 @@ a_lost_lock_of_the_parent_may_be_waited_for() {
         "$0" run -b "$1" -n a -- true 2>why; echo $? >status' "$hf" "$redis" 2>err
     until_true test -s ready
     redis_cli del a >/dev/null
-    until_true contains err 'runs on without it'
+    until_true contains err 'continues without it'
     hold -b "$redis" a
     touch go
     until_true test -s status

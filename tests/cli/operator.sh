@@ -41,7 +41,7 @@ misuse_is_explained() {
     misuse "-n takes a number of at least 1, not \`0'" watch -n 0 a
     misuse '-w takes a duration' watch -w soon a
     misuse '-i takes a duration of at least 10ms' watch -i 0 a
-    misuse 'Say set, down, wait or show' latch
+    misuse 'Give set, down, wait or show' latch
     misuse 'did you mean latch wait?' latch wiat a
     misuse 'a NAME is missing: latch set NAME N' latch set
     misuse 'the N is missing: latch set NAME N' latch set a

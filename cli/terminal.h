@@ -1,6 +1,6 @@
 /*
- * Who may read from the terminal: our process group or the command's. Giving
- * and taking are harmless where there is no terminal. SIGTTOU has to be
+ * Says which process group may read from the terminal: ours or the command's.
+ * The functions have no effect if there is no terminal. SIGTTOU must be
  * blocked.
  */
 #ifndef HF_CLI_TERMINAL_H
@@ -16,7 +16,7 @@ struct terminal {
 
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
-/* The command is an interactive job of its own: it gets the terminal now. */
+/* If the command is an interactive job of its own, it gets the terminal now. */
 bool terminal_wanted_at_once(const struct terminal *terminal);
 /* False if it is not ours to give. */
 bool terminal_give(struct terminal *terminal, pid_t group);

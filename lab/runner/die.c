@@ -37,14 +37,14 @@ void die_in_child(struct die_words *words, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* the runner is gone already */
-    /* The runner is told, and ends us. */
+    /* Notifies the runner, which ends us. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     own_words = words;
 }
 
-/* What was said; 0: nothing. Another one may be about to say it. */
+/* The text that was left; 0: none. Another thread may be about to leave it. */
 static int die_last_words(const struct die_words *words)
 {
     int status = atomic_load(&words->status);
@@ -60,7 +60,7 @@ _Noreturn static void die_end_child(int status, const char *text)
 {
     int alive = 0;
 
-    /* The first of several threads, or of several workers, is told. */
+    /* Of several threads or workers, the first is reported. */
     if (atomic_compare_exchange_strong(&own_words->status, &alive, WRITING)) {
         snprintf(own_words->text, sizeof own_words->text, "%s", text);
         atomic_store(&own_words->status, status);

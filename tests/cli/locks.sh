@@ -56,7 +56,7 @@ a_semaphore_counts_permits() {
 
 a_semaphore_is_checked() {
     is_misuse 'Give --of N' --permits 2 s -- touch ran
-    is_misuse 'there are never that many' --permits 3 --of 2 s -- touch ran
+    is_misuse '--permits 3 is more than --of 2' --permits 3 --of 2 s -- touch ran
     is_misuse 'for semaphores' --of 2 -s s -- touch ran
     is_misuse 'for semaphores' --of 2 -x s -- touch ran
     for bad in 0 -1 x '' 4294967296; do
@@ -268,7 +268,7 @@ a_lost_lock_of_the_parent_may_be_waited_for() {
         "$0" run -b "$1" -n a -- true 2>why; echo $? >status' "$hf" "$redis" 2>err
     until_true test -s ready
     redis_cli del a >/dev/null
-    until_true contains err 'runs on without it'
+    until_true contains err 'continues without it'
     hold -b "$redis" a
     touch go
     until_true test -s status

@@ -32,16 +32,16 @@ misuse_is_explained() {
     misuse "\`b' after the PREFIX: ls takes one PREFIX" ls a b
     misuse 'the PREFIX is a URL; is a -b missing?' ls redis://:s3cret@h
     misuse 'the PREFIX is a URL' watch -p redis://:s3cret@h
-    misuse '-0 prints names alone: without -l' ls -0 -l
-    misuse '-0 prints names alone: without --json' ls -0 --json
+    misuse '-0 prints only names: without -l' ls -0 -l
+    misuse '-0 prints only names: without --json' ls -0 --json
     misuse 'did you mean --long?' ls --lnog
     misuse 'did you mean --token?' break --tokn 3 a
     misuse "--token takes a number, as \`holdfast show' prints it, not \`x'" break --token x a
     misuse '--token takes a number' break --token 0 a
-    misuse "-n takes a number from 1 on, not \`0'" watch -n 0 a
+    misuse "-n takes a number of at least 1, not \`0'" watch -n 0 a
     misuse '-w takes a duration' watch -w soon a
     misuse '-i takes a duration of at least 10ms' watch -i 0 a
-    misuse 'Say set, down, wait or show' latch
+    misuse 'Give set, down, wait or show' latch
     misuse 'did you mean latch wait?' latch wiat a
     misuse 'a NAME is missing: latch set NAME N' latch set
     misuse 'the N is missing: latch set NAME N' latch set a

@@ -96,9 +96,9 @@ what_is_not_known_is_not_said() {
     holder=$pid
     until_true test -s held
     equal "$(status_of "$hf" run -n a -- true)" 75 -n
-    equal "$(cat err)" 'holdfast run: a: not acquired; the servers do not tell who holds it' -n
+    equal "$(cat err)" 'holdfast run: a: not acquired; the servers cannot say who holds it' -n
     equal "$(status_of "$hf" run -w 0.5 a -- true)" 75 '-w 0.5'
-    equal "$(tail -n 1 err)" 'holdfast run: a: not acquired within 500 ms; the servers do not tell who holds it' \
+    equal "$(tail -n 1 err)" 'holdfast run: a: not acquired within 500 ms; the servers cannot say who holds it' \
         '-w 0.5'
     equal "$(status_of "$hf" run -q -w 0.5 a -- true)" 75 '-q -w 0.5'
     equal "$(cat err)" '' '-q -w 0.5'
@@ -108,7 +108,7 @@ what_is_not_known_is_not_said() {
     wait_for "$holder"
     wait_for "$pid"
     equal "$status" 0 'the waiter'
-    equal "$(cat err)" 'holdfast run: a: waiting; the servers do not tell who holds it' \
+    equal "$(cat err)" 'holdfast run: a: waiting; the servers cannot say who holds it' \
         'what the waiter said'
 }
 

@@ -621,7 +621,7 @@ on_lost_warn_only_warns() {
             until [ -e end ]; do sleep 0.01; done; exit 5' 2>err
     until_true test -s ready
     redis_cli del c >/dev/null
-    until_true contains err 'the command runs on without it'
+    until_true contains err 'the command continues without it'
     contains err 'was lost: ' || die "does not say why: $(cat err)"
     touch end
     wait_for "$pid"

@@ -259,7 +259,7 @@ a_server_that_is_gone_at_the_end_is_asked_once() {
     took=$(milliseconds_of "$hf" run -b "redis+unix://$PWD/sock?op_timeout=8s" a -- \
         sh -c 'redis-cli -s sock shutdown nosave; exit 3')
     equal "$(cat "$base/took")" 3 'exit status'
-    contains err 'the lock is free when its ttl is over' || die "said: $(cat err)"
+    contains err 'the lock is free when its ttl has passed' || die "said: $(cat err)"
     [ "$took" -lt 15500 ] || die "took $took ms"
 }
 
@@ -272,7 +272,7 @@ a_signal_while_it_lets_go_does_not_change_the_status() {
     kill -TERM "$pid"
     wait_for "$pid"
     equal "$status" 3 'exit status'
-    contains err 'the lock is free when its ttl is over' || die "said: $(cat err)"
+    contains err 'the lock is free when its ttl has passed' || die "said: $(cat err)"
 }
 
 # ---- what the server says when it is there -----------------------------------------

@@ -50,7 +50,7 @@ static const struct cli_flag no_flags[] = {CLI_FLAG_END};
 
 const struct cli_verb cli_lab = {
     .name = "lab",
-    .summary = "shows on real servers what can go wrong with locks",
+    .summary = "reproduces failures of locks and shows their effect",
     .flags = no_flags,
     .is_program = true,
     .main = lab_main,

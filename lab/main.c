@@ -142,8 +142,8 @@ static int main_help(const struct lab_scenario *scenario)
     char synopsis[64] = "lab SCENARIO|all|list [OPTION...]";
     struct cli_verb verb = {
         .synopsis = synopsis,
-        .about = "Makes what goes wrong with locks happen, for real, and "
-                 "shows it.",
+        .about = "Reproduces failures of locks on real servers, and "
+                 "shows their effect.",
         .flags = flags.flags};
 
     if (scenario) {

@@ -6,6 +6,7 @@
 #include "backends/redis/pipe.h"
 #include "backends/redis/reply.h"
 #include "backends/redis/rules.h"
+#include "base/list.h"
 #include "hold.h"
 #include "redlock.h"
 #include "server.h"
@@ -15,8 +16,8 @@
 #include <string.h>
 
 struct rl_checkup {
-    struct rl_checkup *next, **at; /* of those that are not over */
-    struct hf__query *q;           /* NULL: it is over */
+    struct rl_checkup *next, *prev; /* of those that are not over */
+    struct hf__query *q;            /* NULL: it is over */
     hf__time until;
     size_t due;         /* answers, and one until it is over */
     uint16_t requested; /* servers, a bit for each */
@@ -261,31 +262,20 @@ void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)
         rl->core->free(rl->client, c);
 }
 
-static void diagnose_leave_list(struct rl_checkup *c)
-{
-    *c->at = c->next;
-    if (c->next)
-        c->next->at = c->at;
-}
-
 static void diagnose_end(struct redlock *rl, struct rl_checkup *c)
 {
-    struct hf__req *req = &c->q->req;
-
     diagnose_finish(rl, c);
-    diagnose_leave_list(c);
+    hf__list_remove(rl->checkups, c);
     c->q = NULL;
     hf__rl_checkup_drop(rl, c);
-    req->result = HF__DONE;
-    rl->core->done(rl->client, req);
 }
 
 void hf__rl_checkups_fini(struct redlock *rl)
 {
-    while (rl->checkups) {
-        struct rl_checkup *c = rl->checkups;
+    struct rl_checkup *c;
 
-        diagnose_leave_list(c);
+    while ((c = rl->checkups)) {
+        rl->checkups = c->next;
         hf__rl_checkup_drop(rl, c);
     }
 }
@@ -322,9 +312,14 @@ void hf__rl_checkup_move(struct redlock *rl, hf__time now)
     struct rl_checkup *c, *next;
 
     for (c = rl->checkups; c; c = next) {
+        struct hf__req *req = &c->q->req;
+
         next = c->next;
-        if (diagnose_move(rl, c, now))
-            diagnose_end(rl, c);
+        if (!diagnose_move(rl, c, now))
+            continue;
+        diagnose_end(rl, c);
+        req->result = HF__DONE;
+        rl->core->done(rl->client, req);
     }
 }
 
@@ -381,6 +376,7 @@ static bool diagnose_request_info(struct rl_server *s, struct rl_checkup *c)
 int hf__rl_query(void *self, struct hf__query *q)
 {
     struct redlock *rl = self;
+    hf__time now = rl->core->now();
     struct rl_checkup *c;
 
     if (q->req.op != HF__DIAGNOSE)
@@ -390,19 +386,12 @@ int hf__rl_query(void *self, struct hf__query *q)
         return HF_ENOMEM;
     c->q = q;
     c->due = 1;
-    c->until = rl->core->now() + rl->op_timeout_ms / 2 * HF__MS;
-    if (diagnose_move(rl, c,
-                      rl->core->now())) { /* answers may be due all the same */
-        diagnose_finish(rl, c);
-        c->q = NULL;
-        hf__rl_checkup_drop(rl, c);
+    c->until = now + rl->op_timeout_ms / 2 * HF__MS;
+    hf__list_add(rl->checkups, c);
+    if (diagnose_move(rl, c, now)) {
+        diagnose_end(rl, c); /* answers may be due all the same */
         return HF__DONE;
     }
-    c->next = rl->checkups;
-    if (c->next)
-        c->next->at = &c->next;
-    c->at = &rl->checkups;
-    rl->checkups = c;
     rl->core->due(rl->client, c->until);
     hf__rl_flush(rl);
     return HF__PENDING;

@@ -9,7 +9,7 @@
 #include "backends/common/about.h"
 #include "backends/redis/pipe.h"
 
-#define RL_AHEAD_MS 500 /* a lease that is shorter: that */
+#define RL_AHEAD_MS 500 /* at most: see rl_hold.ahead_us */
 
 #define RL_VALUE_MAX (HF__UUID_LEN + 1 + 21)
 
@@ -37,8 +37,8 @@ enum rl_vote {
 
 /* A request to all servers, and their votes. Used again when it is decided. */
 struct rl_poll {
-    struct rl_poll *next, **at; /* of those that are not decided */
-    struct rl_poll *more;       /* of the same hold */
+    struct rl_poll *next, *prev; /* redlock.polls, until it is decided */
+    struct rl_poll *more;        /* of the same hold */
     struct rl_hold *hold;
     struct hf__req *req; /* that waits for it; NULL: it is decided */
     size_t item;         /* of a batch */
@@ -55,7 +55,8 @@ struct rl_hold {
     struct rl_hold *next; /* of the lock, an older one */
     struct rl_lock *lock; /* NULL: the lock does not have it any more */
     uint64_t hold_id;
-    uint64_t token; /* 0: there is none yet */
+    uint64_t token;   /* 0: there is none yet */
+    int64_t ahead_us; /* how far ahead of its base a server reserves tokens */
     uint32_t lease_ms;
     uint32_t rounds;       /* of polls, */
     uint32_t good;         /* and the last one of a renewal that succeeded */
@@ -66,8 +67,9 @@ struct rl_hold {
     bool held;             /* the token is used: it is never undone */
     bool carefully;   /* it was sent to one server first, and not the rest */
     uint16_t touched; /* servers that may have its key */
-    uint16_t owes;    /* servers that have not heard of its end, */
-    bool is_debtor;   /* and it is in their list: */
+    /* Servers that have not heard of its end. While there are any it is in
+     * redlock.debtors. */
+    uint16_t owes;
     struct rl_hold *next_debtor;
     uint16_t unsure;         /* the answer to a drop was lost there */
     uint16_t late;           /* found the request so: it was sent again */
@@ -80,14 +82,9 @@ struct rl_hold {
 };
 
 /* The poll is decided, and waits for nothing more. */
-void hf__rl_poll_end(struct rl_poll *);
+void hf__rl_poll_end(struct redlock *, struct rl_poll *);
 
 /* One reference less. */
 void hf__rl_hold_drop(struct redlock *, struct rl_hold *);
-
-/* What ends it: a token that was used is never undone. */
-enum rl_op hf__rl_end_of(const struct rl_hold *);
-/* How far ahead of its base a server reserves tokens. */
-uint32_t hf__rl_ahead_ms(const struct rl_hold *);
 
 #endif

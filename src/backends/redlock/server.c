@@ -167,6 +167,12 @@ static hf__time server_out_until(const struct rl_server *s, bool is_new,
     return ms > 0 ? now + ms * HF__MS : 0;
 }
 
+/* A token that was used is never undone. */
+static enum rl_op server_end_of(const struct rl_hold *h)
+{
+    return h->held ? RL_DROP : RL_UNDO;
+}
+
 /* What is still true of what it is owed, is sent. */
 static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 {
@@ -179,17 +185,16 @@ static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
         if (h->gone_at <= now) /* their leases have ended all its keys */
             h->owes = 0;
         if (h->owes & bit &&
-            (lost_all || hf__rl_send(s, &h->poll, hf__rl_end_of(h))))
+            (lost_all || hf__rl_send(s, &h->poll, server_end_of(h))))
             h->owes &= (uint16_t)~bit;
         if (h->owes & bit)
             s->pay_at = now + PAY_AGAIN_MS * HF__MS;
         if (h->owes) {
             at = &h->next_debtor;
-        } else {
-            *at = h->next_debtor;
-            h->is_debtor = false;
-            hf__rl_hold_drop(rl, h);
+            continue;
         }
+        *at = h->next_debtor;
+        hf__rl_hold_drop(rl, h);
     }
 }
 
@@ -250,7 +255,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
     size_t i = hf__rl_index(s);
     const struct rd_text *script = &hf__rd_script[RD_VOTE];
     hf__time now = s->rl->core->now();
-    int64_t number = op == RL_GRANT  ? 1000 * (int64_t)hf__rl_ahead_ms(h)
+    int64_t number = op == RL_GRANT  ? h->ahead_us
                      : op == RL_UNDO ? 0
                                      : (int64_t)h->token;
     char letter = (char)op;
@@ -273,10 +278,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
     o = &s->pipe.link.stream.out;
     hf__rd_put_count(o, '*', 3 + 2 + 5 + meant);
     hf__rd_put_text(o, s->by_text ? "EVAL" : "EVALSHA");
-    if (s->by_text)
-        hf__rd_put(o, script->text, script->len);
-    else
-        hf__rd_put_text(o, script->digest);
+    hf__rd_put_text(o, s->by_text ? script->text : script->digest);
     hf__rd_put_num(o, 2);
     hf__rd_put_key(o, RD_KEY_LOCK, h->name, h->name_len);
     hf__rd_put_key(o, RD_KEY_RESERVE, h->name, h->name_len);
@@ -298,20 +300,19 @@ static void server_owe(struct rl_server *s, struct rl_hold *h)
     struct redlock *rl = s->rl;
     hf__time now = rl->core->now();
 
-    h->owes |= (uint16_t)(1u << hf__rl_index(s));
-    if (!h->is_debtor) {
-        h->is_debtor = true;
+    if (!h->owes) {
         h->next_debtor = rl->debtors;
         rl->debtors = h;
         h->refs++;
     }
+    h->owes |= (uint16_t)(1u << hf__rl_index(s));
     s->pay_at = now + PAY_AGAIN_MS * HF__MS;
     rl->core->due(rl->client, s->pay_at);
 }
 
 void hf__rl_end_at(struct rl_server *s, struct rl_hold *h)
 {
-    if (!hf__rl_send(s, &h->poll, hf__rl_end_of(h)))
+    if (!hf__rl_send(s, &h->poll, server_end_of(h)))
         server_owe(s, h);
 }
 

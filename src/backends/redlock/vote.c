@@ -7,6 +7,8 @@
 #include "backends/redis/keys.h"
 #include "backends/redis/pipe.h"
 #include "backends/redis/scripts.h"
+#include "base/hash.h"
+#include "base/list.h"
 #include "hold.h"
 #include "redlock.h"
 #include "server.h"
@@ -101,6 +103,8 @@ static struct rl_hold *vote_new_hold(struct redlock *rl,
     h->refs = 1;
     h->hold_id = req->hold_id;
     h->lease_ms = req->lease_ms;
+    h->ahead_us =
+        req->lease_ms < RL_AHEAD_MS ? 1000 * req->lease_ms : 1000 * RL_AHEAD_MS;
     h->sent_at = now;
     h->poll.hold = h;
     memcpy(h->value, rl->uuid, HF__UUID_LEN);
@@ -138,16 +142,12 @@ static void vote_begin_poll(struct redlock *rl, struct rl_poll *p,
                             enum rl_op op, struct hf__req *req, uint32_t ms,
                             hf__time now)
 {
-    hf__rl_poll_end(p);
+    hf__rl_poll_end(rl, p);
     p->op = op;
     p->round = ++p->hold->rounds;
     p->req = req;
     p->until = now + ms * HF__MS;
-    p->next = rl->polls;
-    if (p->next)
-        p->next->at = &p->next;
-    p->at = &rl->polls;
-    rl->polls = p;
+    hf__list_add(rl->polls, p);
     rl->core->due(rl->client, p->until);
 }
 
@@ -172,7 +172,7 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
     struct hf__req *req = p->req;
     struct hf__batch *b = (struct hf__batch *)req;
 
-    hf__rl_poll_end(p);
+    hf__rl_poll_end(rl, p);
     if (req->op == HF__RENEW) {
         b->item[p->item].result = (int16_t)result;
         if (--b->chunks)
@@ -201,11 +201,10 @@ static bool vote_put_off(struct redlock *rl, hf__time now)
 static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
                             unsigned these)
 {
-    uint32_t hash = 2166136261u, rank, highest = 0;
+    uint32_t hash = hf__hash32(HF__HASH32, h->name, h->name_len);
+    uint32_t rank, highest = 0;
     size_t first = 0;
 
-    for (size_t i = 0; i < h->name_len; i++)
-        hash = (hash ^ (unsigned char)h->name[i]) * 16777619u;
     for (size_t i = 0; i < rl->len; i++) {
         rank = (hash ^ (uint32_t)i) * 2654435761u;
         if (!(these & 1u << i) || rank < highest)
@@ -269,13 +268,19 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     return HF__PENDING;
 }
 
-/* It comes to nothing. */
-static void vote_undo(struct redlock *rl, struct rl_hold *h)
+/* The keys that it may have are deleted. */
+static void vote_forget(struct redlock *rl, struct rl_hold *h)
 {
-    hf__rl_poll_end(&h->poll);
     for (size_t i = 0; i < rl->len; i++)
         if (h->touched & 1u << i)
             hf__rl_end_at(&rl->server[i], h);
+}
+
+/* It comes to nothing. */
+static void vote_undo(struct redlock *rl, struct rl_hold *h)
+{
+    hf__rl_poll_end(rl, &h->poll);
+    vote_forget(rl, h);
 }
 
 /* Is it the holder that we know? Where it has no key others come and go. */
@@ -367,12 +372,8 @@ static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 
 static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
 {
-    struct hf__req *req = h->poll.req;
-
-    hf__rl_poll_end(&h->poll);
+    vote_report(rl, &h->poll, HF_EUNKNOWN);
     vote_remove_hold(rl, h);
-    req->result = HF_EUNKNOWN;
-    rl->core->done(rl->client, req);
 }
 
 /* The attempt has no majority. If a majority has voted, a try ends with BUSY
@@ -399,10 +400,9 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
         result = HF__BUSY;
     else /* 0: votes were split */
         req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
-    vote_undo(rl, h);
+    vote_report(rl, &h->poll, result);
+    vote_forget(rl, h);
     vote_remove_hold(rl, h);
-    req->result = (int16_t)result;
-    rl->core->done(rl->client, req);
     vote_flush(rl, req);
 }
 
@@ -411,7 +411,6 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
-    int64_t ahead_us = 1000 * (int64_t)hf__rl_ahead_ms(h);
     int64_t base[HF__HOSTS];
     size_t len = 0, at;
 
@@ -426,7 +425,7 @@ static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
         base[at] = h->base[i];
     }
     for (at = rl->majority - 1; at < len; at++)
-        if (base[at] + 1 <= base[at + 1 - rl->majority] + ahead_us)
+        if (base[at] + 1 <= base[at + 1 - rl->majority] + h->ahead_us)
             return (uint64_t)base[at] + 1;
     return 0;
 }
@@ -534,8 +533,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(
-        &h->poll); /* the others are owed it: there is no more to be done */
+    hf__rl_poll_end(rl, &h->poll); /* the others are owed it */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -603,7 +601,7 @@ static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
         vote_send_to(rl, p, s);
     if (vote_count(rl, p).sent)
         return HF__PENDING;
-    hf__rl_poll_end(p); /* nothing that is under way keeps the hold */
+    hf__rl_poll_end(rl, p); /* nothing that is under way keeps the hold */
     return vote_why_not(rl, p, now);
 }
 
@@ -632,14 +630,6 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     return HF__PENDING;
 }
 
-/* The keys that renewals have set again. */
-static void vote_forget(struct redlock *rl, struct rl_hold *h)
-{
-    for (size_t i = 0; i < rl->len; i++)
-        if (h->touched & 1u << i)
-            hf__rl_end_at(&rl->server[i], h);
-}
-
 /* Where the key was gone the renewal has set it again, which does not count,
  * nor does the next one there: a majority must have had it all the time. */
 static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
@@ -651,7 +641,7 @@ static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
         p->hold->good = p->round;
         vote_report(rl, p, HF__DONE);
     } else if (c.no >= rl->majority) {
-        vote_forget(rl, p->hold);
+        vote_forget(rl, p->hold); /* renewals have set keys again */
         vote_report(rl, p, HF_ENOTOWNER);
     } else if (!c.sent) {
         vote_report(rl, p, vote_why_not(rl, p, now));
@@ -666,11 +656,9 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
     bool ours = c.yes >= rl->majority || h->poll.req->op == HF__ABANDON;
 
     if (c.yes >= rl->majority || c.no >= rl->majority) {
-        h->refs++;
+        vote_report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
         if (h->lock)
             vote_remove_hold(rl, h);
-        vote_report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
-        hf__rl_hold_drop(rl, h);
     } else if (!c.sent && (vote_is_hopeless(rl, c) || h->poll.until <= now)) {
         vote_report(rl, &h->poll, vote_why_not(rl, &h->poll, now));
     }

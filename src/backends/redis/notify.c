@@ -45,13 +45,20 @@ static void notify_broken(struct redis *r, struct rd_held *h)
 
 void hf__rd_held(struct redis *r, const struct hf__req *req, hf__time now)
 {
+    bool is_wanted = false;
+
     if (!r->listens || req->remote->kind == HF_LATCH)
         return;
     notify_put(r, req->remote->impl, req->hold_id, req->token);
     if (r->sub.link.state == NET_OFF)
         r->core->due(r->client, now + RD_CONNECT_POLL_MS * HF__MS);
     hf__link_start(&r->sub.link, now);
-    if (r->wished == req->hold_id)
+    for (size_t i = 0; i < RD_WISHES; i++)
+        if (r->wished[i] == req->hold_id) {
+            is_wanted = true;
+            r->wished[i] = 0;
+        }
+    if (is_wanted)
         r->core->wanted(r->client, req->remote, req->token);
     if (r->chans.state == RD_SUB_LIVE && hf__rd_was_broken(r, req))
         notify_broken(r, req->remote->impl);
@@ -100,7 +107,7 @@ void hf__rd_wished(struct redis *r, const char *number)
     if (h)
         r->core->wanted(r->client, h->lock.remote, h->token);
     else
-        r->wished = hold_id;
+        r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
 /* Believed as "it is yours" is: if the server of our commands says it. Else the

@@ -28,6 +28,9 @@
  * it is now. It never leaves query.c. */
 #define RD_AGAIN 100
 
+/* So many wishes are kept that come before the grants of their holds. */
+#define RD_WISHES 16
+
 struct redis {
     const struct hf__core *core;
     hf_client *client;
@@ -59,8 +62,10 @@ struct redis {
     hf__time server_at;
     hf__time server_ahead; /* by how much that is ahead of it, at most */
     struct rd_chans chans;
-    struct rd_held *held; /* if the program listens */
-    uint64_t wished;      /* a hold that was asked for and is not there */
+    struct rd_held *held;       /* if the program listens */
+    uint64_t wished[RD_WISHES]; /* holds that were asked for and whose grants
+                                   are still to be read; 0: none */
+    unsigned wished_at;         /* the next place */
     uint64_t broken_id, broken_token; /* the last that was broken, as `sub` has
                                          said; 0: none */
     struct rd_watchers watchers;

@@ -27,13 +27,6 @@ enum step {
     STEPS
 };
 
-static const char *const settings[STEPS] = {
-    [STEP_FSYNC] = "appendfsync",
-    [STEP_SAVE] = "save",
-    [STEP_SAFE] = "min-replicas-to-write",
-    [STEP_EVENTS] = RD_EVENTS_SETTING,
-};
-
 enum fact {
     HAS_FILE = 1 << 0,   /* appendonly yes */
     KEEPS_ALL = 1 << 1,  /* through a restart of the machine, */
@@ -47,24 +40,6 @@ enum fact {
 
 #define FIND(level, subject, ...)                                              \
     r->core->find(r->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
-
-int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
-{
-    const char *word[] = {"CONFIG", "GET", settings[q->count]};
-    size_t len = word[2] ? 3 : 1;
-    struct net_out *o;
-
-    if (q->count == STEP_RIGHTS)
-        return hf__rd_rights_encode(r, q);
-    o = hf__rd_command(r, &q->req, len, 128);
-    if (!o)
-        return HF_ENOMEM;
-    if (q->count == STEP_INFO)
-        word[0] = "INFO";
-    for (size_t i = 0; i < len; i++)
-        hf__rd_put_text(o, word[i]);
-    return 0;
-}
 
 static void diagnose_pass(struct redis *r, struct hf__query *q,
                           const char *subject, struct rd_verdict v)
@@ -259,32 +234,32 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
              value);
 }
 
+static const struct {
+    const char *setting; /* NULL: another command than CONFIG */
+    void (*find)(struct redis *, struct hf__query *, const char *value);
+    const char *unknown; /* persistence, if CONFIG is refused; or NULL */
+} steps[STEPS] = {
+    [STEP_FSYNC] = {"appendfsync", diagnose_find_fsync,
+                    "appendonly is on, but appendfsync is"},
+    [STEP_SAVE] = {"save", diagnose_find_save,
+                   "appendonly is off, and whether there are snapshots is"},
+    [STEP_SAFE] = {"min-replicas-to-write", diagnose_find_replicas, NULL},
+    [STEP_EVENTS] = {RD_EVENTS_SETTING, diagnose_find_events, NULL},
+};
+
 static void diagnose_find_setting(struct redis *r, struct hf__query *q,
                                   const struct rd_node *reply)
 {
-    static void (*const find[STEPS])(struct redis *, struct hf__query *,
-                                     const char *) = {
-        [STEP_FSYNC] = diagnose_find_fsync,
-        [STEP_SAVE] = diagnose_find_save,
-        [STEP_SAFE] = diagnose_find_replicas,
-        [STEP_EVENTS] = diagnose_find_events,
-    };
     const struct rd_node *value = hf__rd_at(reply, 1);
 
     if (value && value->text) {
-        find[q->count](r, q, value->text);
+        steps[q->count].find(r, q, value->text);
         return;
     }
     q->token |= NO_CONFIG;
-    if (q->count == STEP_FSYNC)
-        diagnose_not_known(r, q, "persistence",
-                           "appendonly is on, but appendfsync is",
+    if (steps[q->count].unknown)
+        diagnose_not_known(r, q, "persistence", steps[q->count].unknown,
                            "+config|get", reply);
-    else if (q->count == STEP_SAVE)
-        diagnose_not_known(
-            r, q, "persistence",
-            "appendonly is off, and whether there are snapshots is",
-            "+config|get", reply);
     else if (q->count == STEP_SAFE)
         diagnose_find_replicas(r, q, "");
 }
@@ -329,6 +304,24 @@ static bool diagnose_is_due(const struct redis *r, const struct hf__query *q,
     default:
         return true;
     }
+}
+
+int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
+{
+    const char *word[] = {"CONFIG", "GET", steps[q->count].setting};
+    size_t len = word[2] ? 3 : 1;
+    struct net_out *o;
+
+    if (q->count == STEP_RIGHTS)
+        return hf__rd_rights_encode(r, q);
+    o = hf__rd_command(r, &q->req, len, 128);
+    if (!o)
+        return HF_ENOMEM;
+    if (q->count == STEP_INFO)
+        word[0] = "INFO";
+    for (size_t i = 0; i < len; i++)
+        hf__rd_put_text(o, word[i]);
+    return 0;
 }
 
 int hf__rd_diagnosed(struct redis *r, struct hf__query *q,

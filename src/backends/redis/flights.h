@@ -53,6 +53,25 @@ struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
                              const char *name, size_t len, size_t args,
                              size_t more);
 
+/*
+ * The server's clock, as its answers say (redis.server_us). A request says
+ * until when, by that clock, it is meant, and a server that gets it later
+ * refuses it: so an old copy of a request does no harm.
+ */
+
+/* Remembers what an answer says about the server's clock. */
+bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
+
+/* The server's clock until which a question that is sent now is meant: rather
+ * too late than too early, so that no question that is meant is refused. 0: the
+ * clock is not known. */
+int64_t hf__rd_valid_until(const struct redis *, hf__time now);
+
+/* The same for a query or a renewal, rather too early than too late: one that
+ * is refused is asked again by the clock that the refusal tells, if it is meant
+ * still. 0: it is always meant. */
+int64_t hf__rd_meant_until(const struct redis *, const struct hf__req *);
+
 /* "<uuid>:<hold id>"; returns the length. */
 size_t hf__rd_owner(const struct redis *, uint64_t hold_id,
                     char to[RD_OWNER_MAX]);

@@ -39,6 +39,11 @@ static const char *const prefixes[] = {
     [RD_CHANNEL_LATCH] = "redisson_countdownlatch__channel__",
 };
 
+const char *hf__rd_prefix(enum rd_key key)
+{
+    return prefixes[key];
+}
+
 static bool keys_is_redissons(enum rd_key key)
 {
     return strncmp(prefixes[key], "holdfast:", 9) != 0;

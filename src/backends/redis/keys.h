@@ -48,6 +48,8 @@ size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct net_out *, enum rd_key, const char *name,
                     size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
+/* What is before a name without braces: up to the "{". */
+const char *hf__rd_prefix(enum rd_key);
 /* It is "{m}": there may be an "m". */
 bool hf__rd_has_twin(const char *name, size_t len);
 /* What a kind's waiters listen to; 0: there is no mark. */

@@ -6,7 +6,6 @@
 
 #include "backends/common/chance.h"
 #include "channels.h"
-#include "clock.h"
 #include "flights.h"
 #include "keys.h"
 #include "kinds.h"

@@ -2,18 +2,18 @@
  * Questions about a name, and breaking a lock. A list is a walk over the whole
  * keyspace, about a hundred keys at a time, so that each step keeps the server
  * from others for less than a millisecond; its cursor is kept in query->count,
- * and op_timeout is the time of one step. The others try it as a mutex,
- * and again if the answer is that it is of another kind: which, is kept there.
+ * and op_timeout is the time of one step. The
+ * others try it as a mutex, and again if the answer is that it is of another
+ * kind: which, is kept there.
  */
 #include "query.h"
 
 #include "backends/common/about.h"
 #include "changes.h"
-#include "clock.h"
 #include "diagnose.h"
 #include "flights.h"
 #include "keys.h"
-#include "latch.h"
+#include "kinds.h"
 #include "notify.h"
 #include "pipe.h"
 #include "redis.h"
@@ -123,31 +123,6 @@ static int query_encode_list(struct redis *r, struct hf__query *q)
     hf__rd_put(o, pattern, query_pattern_of(r, q, pattern));
     hf__rd_put_num(o, SCAN_COUNT);
     return 0;
-}
-
-int hf__rd_query_encode(struct redis *r, struct hf__query *q)
-{
-    if (r->core->now() >= q->req.meant_until)
-        return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
-    switch (q->req.op) {
-    case HF__INSPECT:
-    case HF__ASK: /* first, to know whom */
-        return query_encode_inspect(r, q);
-    case HF__BREAK:
-        return query_encode_break(r, q);
-    case HF__DOWNGRADE:
-        return query_encode_downgrade(r, q);
-    case HF__DIAGNOSE:
-        return hf__rd_diagnose_encode(r, q);
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_GET:
-        return hf__rd_count_encode(r, q);
-    case HF__LIST:
-        return query_encode_list(r, q);
-    default:
-        return HF_ENOTSUP;
-    }
 }
 
 static int query_encode(struct redis *r, struct hf__req *req)
@@ -375,6 +350,8 @@ static int query_inspected(struct redis *r, struct hf__query *q,
     int64_t kind, left_ms, token = 0;
     int rc;
 
+    if (q->count)
+        return query_inspected_other(r, q, reply);
     if (!hf__rd_int(hf__rd_at(reply, 0), &kind) ||
         !hf__rd_int(hf__rd_at(reply, 2), &left_ms) || !waiters ||
         queue->type != REDIS_REPLY_ARRAY ||
@@ -564,41 +541,48 @@ static int query_broken(struct redis *r, struct hf__query *q,
     return was_held == 1 ? 0 : HF_EPROTO;
 }
 
-static int query_gone_down(const struct rd_node *reply)
+static int query_gone_down(struct redis *r, struct hf__query *q,
+                           const struct rd_node *reply)
 {
     int64_t was_ours;
 
+    (void)r;
+    (void)q;
     if (!hf__rd_int(reply, &was_ours))
         return HF_EPROTO;
     return was_ours ? 0 : HF_ENOTOWNER;
 }
 
-static int query_answered(struct redis *r, struct hf__query *q,
-                          const struct rd_node *reply)
+/* ---- what belongs to which ---------------------------------------------- */
+
+static const struct {
+    int (*encode)(struct redis *, struct hf__query *);
+    int (*answered)(struct redis *, struct hf__query *, const struct rd_node *);
+} query_ops[] = {
+    [HF__INSPECT] = {query_encode_inspect, query_inspected},
+    [HF__LIST] = {query_encode_list, query_listed},
+    [HF__BREAK] = {query_encode_break, query_broken},
+    [HF__DOWNGRADE] = {query_encode_downgrade, query_gone_down},
+    [HF__LATCH_SET] = {hf__rd_count_encode, hf__rd_count_reply},
+    [HF__LATCH_DOWN] = {hf__rd_count_encode, hf__rd_count_reply},
+    [HF__LATCH_GET] = {hf__rd_count_encode, hf__rd_count_reply},
+    [HF__ASK] = {query_encode_inspect, query_asked}, /* whom? */
+    [HF__DIAGNOSE] = {hf__rd_diagnose_encode, hf__rd_diagnosed},
+};
+
+int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return q->count ? query_inspected_other(r, q, reply)
-                        : query_inspected(r, q, reply);
-    case HF__ASK:
-        return query_asked(r, q, reply);
-    case HF__LIST:
-        return query_listed(r, q, reply);
-    case HF__BREAK:
-        return query_broken(r, q, reply);
-    case HF__DOWNGRADE:
-        return query_gone_down(reply);
-    case HF__DIAGNOSE:
-        return hf__rd_diagnosed(r, q, reply);
-    default:
-        return hf__rd_count_reply(r, q, reply);
-    }
+    if (r->core->now() >= q->req.meant_until)
+        return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
+    return q->req.op <= HF__DIAGNOSE && query_ops[q->req.op].encode
+               ? query_ops[q->req.op].encode(r, q)
+               : HF_ENOTSUP;
 }
 
 int hf__rd_query_reply(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
-    int rc = query_answered(r, q, reply);
+    int rc = query_ops[q->req.op].answered(r, q, reply);
 
     if (rc == RD_AGAIN)
         rc = query_again(r, q);

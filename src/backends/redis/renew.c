@@ -6,7 +6,6 @@
 #include "renew.h"
 
 #include "backends/common/about.h"
-#include "clock.h"
 #include "flights.h"
 #include "keys.h"
 #include "late_replies.h"

@@ -84,8 +84,8 @@ void hf__rd_rules_commands(struct rd_commands *l, enum rd_rules_of of,
 /* ---- rules for ACL SETUSER ------------------------------------------------
  */
 
-static void rules_put_word(struct rd_rules *to, const char *mark,
-                           const char *word, size_t len)
+static void rules_put_word(struct rd_rules *to, char mark, const char *word,
+                           size_t len)
 {
     if (to->is_cut || to->len + len + 8 > to->size) {
         if (!to->is_cut)
@@ -93,7 +93,7 @@ static void rules_put_word(struct rd_rules *to, const char *mark,
         to->is_cut = true;
         return;
     }
-    to->len += (size_t)snprintf(to->to + to->len, to->size - to->len, " %s%.*s",
+    to->len += (size_t)snprintf(to->to + to->len, to->size - to->len, " %c%.*s",
                                 mark, (int)len, word);
 }
 
@@ -104,47 +104,38 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
     command += strspn(command, "@&");
     len = strcspn(command, " ");
     if (rules_is(command, len, "pubsub"))
-        rules_put_word(to, "+", "pubsub|numsub", 13);
+        rules_put_word(to, '+', "pubsub|numsub", 13);
     else
-        rules_put_word(to, "+", command, len);
+        rules_put_word(to, '+', command, len);
 }
 
 /* A key or a channel of the names that begin with a prefix; `head` matches what
  * is before the name in all keys of its sort. */
-struct pattern {
+enum { REDISSON = 1 << RD_RULES_REDISSON, STRING = 1 << RD_RULES_STRING };
+enum { REDLOCK = 1 << RD_RULES_REDLOCK };
+
+static const struct pattern {
+    char mark;  /* ~ key, & channel */
+    uint8_t of; /* a bit for each enum rd_rules_of */
     enum rd_key key;
-    const char *before, *head;
+    const char *head;
+} patterns[] = {
+    {'~', REDISSON | STRING | REDLOCK, RD_KEY_LOCK, ""},
+    {'~', REDISSON, RD_KEY_PERMITS, ""},
+    {'~', REDISSON, RD_KEY_TOKEN, "redisson_lock_*:"},
+    {'~', REDISSON | STRING, RD_KEY_INFO, "holdfast:*:"},
+    {'~', REDLOCK, RD_KEY_RESERVE, "holdfast:reserve:"},
+    {'&', REDISSON, RD_CHANNEL, "redisson_lock__channel:"},
+    {'&', REDISSON, RD_CHANNEL_RW, "redisson_rwlock:"},
+    {'&', REDISSON, RD_CHANNEL_SEM, "redisson_sc:"},
+    {'&', REDISSON, RD_CHANNEL_LATCH, "redisson_countdownlatch__channel__"},
+    {'&', REDISSON, RD_MARK, "holdfast:*mark:"},
 };
-
-static const struct pattern key_patterns[] = {
-    {RD_KEY_LOCK, "", ""},
-    {RD_KEY_PERMITS, "", ""},
-    {RD_KEY_TOKEN, "redisson_lock_token:", "redisson_lock_*:"},
-    {RD_KEY_INFO, "holdfast:info:", "holdfast:*:"},
-};
-static const struct pattern string_patterns[] = {
-    {RD_KEY_LOCK, "", ""},
-    {RD_KEY_INFO, "holdfast:info:", "holdfast:*:"},
-};
-static const struct pattern redlock_patterns[] = {
-    {RD_KEY_LOCK, "", ""},
-    {RD_KEY_RESERVE, "holdfast:reserve:", "holdfast:reserve:"},
-};
-static const struct pattern channel_patterns[] = {
-    {RD_CHANNEL, "redisson_lock__channel:", "redisson_lock__channel:"},
-    {RD_CHANNEL_RW, "redisson_rwlock:", "redisson_rwlock:"},
-    {RD_CHANNEL_SEM, "redisson_sc:", "redisson_sc:"},
-    {RD_CHANNEL_LATCH, "redisson_countdownlatch__channel__",
-     "redisson_countdownlatch__channel__"},
-    {RD_MARK, "holdfast:mark:", "holdfast:*mark:"},
-};
-
-#define LEN(a) (sizeof(a) / sizeof(*(a)))
 
 /* For a byte that a rule cannot have, or that redis-cli takes for a quote, the
  * pattern matches any byte. */
-static void rules_put_pattern(struct rd_rules *to, const char *mark,
-                              const char *head, const char *text, size_t len)
+static void rules_put_pattern(struct rd_rules *to, char mark, const char *head,
+                              const char *text, size_t len)
 {
     char word[2 * RD_KEY_MAX + 64];
     char *end = hf__rd_glob(stpcpy(word, head), text, len);
@@ -155,20 +146,23 @@ static void rules_put_pattern(struct rd_rules *to, const char *mark,
     rules_put_word(to, mark, word, (size_t)(end - word));
 }
 
-static void rules_put_patterns(struct rd_rules *to, const char *mark,
-                               const struct pattern *p, size_t n,
-                               const char *prefix, size_t len)
+static void rules_put_patterns(struct rd_rules *to, char mark,
+                               enum rd_rules_of of, const char *prefix,
+                               size_t len)
 {
     char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
 
     if (len >= HF_NAME_MAX)
         len = HF_NAME_MAX - 1; /* no name is possible */
     snprintf(name, sizeof(name), "%.*sx", (int)len, prefix);
-    for (; n; n--, p++) {
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+        const struct pattern *p = &patterns[i];
         size_t key_len = hf__rd_key(text, p->key, name, len + 1);
 
-        from = text + strlen(p->before);
-        at = memmem(from, key_len - strlen(p->before), prefix, len);
+        if (p->mark != mark || !(p->of & 1u << of))
+            continue;
+        from = text + strlen(hf__rd_prefix(p->key));
+        at = memmem(from, key_len - (size_t)(from - text), prefix, len);
         rules_put_pattern(to, mark, p->head, from,
                           len && at ? (size_t)(at - from) + len : 0);
         if (!len && p->key == RD_KEY_LOCK)
@@ -179,28 +173,17 @@ static void rules_put_patterns(struct rd_rules *to, const char *mark,
 void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
                            const char *prefix, size_t len)
 {
-    static const struct {
-        const struct pattern *all;
-        size_t len;
-    } of_set[] = {
-        [RD_RULES_REDISSON] = {key_patterns, LEN(key_patterns)},
-        [RD_RULES_STRING] = {string_patterns, LEN(string_patterns)},
-        [RD_RULES_REDLOCK] = {redlock_patterns, LEN(redlock_patterns)},
-    };
-
-    rules_put_patterns(to, "~", of_set[of].all, of_set[of].len, prefix, len);
+    rules_put_patterns(to, '~', of, prefix, len);
     /* What ask.lua keeps for a client; without a brace this is matched. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
-        rules_put_pattern(to, "~", "holdfast:wake:{", prefix, len);
+        rules_put_pattern(to, '~', "holdfast:wake:{", prefix, len);
 }
 
 void hf__rd_rules_put_channels(struct rd_rules *to, enum rd_rules_of of,
                                const char *prefix, size_t len)
 {
-    if (of == RD_RULES_REDISSON)
-        rules_put_patterns(to, "&", channel_patterns, LEN(channel_patterns),
-                           prefix, len);
-    rules_put_pattern(to, "&", "holdfast:wake:{", prefix, len);
+    rules_put_patterns(to, '&', of, prefix, len);
+    rules_put_pattern(to, '&', "holdfast:wake:{", prefix, len);
 }
 
 const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of of,

@@ -89,8 +89,7 @@ bool hf__rd_pair_is_under_way(const struct redis *r)
 {
     const struct rd_pair *p = &r->chans.pair;
 
-    return p->state == RD_PROOF_SENT || p->state == RD_PROOF_HEARD ||
-           p->state == RD_PROOF_COUNTED;
+    return p->state >= RD_PROOF_SENT && p->state <= RD_PROOF_COUNTED;
 }
 
 /* One half of the proof is there: it is complete if the other one is, too. */

@@ -294,19 +294,12 @@ static hf__time subscribe_next_ping(const struct redis *r)
 static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
+    enum net_state state = r->sub.link.state;
 
-    if (!r->held || c->waiting)
-        return false;
-    switch (r->sub.link.state) {
-    case NET_CONNECTING:
-    case NET_GREETING:
-        return true;
-    case NET_UP:
-        return (c->state == RD_SUB_NONE && !c->refused) ||
-               hf__rd_pair_is_under_way(r);
-    default:
-        return false;
-    }
+    return r->held && !c->waiting &&
+           (state == NET_CONNECTING || state == NET_GREETING ||
+            (state == NET_UP && (hf__rd_pair_is_under_way(r) ||
+                                 (c->state == RD_SUB_NONE && !c->refused))));
 }
 
 hf__time hf__rd_sub_timeout(const struct redis *r)
@@ -359,17 +352,16 @@ static void subscribe_each_name(struct redis *r, const char *text, size_t len,
                                 enum hf_kind kind, bool fair,
                                 void (*fn)(struct redis *, struct rd_chan *))
 {
-    struct rd_chan *c;
+    struct rd_chan *c = NULL;
 
     if (len > 2 && text[0] == '{' && text[len - 1] == '}' &&
-        (kind == HF_LATCH || !memchr(text + 1, '{', len - 1))) {
+        (kind == HF_LATCH || !memchr(text + 1, '{', len - 1)))
         c = hf__rd_chan_find(r, text + 1, len - 2, kind, fair);
-        if (c)
-            fn(r, c);
-    }
-    if (kind == HF_LATCH || !memchr(text, '{', len))
-        return;
-    c = hf__rd_chan_find(r, text, len, kind, fair);
+    if (c)
+        fn(r, c);
+    c = kind != HF_LATCH && memchr(text, '{', len)
+            ? hf__rd_chan_find(r, text, len, kind, fair)
+            : NULL;
     if (c)
         fn(r, c);
 }
@@ -378,20 +370,11 @@ static void subscribe_each_name(struct redis *r, const char *text, size_t len,
 static size_t subscribe_prefix_of(const struct rd_node *channel,
                                   enum hf_kind *kind)
 {
-    static const struct {
-        enum hf_kind kind;
-        const char *text;
-    } prefixes[] = {{HF_MUTEX, "redisson_lock__channel:"},
-                    {HF_RWLOCK, "redisson_rwlock:"},
-                    {HF_SEMAPHORE, "redisson_sc:"},
-                    {HF_LATCH, "redisson_countdownlatch__channel__"}};
+    for (*kind = HF_MUTEX; *kind <= HF_LATCH; ++*kind) {
+        const char *prefix = hf__rd_prefix(hf__rd_channel(*kind));
+        size_t len = strlen(prefix);
 
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-        size_t len = strlen(prefixes[i].text);
-
-        *kind = prefixes[i].kind;
-        if (channel->len > len &&
-            memcmp(channel->text, prefixes[i].text, len) == 0)
+        if (channel->len > len && memcmp(channel->text, prefix, len) == 0)
             return len;
     }
     return 0;

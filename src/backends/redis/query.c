@@ -2,7 +2,7 @@
  * Questions about a name, and breaking a lock. A list is a walk over the whole
  * keyspace, about a hundred keys at a time, so that each step keeps the server
  * from others for less than a millisecond; its cursor is kept in query->count,
- * and op_timeout is the time of one step. The
+ * their size in query->token, and op_timeout is the time of one step. The
  * others try it as a mutex, and again if the answer is that it is of another
  * kind: which, is kept there.
  */
@@ -26,6 +26,8 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
+/* Of the names in one list: a hostile server could send them for ever. */
+#define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
 
@@ -506,8 +508,15 @@ static int query_listed(struct redis *r, struct hf__query *q,
 
     if (!cursor || !cursor->text || !cursor->len)
         return HF_EPROTO;
-    for (const struct rd_node *n = cursor->next; n && !rc; n = n->next)
+    for (const struct rd_node *n = cursor->next; n && !rc; n = n->next) {
         rc = n->text ? query_add_name(r, q, n->text, n->len) : HF_EPROTO;
+        q->token += sizeof(*n) + n->len;
+    }
+    if (!rc && q->token > LIST_MAX)
+        rc = r->core->why(r->client, HF_EBACKEND,
+                          "the names take more than %u MiB; list a longer "
+                          "prefix",
+                          LIST_MAX >> 20);
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);

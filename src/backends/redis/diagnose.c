@@ -1,8 +1,8 @@
 /*
- * What the server says of itself: INFO, the rights of the user, and CONFIG for
- * what these leave open. query->count is which step was sent last, ->token what
- * was learned so far (enum fact), ->request how many replicas there are. A
- * command that is refused is a finding. CONFIG may not be called by a script.
+ * What the server says about itself: INFO, the rights of the user, and CONFIG
+ * for the rest. query->count is the step that was sent last, ->token what is
+ * known so far (enum fact), ->request the number of replicas. A refused command
+ * is a finding. Scripts may not call CONFIG.
  */
 #include "diagnose.h"
 
@@ -29,13 +29,13 @@ enum step {
 
 enum fact {
     HAS_FILE = 1 << 0,   /* appendonly yes */
-    KEEPS_ALL = 1 << 1,  /* through a restart of the machine, */
-    KEEPS_MOST = 1 << 2, /* but for the last second, */
-    KEEPS_OLD = 1 << 3,  /* what the last snapshot has, */
-    KEEPS_NONE = 1 << 4, /* nothing */
-    NO_INFO = 1 << 5,    /* INFO is refused, */
-    NO_CONFIG = 1 << 6,  /* CONFIG GET is */
-    NO_MASTER = 1 << 7,  /* a replica, or a role that is not known */
+    KEEPS_ALL = 1 << 1,  /* holds survive a crash of the machine */
+    KEEPS_MOST = 1 << 2, /* all but those of the last second do */
+    KEEPS_OLD = 1 << 3,  /* those in the last snapshot do */
+    KEEPS_NONE = 1 << 4, /* none does */
+    NO_INFO = 1 << 5,    /* INFO is refused */
+    NO_CONFIG = 1 << 6,  /* CONFIG GET is refused */
+    NO_MASTER = 1 << 7,  /* a replica, or the role is unknown */
 };
 
 #define FIND(level, subject, ...)                                              \
@@ -49,7 +49,7 @@ static void diagnose_pass(struct redis *r, struct hf__query *q,
 
 /* ---- INFO --------------------------------------------------------------- */
 
-/* Redis before 6 does not tell its time. */
+/* Redis before 6 does not report its time. */
 static void diagnose_find_clock(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -89,7 +89,7 @@ static void diagnose_find_role(struct redis *r, struct hf__query *q,
              "down");
 }
 
-/* CONFIG tells what a failover does. */
+/* True if CONFIG is needed to tell what a failover does. */
 static bool diagnose_has_replicas(const struct redis *r,
                                   const struct hf__query *q)
 {
@@ -113,8 +113,8 @@ static void diagnose_find_persistence(struct redis *r, struct hf__query *q,
              "stop-writes-on-bgsave-error is no");
 }
 
-/* A server that has just forgotten everything may give away what a client still
- * believes to hold. */
+/* A server that has just lost its data may grant locks that other clients still
+ * believe to hold. */
 static void diagnose_find_start(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -129,7 +129,7 @@ static void diagnose_find_start(struct redis *r, struct hf__query *q,
              s, q->req.lease_ms / 1000);
 }
 
-/* No answer to the command that tells it, for which the user needs a right. */
+/* The command that would tell was refused, or its reply makes no sense. */
 static void diagnose_not_known(struct redis *r, struct hf__query *q,
                                const char *subject, const char *what,
                                const char *right, const struct rd_node *reply)
@@ -193,7 +193,7 @@ static void diagnose_find_save(struct redis *r, struct hf__query *q,
          *value ? "the holds since its last snapshot" : "every hold");
 }
 
-/* What a failover to a replica does. */
+/* The effect of a failover to a replica. */
 static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                    const char *value)
 {
@@ -218,7 +218,7 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                   "write");
 }
 
-/* Locks do not need it. */
+/* Never more than OK: locks do not need notifications. */
 static void diagnose_find_events(struct redis *r, struct hf__query *q,
                                  const char *value)
 {
@@ -235,9 +235,10 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 }
 
 static const struct {
-    const char *setting; /* NULL: another command than CONFIG */
+    const char *setting; /* NULL: not a CONFIG step */
     void (*find)(struct redis *, struct hf__query *, const char *value);
-    const char *unknown; /* persistence, if CONFIG is refused; or NULL */
+    const char *
+        unknown; /* a finding about persistence if CONFIG is refused; or NULL */
 } steps[STEPS] = {
     [STEP_FSYNC] = {"appendfsync", diagnose_find_fsync,
                     "appendonly is on, but appendfsync is"},

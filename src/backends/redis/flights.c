@@ -1,6 +1,6 @@
 /*
- * Commands on the command connection: in the out buffer, on the wire, or at the
- * server, in order (flights).
+ * Commands on the command connection that have no reply yet, and the server's
+ * clock.
  */
 #include "flights.h"
 
@@ -68,8 +68,8 @@ bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
     if (!hf__rd_int(node, &server_us) || server_us <= 0 ||
         server_us > INT64_MAX / 2)
         return false;
-    /* By the time of sending: rather too late a time than too early, so that
-     * a question that is meant is never refused. */
+    /* The server read its clock after `sent_at`. So this estimate is never
+     * behind the server's clock, and a valid attempt is not refused. */
     r->server_us = server_us;
     r->server_at = sent_at;
     r->server_ahead = r->core->now() - sent_at;

@@ -1,6 +1,6 @@
 /*
- * The commands of mutexes, read-write locks and semaphores, in both dialects.
- * Their texts are in lua/, and have the same arguments in front.
+ * The commands of all kinds, in both dialects. Their scripts are in lua/; those
+ * of one verb begin with the same arguments.
  */
 #include "kinds.h"
 
@@ -25,7 +25,7 @@ static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-/* The lease with which it may be handed to us; 0: an attempt is needed. */
+/* The lease with which a release may hand the lock over; 0: never. */
 static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
@@ -33,7 +33,7 @@ static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
                : req->lease_ms;
 }
 
-/* What every TAKE has from ARGV[1] to ARGV[6]. */
+/* ARGV[1] to ARGV[6] of every TAKE. */
 static void kinds_put_terms(const struct redis *r, struct net_out *o,
                             const struct hf__req *req)
 {
@@ -53,7 +53,7 @@ static void kinds_put_terms(const struct redis *r, struct net_out *o,
     lock->sent = true;
 }
 
-/* Of ATTEMPT, RELEASE or ABANDON. */
+/* op: ATTEMPT, RELEASE or ABANDON. */
 enum rd_script hf__rd_script_of(const struct redis *r,
                                 const struct hf__remote *m, enum hf__op op)
 {
@@ -70,7 +70,7 @@ enum rd_script hf__rd_script_of(const struct redis *r,
                                         : m->fair][op - HF__ATTEMPT];
 }
 
-/* What the kinds that are not a mutex have behind the terms. */
+/* The next arguments of the kinds that are not a mutex. */
 static void kinds_put_want(const struct redis *r, struct net_out *o,
                            const struct hf__req *req)
 {
@@ -195,7 +195,7 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);
     hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
-    /* For longer than it can be sent again. */
+    /* Longer than the request can be repeated. */
     hf__rd_put_num(o, 3 * (int64_t)r->op_timeout_ms + 1000);
     hf__rd_put_key(o, RD_CHANNEL_LATCH, q->name, q->name_len);
     return 0;

@@ -1,10 +1,13 @@
 /*
- * Questions about a name, and breaking a lock. A list is a walk over the whole
- * keyspace, about a hundred keys at a time, so that each step keeps the server
- * from others for less than a millisecond; its cursor is kept in query->count,
- * their size in query->token, and op_timeout is the time of one step. The
- * others try it as a mutex, and again if the answer is that it is of another
- * kind: which, is kept there.
+ * Inspect, list, break, ask and downgrade.
+ *
+ * A list walks the whole keyspace, about a hundred keys per command, so that no
+ * step blocks the server for longer than a millisecond. query->count is the
+ * cursor, query->token the size of the names so far, and op_timeout limits one
+ * step.
+ *
+ * The others treat the name as a mutex first. If the reply says that it is
+ * another kind, that kind is kept in query->count and the query is repeated.
  */
 #include "query.h"
 
@@ -26,7 +29,8 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
-/* Of the names in one list: a hostile server could send them for ever. */
+/* Limit of the names in one list, because a hostile server can send them
+ * without end. */
 #define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
@@ -50,7 +54,7 @@ static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
 static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
 
-/* The lease ends when it would have: one that is renewed is so at once. */
+/* The lease keeps its end; a renewal follows at once if the hold is renewed. */
 static int query_encode_downgrade(struct redis *r, struct hf__query *q)
 {
     struct net_out *o = query_begin(r, q, RD_DOWNGRADE, 4);
@@ -62,8 +66,8 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* What DROP has; then until when it is meant, and which token is to be broken.
- */
+/* The arguments of DROP, then until when the request is valid, and the token to
+ * break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
                               enum rd_script s, const enum rd_key *keys,
                               size_t len)
@@ -106,7 +110,7 @@ static size_t query_pattern_of(const struct redis *r, const struct hf__query *q,
 {
     char *p = to;
 
-    /* Our own keys have "{" or ":" before the name (keys.c). */
+    /* Our own keys have "{" or ":" in front of the name (keys.c). */
     if (r->string_dialect)
         p = stpcpy(p, "holdfast:info:[{:]");
     return (size_t)(hf__rd_glob(p, q->name, q->name_len) - to);
@@ -143,7 +147,7 @@ int hf__rd_query(void *self, struct hf__query *q)
     return hf__rd_submit(self, &q->req, query_encode);
 }
 
-/* The same once more, for an answer: PENDING, or why not. */
+/* Sends the query again after a reply: PENDING or an error code. */
 static int query_again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
@@ -163,7 +167,7 @@ static void query_add_about(hf_party *p, const char *at, const char *end)
     hf__about_read(p, at, end);
 }
 
-/* What lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout"; older
+/* Reads what lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout". Older
  * clients write no token there. */
 static void query_add_info(hf_party *p, hf_info *info,
                            const struct rd_node *text)
@@ -178,14 +182,14 @@ static void query_add_info(hf_party *p, hf_info *info,
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
-    if (*since_end == ' ') /* it outlives the counter */
+    if (*since_end == ' ') /* the token outlives its counter */
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
         info->token = p->token;
     query_add_about(p, at, end);
 }
 
-/* What lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
+/* Reads what lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
 static void query_add_note(hf_party *p, hf_info *info,
                            const struct rd_node *text)
 {
@@ -193,7 +197,7 @@ static void query_add_note(hf_party *p, hf_info *info,
     size_t len;
 
     if (!text->len)
-        return; /* none of ours */
+        return; /* not a holdfast client */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     hf__cut(&at, end, '\n', &len);
@@ -202,14 +206,14 @@ static void query_add_note(hf_party *p, hf_info *info,
     query_add_about(p, at, end);
 }
 
-/* "r" and "w", or how many permits. */
+/* "r" or "w", or the number of permits. */
 static void query_add_want(hf_party *p, const char *want)
 {
     p->mode = *want == 'r' ? HF_READ : HF_WRITE;
     p->permits = (uint32_t)strtoul(want, NULL, 10);
 }
 
-/* Of that owner; NULL: out of memory. */
+/* NULL: out of memory. */
 static hf_party *query_add_party(struct redis *r, struct hf__query *q,
                                  bool holds, const struct rd_node *owner,
                                  int64_t left_ms)
@@ -223,7 +227,7 @@ static hf_party *query_add_party(struct redis *r, struct hf__query *q,
     return p;
 }
 
-/* Each is owner, want, ms left, note. */
+/* Each item is {owner, want, ms left, note}. */
 static int query_add_others(struct redis *r, struct hf__query *q,
                             const struct rd_node *list)
 {
@@ -245,10 +249,11 @@ static int query_add_others(struct redis *r, struct hf__query *q,
     return 0;
 }
 
-/* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
- * about", or nothing, of Redisson's. Of the other kinds "until seen ear fair
- * want hand_ms size about". (ear: how the waiter is called; the word of the
- * scripts, whose text stays.) */
+/* The list alternates between owners and their texts, which have `numbers`
+ * words before the about text: "until seen hand_ms about" of an unfair waiter,
+ * "until seen ear hand_ms about" of a fair one, "until seen ear fair want
+ * hand_ms size about" of the other kinds. Redisson's waiters have an empty
+ * text. (`ear` says how to reach the waiter.) */
 static int query_add_waiters(struct redis *r, struct hf__query *q,
                              const struct rd_node *list, int numbers)
 {
@@ -303,7 +308,7 @@ static enum hf_kind query_kind_of(char c)
     return c == 'r'   ? HF_RWLOCK
            : c == 's' ? HF_SEMAPHORE
            : c == 'l' ? HF_LATCH
-                      : 0; /* nobody uses it */
+                      : 0; /* the name is not in use */
 }
 
 /* {kind, token, size, count, holders, waiters} */
@@ -334,7 +339,7 @@ static int query_inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : query_add_waiters(r, q, waiters, 7);
 }
 
-/* PENDING: it is sent again, as what it is. */
+/* Sends the query again for that kind: PENDING or an error code. */
 static int query_again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
@@ -376,8 +381,9 @@ static int query_inspected(struct redis *r, struct hf__query *q,
 
 /* ---- ask --------------------------------------------------------------- */
 
-/* One who holds it, if it is one of ours: what it has written of itself then
- * begins behind so many lines. o may be NULL. */
+/* Appends a holder and the length of its prefix to the command, if it is a
+ * holdfast client. Its about text begins after `lines` lines of the note. With
+ * o == NULL it only checks. */
 static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
                              const struct rd_node *note, int lines)
 {
@@ -411,7 +417,8 @@ static bool query_is_about(const struct rd_node *info,
            info->text[owner->len] == '\n';
 }
 
-/* How many of the holders in the answer of INSPECT are ours. -1: EPROTO. */
+/* Returns how many holders in the reply to INSPECT are holdfast clients, or -1
+ * (EPROTO). Appends them unless o is NULL. */
 static int query_put_holders(struct net_out *o, const struct hf__query *q,
                              const struct rd_node *reply)
 {
@@ -431,7 +438,7 @@ static int query_put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* PENDING: they are notified now. */
+/* PENDING: the command that notifies them is under way. */
 static int query_notify_holders(struct redis *r, struct hf__query *q,
                                 const struct rd_node *reply)
 {
@@ -454,8 +461,8 @@ static int query_notify_holders(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* The answer of INSPECT, then that they were notified; or that it was too late.
- */
+/* The first reply is that of INSPECT, the second one says that the holders were
+ * notified. Either may say that the command came too late. */
 static int query_asked(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
@@ -520,7 +527,7 @@ static int query_listed(struct redis *r, struct hf__query *q,
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
-    if (q->count && q->req.meant_until > now) /* its caller still waits */
+    if (q->count && q->req.meant_until > now) /* the caller still waits */
         q->req.meant_until = now + r->op_timeout_ms * HF__MS;
     return q->count ? query_again(r, q) : 0;
 }
@@ -532,12 +539,13 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
+    if (reply->type ==
+        REDIS_REPLY_ARRAY) { /* too late, by our old estimate of the clock */
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
         return query_again(r, q);
     }
-    if (reply->type == REDIS_REPLY_STRING) { /* by another */
+    if (reply->type == REDIS_REPLY_STRING) { /* held with another token */
         q->count = strtoull(reply->text, NULL, 10);
         return HF_EBUSY;
     }
@@ -575,7 +583,7 @@ static const struct {
     [HF__LATCH_SET] = {hf__rd_count_encode, hf__rd_count_reply},
     [HF__LATCH_DOWN] = {hf__rd_count_encode, hf__rd_count_reply},
     [HF__LATCH_GET] = {hf__rd_count_encode, hf__rd_count_reply},
-    [HF__ASK] = {query_encode_inspect, query_asked}, /* whom? */
+    [HF__ASK] = {query_encode_inspect, query_asked}, /* to find the holders */
     [HF__DIAGNOSE] = {hf__rd_diagnose_encode, hf__rd_diagnosed},
 };
 

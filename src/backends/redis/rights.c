@@ -1,5 +1,5 @@
-/* Which rights the user lacks: what lua/rights.lua is sent, and what it
- * answers. */
+/* The arguments of lua/rights.lua and its reply: the rights that the user
+ * lacks. */
 #include "rights.h"
 
 #include "flights.h"
@@ -45,12 +45,12 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     struct net_out *o;
 
     if (len > HF_NAME_MAX)
-        len = HF_NAME_MAX; /* the prefix is that long: no lock is possible */
+        len = HF_NAME_MAX; /* with such a long prefix no lock is possible */
     snprintf(name, sizeof(name), "%.*s" SCRATCH, (int)q->name_len, q->name);
     hf__rd_rules_commands(&l, rights_rules_of(r), r->doubts.need > 0);
     more = (keys_len + channels_len + 1) * (RD_KEY_MAX + 32) +
            l.len * (sizeof(struct rd_command) + 16) + 64;
-    r->by_text[RD_RIGHTS] = true; /* once: not worth a digest */
+    r->by_text[RD_RIGHTS] = true; /* used once, so its digest is of no use */
     o = hf__rd_call(r, &q->req, RD_RIGHTS, 0,
                     2 + keys_len + channels_len + 1 + l.len, more);
     if (!o)
@@ -67,7 +67,7 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Without these waiters poll, or names cannot be listed; locks work. */
+/* Without the others waiters poll, or names cannot be listed; locks work. */
 static bool rights_is_needed(const char *command)
 {
     static const char *const spare[] = {"subscribe", "unsubscribe", "pubsub",
@@ -93,7 +93,7 @@ static void rights_find_none_missing(struct redis *r, struct hf__query *q)
              r->login.user[0] ? r->login.user : "default");
 }
 
-/* One rule for each command that is missing. */
+/* Appends a rule for each missing command. */
 static enum hf_level rights_find_commands(const struct rd_node *missing,
                                           struct rd_rules *to)
 {
@@ -109,7 +109,7 @@ static enum hf_level rights_find_commands(const struct rd_node *missing,
     return level;
 }
 
-/* What is missing, {commands, keys, channels}: how to allow it. */
+/* list: the missing commands, keys and channels. Finds how to allow them. */
 static void rights_find_missing(struct redis *r, struct hf__query *q,
                                 const struct rd_node *const list[3])
 {

@@ -1,4 +1,4 @@
-/* Rules for ACL SETUSER. The commands are those of the scripts themselves. */
+/* Rules for ACL SETUSER. The commands are read from the scripts themselves. */
 #include "rules.h"
 
 #include "keys.h"
@@ -43,7 +43,8 @@ static void rules_add_script(struct rd_commands *l, const char *text)
     static const char call[] = "call('";
 
     while ((text = strstr(text, call))) {
-        bool is_redis = text[-1] == '.' || text[-1] == 'p'; /* or a local */
+        bool is_redis = text[-1] == '.' ||
+                        text[-1] == 'p'; /* redis.call(), redis.pcall() */
         size_t len;
 
         text += sizeof(call) - 1;
@@ -53,7 +54,6 @@ static void rules_add_script(struct rd_commands *l, const char *text)
     }
 }
 
-/* Those of the scripts, and those that are sent without a script. */
 void hf__rd_rules_commands(struct rd_commands *l, enum rd_rules_of of,
                            bool wait)
 {
@@ -109,8 +109,8 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
         rules_put_word(to, '+', command, len);
 }
 
-/* A key or a channel of the names that begin with a prefix; `head` matches what
- * is before the name in all keys of its sort. */
+/* Patterns for the keys and channels of names that begin with a prefix. `head`
+ * matches the part before the name in all keys of that group. */
 enum { REDISSON = 1 << RD_RULES_REDISSON, STRING = 1 << RD_RULES_STRING };
 enum { REDLOCK = 1 << RD_RULES_REDLOCK };
 
@@ -132,8 +132,8 @@ static const struct pattern {
     {'&', REDISSON, RD_MARK, "holdfast:*mark:"},
 };
 
-/* For a byte that a rule cannot have, or that redis-cli takes for a quote, the
- * pattern matches any byte. */
+/* A byte that rules cannot contain, or that redis-cli treats as a quote,
+ * becomes "?", which matches any byte. */
 static void rules_put_pattern(struct rd_rules *to, char mark, const char *head,
                               const char *text, size_t len)
 {
@@ -153,7 +153,7 @@ static void rules_put_patterns(struct rd_rules *to, char mark,
     char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
 
     if (len >= HF_NAME_MAX)
-        len = HF_NAME_MAX - 1; /* no name is possible */
+        len = HF_NAME_MAX - 1; /* with such a long prefix no name is possible */
     snprintf(name, sizeof(name), "%.*sx", (int)len, prefix);
     for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
         const struct pattern *p = &patterns[i];
@@ -166,7 +166,7 @@ static void rules_put_patterns(struct rd_rules *to, char mark,
         rules_put_pattern(to, mark, p->head, from,
                           len && at ? (size_t)(at - from) + len : 0);
         if (!len && p->key == RD_KEY_LOCK)
-            return; /* it matches all keys */
+            return; /* this pattern matches all keys */
     }
 }
 
@@ -174,7 +174,8 @@ void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
                            const char *prefix, size_t len)
 {
     rules_put_patterns(to, '~', of, prefix, len);
-    /* What ask.lua keeps for a client; without a brace this is matched. */
+    /* The key in which ask.lua keeps wishes. Without a brace in the prefix,
+     * another pattern matches it. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
         rules_put_pattern(to, '~', "holdfast:wake:{", prefix, len);
 }

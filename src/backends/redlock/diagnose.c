@@ -1,6 +1,6 @@
-/* What the servers say of themselves: INFO of each, requested as soon as it is
- * connected. When all have answered that do not refuse to be connected, or half
- * of op_timeout is over, the findings are written. */
+/* What the servers say about themselves. INFO is sent to each as soon as it is
+ * connected. The findings are written when all servers have replied that accept
+ * a connection, or after half of op_timeout. */
 #include "diagnose.h"
 
 #include "backends/redis/pipe.h"
@@ -16,16 +16,16 @@
 #include <string.h>
 
 struct rl_checkup {
-    struct rl_checkup *next, *prev; /* of those that are not over */
-    struct hf__query *q;            /* NULL: it is over */
+    struct rl_checkup *next, *prev; /* in redlock.checkups */
+    struct hf__query *q;            /* NULL: finished */
     hf__time until;
-    size_t due;         /* answers, and one until it is over */
-    uint16_t requested; /* servers, a bit for each */
+    size_t due;         /* missing replies, plus one until it is finished */
+    uint16_t requested; /* a bit for each server */
     struct seen {
         bool answered;
         struct rd_verdict version, memory;
         bool is_replica, has_replicas, has_file;
-        int64_t ahead_us; /* its clock, of ours */
+        int64_t ahead_us; /* its clock minus ours */
     } seen[HF__HOSTS];
 };
 
@@ -64,7 +64,7 @@ static size_t diagnose_host_len(const struct redlock *rl, size_t i)
                     rl->server[i].peer.hosts);
 }
 
-/* Of how many the host of this one has. */
+/* How many servers are on the same host as this one. */
 static size_t diagnose_same_host(const struct redlock *rl, size_t i)
 {
     const char *host = rl->server[i].peer.hosts;
@@ -96,8 +96,8 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
          "with it");
 }
 
-/* What is said of all servers needs an answer of all: a user may not have the
- * right to ask, or a server may not answer. True: all have answered. */
+/* A statement about all servers needs a reply from all. The user may lack the
+ * right to INFO, or a server may not answer. True: all have replied. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;
@@ -171,7 +171,7 @@ static void diagnose_find_persistence(struct redlock *rl, struct rl_checkup *c,
              "has to be always");
 }
 
-/* The servers' clocks among themselves: tokens are made of them. */
+/* Compares the servers' clocks, from which tokens are made. */
 static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
@@ -199,7 +199,7 @@ static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
              apart);
 }
 
-/* One line for each that is not as it should be, or one for all. */
+/* A finding for each server with a problem, or one for all. */
 static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
                                const char *subject, size_t at, const char *well,
                                bool whole)
@@ -220,7 +220,8 @@ static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
-/* It is not checked which of them the user has: "locking" shows it. */
+/* Lists the rights without checking them; "locking" shows whether they
+ * suffice. */
 static void diagnose_find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];
@@ -282,14 +283,14 @@ void hf__rl_checkups_fini(struct redlock *rl)
 
 static bool diagnose_request_info(struct rl_server *, struct rl_checkup *);
 
-/* Is being connected, and no attempt has failed so far. */
+/* True if it is being connected and no attempt has failed yet. */
 static bool diagnose_is_coming(const struct net_link *l)
 {
     return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
            !l->open_code;
 }
 
-/* Asks those that are connected by now. True: there is nothing to wait for. */
+/* Sends INFO to newly connected servers. True: there is nothing to wait for. */
 static bool diagnose_move(struct redlock *rl, struct rl_checkup *c,
                           hf__time now)
 {
@@ -389,7 +390,7 @@ int hf__rl_query(void *self, struct hf__query *q)
     c->until = now + rl->op_timeout_ms / 2 * HF__MS;
     hf__list_add(rl->checkups, c);
     if (diagnose_move(rl, c, now)) {
-        diagnose_end(rl, c); /* answers may be due all the same */
+        diagnose_end(rl, c); /* replies may still come, and are dropped */
         return HF__DONE;
     }
     rl->core->due(rl->client, c->until);

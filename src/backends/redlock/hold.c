@@ -1,4 +1,3 @@
-/* An attempt and what becomes of it, as long as anybody needs it. */
 #include "hold.h"
 
 #include "base/list.h"

@@ -1,5 +1,5 @@
-/* One server of several: the hello, whether it can be relied on, commands to it
- * and their answers, and what it is still owed. */
+/* One server of several: the hello, whether it can be relied on, commands and
+ * replies, and what it is owed. */
 #include "server.h"
 
 #include "backends/redis/keys.h"
@@ -17,7 +17,7 @@
 
 #define PAY_AGAIN_MS 250
 #define PAY_POLL_MS 10
-#define UPTIME_SLACK_MS 1000 /* it is given in whole seconds */
+#define UPTIME_SLACK_MS 1000 /* INFO gives whole seconds */
 
 size_t hf__rl_index(const struct rl_server *s)
 {
@@ -26,8 +26,8 @@ size_t hf__rl_index(const struct rl_server *s)
 
 /* ---- can it be relied on? ----------------------------------------------- */
 
-/* Something was sent to it, and it has said nothing for as long as we wait for
- * one. */
+/* True if a command is under way and the server has sent nothing for
+ * server_timeout. */
 static bool server_is_silent(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -71,7 +71,7 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
                  (long long)((s->out_until - now) / (1000 * HF__MS) + 1));
     else if (l->state == NET_UP)
         snprintf(buf, size, "no answer");
-    else /* "where: why"; "": not connected yet */
+    else /* "where: why"; "" before the first connection */
         snprintf(buf, size, "%s",
                  strncmp(l->text, l->where, where) == 0 &&
                          strncmp(l->text + where, ": ", 2) == 0
@@ -151,8 +151,8 @@ static int server_hello(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
-/* Another process than the one that we knew has nothing of what that one had,
- * since now for all we know; of the first one its uptime says. */
+/* A new process has lost what the old one had, for all we know just now. At the
+ * first contact the uptime tells since when it has kept keys. */
 static hf__time server_out_until(const struct rl_server *s, bool is_new,
                                  hf__time now)
 {
@@ -173,7 +173,8 @@ static enum rl_op server_end_of(const struct rl_hold *h)
     return h->held ? RL_DROP : RL_UNDO;
 }
 
-/* What is still true of what it is owed, is sent. */
+/* Sends what the server is still owed. lost_all: it has lost its keys, so it is
+ * owed nothing. */
 static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 {
     struct redlock *rl = s->rl;
@@ -182,7 +183,7 @@ static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 
     s->pay_at = HF__NEVER;
     while ((h = *at)) {
-        if (h->gone_at <= now) /* their leases have ended all its keys */
+        if (h->gone_at <= now) /* all its keys have expired */
             h->owes = 0;
         if (h->owes & bit &&
             (lost_all || hf__rl_send(s, &h->poll, server_end_of(h))))
@@ -215,8 +216,8 @@ static void server_up(struct rd_pipe *p, hf__time now)
     server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* Nobody may be there to hear that it is connected again, and then server_up()
- * pays: so poll. */
+/* While a connection is made, no thread may be there to notice that it is up,
+ * which calls server_up(). So poll. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -332,7 +333,7 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
            p->vote[hf__rl_index(s)] == RL_SENT;
 }
 
-/* What is answered with an error, or not any more. */
+/* An error reply, or no reply will come. */
 static void server_failed(struct rl_server *s, const struct rl_flight *f,
                           enum rl_vote vote, bool lost)
 {
@@ -341,7 +342,7 @@ static void server_failed(struct rl_server *s, const struct rl_flight *f,
     s->rl->calls->failed(s, f, vote, lost);
 }
 
-/* A server that does not know the script has done nothing. */
+/* An error reply. A server that lacks the script has done nothing. */
 static void server_refused(struct rl_server *s, const struct rl_flight *f,
                            const char *text)
 {
@@ -360,7 +361,7 @@ static void server_refused(struct rl_server *s, const struct rl_flight *f,
     server_failed(s, f, RL_ERROR, lost);
 }
 
-/* A grant is answered with the time and a number, all else with a code. */
+/* The reply to a grant has the time and a number, all others a code. */
 static bool server_read_answer(struct rl_server *s, const struct rl_flight *f,
                                const struct rd_node *reply, int64_t *what,
                                int64_t *base)
@@ -400,7 +401,7 @@ static int server_answered(struct rd_pipe *p, struct rd_sent *sent,
 static void server_gone(struct rl_server *s, const struct rl_flight *at,
                         bool written)
 {
-    struct rl_flight f = *at; /* what follows may move it */
+    struct rl_flight f = *at; /* the calls below may move it */
 
     if (f.checkup) {
         s->rl->calls->unchecked(s->rl, f.checkup);

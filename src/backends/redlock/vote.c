@@ -1,5 +1,5 @@
-/* Attempts, renewals and releases: each goes to all servers, and their votes
- * decide. redlock.h has the protocol. */
+/* Attempts, renewals and releases are sent to all servers, whose votes decide.
+ * redlock.h has the protocol. */
 #include "vote.h"
 
 #include "backends/common/about.h"
@@ -46,7 +46,7 @@ static struct rl_hold *vote_hold_of(const struct hf__remote *m,
     return h;
 }
 
-/* Nobody will need it any more. */
+/* Removes the hold from its lock, which no longer needs it. */
 static void vote_remove_hold(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_hold **at = &h->lock->holds;
@@ -86,7 +86,7 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* What is sent now may be done until op_timeout is over. */
+/* A command sent now may be executed until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -183,8 +183,8 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
     rl->core->done(rl->client, req);
 }
 
-/* Nothing is sent while too few could answer, and nothing overtakes what the
- * core keeps. */
+/* Sends nothing while too few servers could reply, and lets no request overtake
+ * the parked ones. */
 static bool vote_put_off(struct redlock *rl, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -196,7 +196,7 @@ static bool vote_put_off(struct redlock *rl, hf__time now)
 /* ---- attempts --------------------------------------------------------------
  */
 
-/* The first of these servers, in an order of its own for each name, so that all
+/* The first of these servers in an order that depends on the name, so that all
  * clients begin at the same one. */
 static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
                             unsigned these)
@@ -261,14 +261,14 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* judged soon: a slot reports nothing */
+        h->poll.until = 0; /* decided by advance(): a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
     return HF__PENDING;
 }
 
-/* The keys that it may have are deleted. */
+/* Deletes the keys that the hold may have. */
 static void vote_forget(struct redlock *rl, struct rl_hold *h)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -276,14 +276,15 @@ static void vote_forget(struct redlock *rl, struct rl_hold *h)
             hf__rl_end_at(&rl->server[i], h);
 }
 
-/* It comes to nothing. */
+/* The attempt has failed. */
 static void vote_undo(struct redlock *rl, struct rl_hold *h)
 {
     hf__rl_poll_end(rl, &h->poll);
     vote_forget(rl, h);
 }
 
-/* Is it the holder that we know? Where it has no key others come and go. */
+/* Updates since when the holder is the same. Servers without its key do not
+ * count: attempts of others come and go there. */
 static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
                      hf__time now)
 {
@@ -304,8 +305,8 @@ static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
         lock->seen_at = now;
 }
 
-/* An eighth of the time for which it is known to be held, less up to a half of
- * that. */
+/* Half to all of an eighth of the time for which the lock is known to be
+ * held. */
 static hf__time vote_pause(struct redlock *rl, hf__time held)
 {
     uint32_t us = RL_PAUSE_MIN_MS * 1000;
@@ -317,7 +318,7 @@ static hf__time vote_pause(struct redlock *rl, hf__time held)
     return (us / 2 + hf__chance(&rl->chance, us / 2)) * 1000LL;
 }
 
-/* So many servers refuse that no majority can be had. */
+/* So many servers have replied with errors that there can be no majority. */
 static bool vote_is_hopeless(const struct redlock *rl, struct count c)
 {
     return c.errors > rl->len - rl->majority;
@@ -328,8 +329,8 @@ static bool vote_is_heard(const struct redlock *rl, struct count c)
     return c.yes + c.no >= rl->majority;
 }
 
-/* Why no majority has decided. If answers are missing it may have, or may do so
- * later: EUNKNOWN. */
+/* Why no majority has decided. If replies are missing, the request may have
+ * been or may be executed: EUNKNOWN. */
 static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
                         hf__time now)
 {
@@ -344,9 +345,9 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* No majority has answered the attempt. The core repeats an unknown attempt at
- * once, until op_timeout, so the backend reports it after a pause: an eighth of
- * the time for which this attempt has had no answer. Until then the hold stays
+/* No majority has voted on the attempt. The core repeats an unknown attempt at
+ * once until op_timeout, so the backend reports it after a pause: an eighth of
+ * the time for which this attempt has had no votes. Until then the hold stays
  * in the lock, where an abandon finds it, with a poll that sends nothing. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
@@ -377,8 +378,8 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
 }
 
 /* The attempt has no majority. If a majority has voted, a try ends with BUSY
- * and a waiter goes on waiting. A waiter that has tried one server only (taken)
- * goes on waiting if that server says no. */
+ * and a waiter goes on waiting. taken: only one server was asked, and refused;
+ * a waiter goes on waiting then. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -398,7 +399,7 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
         result = vote_why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
-    else /* 0: votes were split */
+    else /* votes were split: short pause */
         req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
     vote_report(rl, &h->poll, result);
     vote_forget(rl, h);
@@ -406,8 +407,8 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
     vote_flush(rl, req);
 }
 
-/* The lowest token of any majority whose numbers are close; 0: there is none.
- * *highest: one that is above all numbers. */
+/* The lowest token of any majority whose numbers are close, or 0. *highest is
+ * above all numbers. */
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
@@ -500,8 +501,8 @@ static void vote_judge_raise(struct redlock *rl, struct rl_hold *h,
 /* ---- renewals and releases --------------------------------------------------
  */
 
-/* How long votes on a renewal or a release are waited for: so that there is
- * time for another one. */
+/* How long to wait for votes on a renewal or a release, so that it can be
+ * repeated in time. */
 static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
 {
     uint32_t ms = lease_ms / 6, most = rl->op_timeout_ms / 2 + 1;
@@ -510,7 +511,7 @@ static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
     return ms < most ? ms : most;
 }
 
-/* Sent again, it goes to those alone that have not answered. */
+/* A repeated drop is sent only to the servers that have not replied. */
 static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
     hf__time now = rl->core->now();
@@ -533,7 +534,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(rl, &h->poll); /* the others are owed it */
+    hf__rl_poll_end(rl, &h->poll); /* the other servers are owed it */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -545,7 +546,7 @@ int hf__rl_release(void *self, struct hf__req *req)
     return h && h->held ? vote_drop(self, h, req) : HF_ENOTOWNER;
 }
 
-/* What was refused is undone already. */
+/* A refused attempt was undone at once. */
 int hf__rl_abandon(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;
@@ -561,7 +562,7 @@ int hf__rl_abandon(void *self, struct hf__req *req)
     return HF__DONE;
 }
 
-/* One that is decided, or a new one. */
+/* Reuses a decided poll, or makes a new one. */
 static struct rl_poll *vote_keep_of(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_poll *p = h->keeps;
@@ -601,7 +602,7 @@ static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
         vote_send_to(rl, p, s);
     if (vote_count(rl, p).sent)
         return HF__PENDING;
-    hf__rl_poll_end(rl, p); /* nothing that is under way keeps the hold */
+    hf__rl_poll_end(rl, p); /* no command under way keeps the hold */
     return vote_why_not(rl, p, now);
 }
 
@@ -630,8 +631,8 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     return HF__PENDING;
 }
 
-/* Where the key was gone the renewal has set it again, which does not count,
- * nor does the next one there: a majority must have had it all the time. */
+/* Where the key was gone the renewal has set it again. That is not a yes, nor
+ * is the next renewal there: a majority must have had the key all the time. */
 static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     struct count c = vote_count(rl, p);
@@ -648,8 +649,8 @@ static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
     }
 }
 
-/* What is unknown is sent again at once by the core: not before its time
- * is over. */
+/* The core repeats an unknown drop at once, so report it only after its time
+ * has passed. */
 static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct count c = vote_count(rl, &h->poll);
@@ -667,7 +668,7 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
-/* What a majority answers is no trouble, whatever it is. */
+/* Any answer of a majority ends the trouble. */
 static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
     if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))
@@ -711,7 +712,7 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
     if (!hf__rl_counts(s, f))
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
-        h->late |= (uint16_t)(1u << i); /* its clock is known better now */
+        h->late |= (uint16_t)(1u << i); /* the reply has told its clock */
         vote_send_to(s->rl, f->poll, i);
     } else {
         f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;

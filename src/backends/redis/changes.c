@@ -130,8 +130,9 @@ static int changes_setting_read(struct rd_pipe *p, struct rd_sent *sent,
         return HF_EPROTO;
     if (!hf__rd_publishes_changes(value->text))
         return hf__link_why(&p->link, HF_ENOTSUP,
-                            "changes are not told; " RD_EVENTS_SETTING
-                            " is \"%.40s\", set it to KA or K" RD_EVENTS_NEEDED,
+                            "Redis does not announce key changes "
+                            "(" RD_EVENTS_SETTING " is \"%.40s\"): run CONFIG "
+                            "SET " RD_EVENTS_SETTING " KA",
                             value->text);
     r->watchers.state = RD_CHANGES_CONFIRMING;
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)

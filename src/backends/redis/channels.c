@@ -103,6 +103,6 @@ void hf__rd_ring_all(struct redis *r)
 
 void hf__rd_no_messages(struct redis *r, const char *verb, const char *text)
 {
-    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
+    r->core->log(r->client, "redis: %s: %.120s; polling instead", verb, text);
     hf__rd_ring_all(r);
 }

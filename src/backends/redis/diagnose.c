@@ -207,10 +207,10 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
              r->doubts.need, n);
     else
         FIND(WARNING, "replication",
-             "%llu replicas are written to asynchronously: after a failover a "
-             "lock may have two holders for a while. Check tokens at the "
-             "resource (docs/fencing.md), and set replicas=%llu in the URL%s",
-             n, (n + 1) / 2,
+             "%llu %s written to asynchronously: after a failover a lock may "
+             "have two holders for a while. Check tokens at the resource "
+             "(docs/fencing.md), and set replicas=%llu in the URL%s",
+             n, n == 1 ? "replica is" : "replicas are", (n + 1) / 2,
              strcmp(value, "0") ? ""
                                 : ". Set min-replicas-to-write 1 and "
                                   "min-replicas-max-lag 2 at every server, so "
@@ -224,13 +224,12 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 {
     if (hf__rd_publishes_changes(value))
         FIND(OK, "watching",
-             "the server tells of changes: names can be "
-             "watched");
+             "the server announces changes: names can be watched");
     else
         FIND(OK, "watching",
-             "the server does not tell of changes (" RD_EVENTS_SETTING
-             " is \"%s\"), so that `holdfast watch' polls. Locks do not need "
-             "it; to be told, set it to KA",
+             "the server does not announce changes (" RD_EVENTS_SETTING
+             " is \"%s\"), so `holdfast watch' polls. Locks do not need this; "
+             "to avoid polling, set it to KA",
              value);
 }
 

@@ -36,7 +36,7 @@ int hf__rd_attach(void *self, struct hf__remote *remote)
         return HF_EINVAL;
     if ((remote->fair || remote->kind != HF_MUTEX) && r->string_dialect)
         return r->core->why(r->client, HF_ENOTSUP,
-                            "the string dialect has the unfair mutex alone");
+                            "dialect=string has only the unfair mutex");
     if (hf__rd_reserved(remote->name, remote->name_len))
         return r->core->why(r->client, HF_EINVAL,
                             "a name may not begin or end as our own keys do "

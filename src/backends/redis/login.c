@@ -33,8 +33,7 @@ static int login_parse_db(const struct hf__core *core, hf_client *client,
                          "db=; it must be given once");
     if (*text < '0' || *text > '9' || *end || n > 65535)
         return core->why(client, HF_EINVAL,
-                         "database \"%.40s\": a number from 0 to 65535 would "
-                         "be right",
+                         "database \"%.40s\": must be a number from 0 to 65535",
                          text);
     *db = (uint32_t)n;
     return 0;

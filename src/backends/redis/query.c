@@ -300,7 +300,9 @@ static int query_add_holder(struct redis *r, struct hf__query *q,
 static int query_unknown(struct redis *r)
 {
     return r->core->why(r->client, HF_EMISMATCH,
-                        "the key is no lock of a kind we know");
+                        "the key is not a lock of dialect=%s; try dialect=%s",
+                        r->string_dialect ? "string" : "redisson",
+                        r->string_dialect ? "redisson" : "string");
 }
 
 static enum hf_kind query_kind_of(char c)

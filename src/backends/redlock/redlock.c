@@ -63,9 +63,10 @@ static int redlock_parse_hosts(struct redlock *rl, const struct hf__url *url)
             if (!strcmp(url->hosts[i].name, url->hosts[j].name) &&
                 redlock_port_of(&url->hosts[i]) ==
                     redlock_port_of(&url->hosts[j]))
-                return rl->core->why(
-                    rl->client, HF_EINVAL, "the server %.80s:%d is there twice",
-                    url->hosts[i].name, redlock_port_of(&url->hosts[i]));
+                return rl->core->why(rl->client, HF_EINVAL,
+                                     "the server %.80s:%d is listed twice",
+                                     url->hosts[i].name,
+                                     redlock_port_of(&url->hosts[i]));
         hf__rl_server_init(&rl->server[i], rl);
         rl->len++;
         rc = hf__net_set_hosts(&rl->server[i].peer, &url->hosts[i], 1, PORT);

@@ -67,7 +67,7 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
     if (l->state == NET_UP && server_is_twin(s))
         snprintf(buf, size, "the same server as %s", s->twin->pipe.link.where);
     else if (l->state == NET_UP && s->out_until > now)
-        snprintf(buf, size, "started lately, votes in %lld s",
+        snprintf(buf, size, "started recently, votes in %lld s",
                  (long long)((s->out_until - now) / (1000 * HF__MS) + 1));
     else if (l->state == NET_UP)
         snprintf(buf, size, "no answer");
@@ -356,7 +356,7 @@ static void server_refused(struct rl_server *s, const struct rl_flight *f,
     }
     s->error_code = hf__rd_error_code(text);
     if (s->error_code == HF_EMISMATCH)
-        text = "something other than a lock has the name";
+        text = "the name is used by something other than a lock";
     snprintf(s->error, sizeof(s->error), "%.*s", hf__rd_error_len(text), text);
     server_failed(s, f, RL_ERROR, lost);
 }

@@ -41,8 +41,7 @@ void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
     }
 }
 
-/* ---- the server's clock ---------------------------------------------------
- */
+/* ---- the server's clock ------------------------------------------------ */
 
 static int64_t flights_clock(const struct redis *r, hf__time at)
 {

@@ -166,8 +166,7 @@ int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
                                   : kinds_encode_drop(r, req);
 }
 
-/* ---- the count of a latch -------------------------------------------------
- */
+/* ---- the count of a latch ---------------------------------------------- */
 
 /* holdfast:did:{n}:<uuid>:<request> */
 static void kinds_put_did(const struct redis *r, struct net_out *o,

@@ -277,7 +277,7 @@ static void subscribe_down(struct rd_pipe *p, int code, bool was_up,
 }
 
 /* Makes a new connection. Nothing is logged, because nothing was lost. */
-static void subscribe_connect_anew(struct redis *r, hf__time now)
+static void subscribe_reconnect(struct redis *r, hf__time now)
 {
     hf__link_look_up(&r->sub.link, now);
     hf__rd_pipe_stop(&r->sub);
@@ -327,9 +327,9 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
     hf__link_advance(&r->sub.link, now);
     if (hf__rd_pair_move(r, now))
-        subscribe_connect_anew(r, now);
+        subscribe_reconnect(r, now);
     if (r->chans.again && now >= r->chans.again)
-        subscribe_connect_anew(r, now);
+        subscribe_reconnect(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         subscribe_part(r, c);
         hf__rd_chan_forget(r, c);

@@ -91,9 +91,7 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
             rl->server[i].peer.hosts);
         return;
     }
-    FIND(OK, "independence",
-         "no host has so many servers that all locks stop "
-         "with it");
+    FIND(OK, "independence", "locks survive the loss of any one host");
 }
 
 /* A statement about all servers needs a reply from all. The user may lack the

@@ -74,7 +74,7 @@ struct rl_hold {
     uint16_t unsure; /* servers that did not answer a drop */
     uint16_t late;   /* servers that found it too late; it was sent again */
     uint16_t lapsed; /* servers where a renewal had to set the key again */
-    int64_t base[HF__HOSTS]; /* if NO: a number for the holder's value */
+    int64_t base[HF__HOSTS]; /* a NO has a number for the holder's value */
     uint8_t value_len;
     uint16_t name_len;
     char value[RL_VALUE_MAX];

@@ -11,9 +11,8 @@
 
 #define RL_PAUSE_MIN_MS 1
 #define RL_PAUSE_MAX_MS 250
-#define RL_ALL_MS                                                              \
-    400 /* after a hold of this length, some attempts go to all servers again  \
-         */
+/* If the holder is the same for so long, every fourth attempt goes to all. */
+#define RL_ALL_MS 400
 
 /* The backend's state of a line (remote->impl). */
 struct rl_lock {

@@ -44,17 +44,6 @@ const char *hf__rd_prefix(enum rd_key key)
     return prefixes[key];
 }
 
-static bool keys_is_redissons(enum rd_key key)
-{
-    return strncmp(prefixes[key], "holdfast:", 9) != 0;
-}
-
-/* The part after the name. */
-static const char *keys_suffix_of(enum rd_key key)
-{
-    return key == RD_KEY_PERMITS ? ":timeout" : "";
-}
-
 bool hf__rd_has_twin(const char *name, size_t len)
 {
     return name[0] == '{' && name[len - 1] == '}' &&
@@ -75,7 +64,7 @@ static char *keys_put_prefix(char *to, enum rd_key key, const char *name,
     if (twin && key == RD_KEY_PERMITS)
         return stpcpy(to, "holdfast:permits:");
     to = stpcpy(to, prefixes[key]);
-    return keys_is_redissons(key) ? to : stpcpy(to, ":");
+    return strncmp(prefixes[key], "holdfast:", 9) ? to : stpcpy(to, ":");
 }
 
 size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
@@ -91,7 +80,7 @@ size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
         p = mempcpy(p, name, len);
         *p++ = '}';
     }
-    return (size_t)(stpcpy(p, keys_suffix_of(key)) - to);
+    return (size_t)(stpcpy(p, key == RD_KEY_PERMITS ? ":timeout" : "") - to);
 }
 
 void hf__rd_put_key(struct net_out *o, enum rd_key key, const char *name,

@@ -34,9 +34,10 @@ enum rd_key {
     RD_KEY_DID,     /* ours: prefix of what was counted already */
     RD_KEY_PERMITS, /* {n}:timeout */
     RD_KEY_BASE,    /* {n}: prefix of {n}:owner:rwlock_timeout:1 */
-    RD_CHANNEL,     /* redisson_lock__channel:{n} */
-    RD_MARK,        /* ours: subscribed together with RD_CHANNEL */
-    RD_CHANNEL_RW,  /* redisson_rwlock:{n}, and so on */
+    /* Channels, to the end. */
+    RD_CHANNEL,    /* redisson_lock__channel:{n} */
+    RD_MARK,       /* ours: subscribed together with RD_CHANNEL */
+    RD_CHANNEL_RW, /* redisson_rwlock:{n}, and so on */
     RD_MARK_RW,
     RD_CHANNEL_SEM, /* redisson_sc:{n} */
     RD_MARK_SEM,

@@ -237,22 +237,12 @@ static bool lock_missed_something(const struct redis *r,
            r->chans.early_lost_at >= lock->sent_at;
 }
 
-/* Identifies the attempt that a message is about. */
-static uint32_t lock_seen_of(const struct rd_node *reply)
+/* The i-th number of a reply; 0 if it is missing or negative. */
+static uint64_t lock_number(const struct rd_node *reply, size_t i)
 {
-    int64_t server_us = 0;
+    int64_t n = 0;
 
-    hf__rd_int(hf__rd_at(reply, 1), &server_us);
-    return (uint32_t)(server_us / 1000);
-}
-
-static uint64_t lock_round_of(const struct rd_node *reply)
-{
-    int64_t round;
-
-    return hf__rd_int(hf__rd_at(reply, 6), &round) && round > 0
-               ? (uint64_t)round
-               : 0;
+    return hf__rd_int(hf__rd_at(reply, i), &n) && n > 0 ? (uint64_t)n : 0;
 }
 
 static int lock_queued(struct redis *r, struct hf__req *req,
@@ -269,9 +259,9 @@ static int lock_queued(struct redis *r, struct hf__req *req,
         return 0;
     }
     lock->sent_at = req->sent_at;
-    lock->seen_ms = lock_seen_of(reply);
+    lock->seen_ms = (uint32_t)(lock_number(reply, 1) / 1000);
     if (req->remote->kind == HF_LATCH)
-        lock->round = lock_round_of(reply);
+        lock->round = lock_number(reply, 6);
     else
         hf__rd_was_called(r, lock, req->hold_id);
     if (lock->token && req->remote->kind != HF_LATCH) {

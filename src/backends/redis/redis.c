@@ -33,8 +33,10 @@
 #include <string.h>
 #include <sys/un.h>
 
-static void redis_free_all(struct redis *r)
+static void redis_close(void *self)
 {
+    struct redis *r = self;
+
     hf__rd_pipe_fini(&r->cmd);
     hf__rd_pipe_fini(&r->sub);
     hf__rd_pipe_fini(&r->changes);
@@ -199,7 +201,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     if (!rc)
         rc = redis_start(r, config);
     if (rc) {
-        redis_free_all(r);
+        redis_close(r);
         return rc;
     }
     *self = r;
@@ -209,11 +211,6 @@ static int redis_open(hf_client *client, const struct hf__core *core,
 static int redis_opened(void *self)
 {
     return hf__link_opened(&((struct redis *)self)->cmd.link);
-}
-
-static void redis_close(void *self)
-{
-    redis_free_all(self);
 }
 
 /* ---- driving ----------------------------------------------------------- */

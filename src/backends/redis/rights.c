@@ -30,15 +30,13 @@ static const enum rd_key keys[] = {
     RD_KEY_PARTY, RD_KEY_KIND,    RD_KEY_PERMITS};
 static const enum rd_key string_keys[] = {
     RD_KEY_LOCK, RD_KEY_INFO, RD_KEY_WAITERS, RD_KEY_CROWD, RD_KEY_TOKEN_S};
-static const enum rd_key channels[] = {
-    RD_CHANNEL,     RD_MARK,     RD_CHANNEL_RW,   RD_MARK_RW,
-    RD_CHANNEL_SEM, RD_MARK_SEM, RD_CHANNEL_LATCH};
 
 int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
 {
     const enum rd_key *k = r->string_dialect ? string_keys : keys;
     size_t keys_len = r->string_dialect ? LEN(string_keys) : LEN(keys);
-    size_t channels_len = r->string_dialect ? 0 : LEN(channels);
+    size_t channels_len =
+        r->string_dialect ? 0 : RD_CHANNEL_LATCH - RD_CHANNEL + 1;
     size_t len = q->name_len + sizeof(SCRATCH) - 1, more;
     char name[HF_NAME_MAX + sizeof(SCRATCH)];
     struct rd_commands l = {0};
@@ -60,7 +58,7 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     for (size_t i = 0; i < keys_len; i++)
         hf__rd_put_key(o, k[i], name, len);
     for (size_t i = 0; i < channels_len; i++)
-        hf__rd_put_key(o, channels[i], name, len);
+        hf__rd_put_key(o, RD_CHANNEL + (enum rd_key)i, name, len);
     hf__rd_put(o, r->wake, r->wake_len);
     for (size_t i = 0; i < l.len; i++)
         hf__rd_put_text(o, l.all[i].word);

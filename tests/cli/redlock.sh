@@ -30,7 +30,7 @@ a_wrong_url_is_explained() {
     refused redlock://a,b,c,d 'the number of servers is 4'
     refused redlock://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p 'at most 15'
     refused redlock://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q 'over 16 hosts.*redlock: 15'
-    refused redlock://:s3cret@a,b,a:6379 'the server a:6379 is there twice'
+    refused redlock://:s3cret@a,b,a:6379 'the server a:6379 is listed twice'
     refused 'redlock://a,b,c?max_lease=1s' 'must not be less than the ttl'
     refused 'redlock://a,b,c?server_timeout=0' 'must be from 1 to 60000 ms'
     refused 'redlock://a,b,c?tls=maybe' 'must be yes or no'
@@ -87,7 +87,7 @@ a_majority_is_enough() {
 young_servers_stay_out() {
     equal "$(status_of "$hf" run -n -b "redlock://$hosts?ttl=1d&op_timeout=1s" c -- true)" \
         69 'they are younger than a day'
-    contains err 'started lately, votes in 8[0-9]* s' || die "$(cat err)"
+    contains err 'started recently, votes in 8[0-9]* s' || die "$(cat err)"
 }
 
 # The servers do not tell who holds a lock.

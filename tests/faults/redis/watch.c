@@ -29,7 +29,8 @@ static void test_watch_needs_a_setting(void **state)
     world_near(w);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         redis_server_do(w->redis, "CONFIG SET " SETTING " %s", wrong[i]);
-        watch_is_refused(w, w->clients[1], "n", 0, HF_ENOTSUP, "set it to KA");
+        watch_is_refused(w, w->clients[1], "n", 0, HF_ENOTSUP,
+                         "CONFIG SET notify-keyspace-events KA");
         watch_is_refused(w, w->clients[1], "n", HF_WATCH_PREFIX, HF_ENOTSUP,
                          SETTING);
     }

@@ -56,7 +56,7 @@ static void test_diagnose_persistence(void **state)
     append_only("no");
     c = open_with(w, "max_lease=1h&" PATIENT, 1000);
     diagnosis_says(c, HF_LEVEL_OK, "persistence", "no vote for 3600 s");
-    diagnosis_says(c, HF_LEVEL_ERROR, "servers", "started lately");
+    diagnosis_says(c, HF_LEVEL_ERROR, "servers", "started recently");
     assert_int_equal(hf_close(c), 0);
 }
 

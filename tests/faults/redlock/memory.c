@@ -69,7 +69,7 @@ static void test_majority_restarted_at_once(void **state)
     for (int i = 0; i < 3; i++)
         restart(i);
     assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
-    says(w->err.text, "started lately");
+    says(w->err.text, "started recently");
     world_takes(w, b, WAIT_LONG_MS);
     assert_int_equal(hf_lock_check(a), HF_ELOST);
     assert_true(token_of(b) > token);

@@ -2,7 +2,6 @@
  * The Redis module, without a server: a question that is lost, and how long it
  * may be answered still.
  */
-#include "backends/redis/clock.h"
 #include "backends/redis/cmd.h"
 #include "backends/redis/late_replies.h"
 #include "backends/redis/lock.h"
@@ -153,6 +152,33 @@ static void test_list_ends_when_its_caller_has_left(void **state)
     redis_end(r, server);
 }
 
+/* Its names are never the last ones either. The caller waits for ever. */
+static void test_list_of_too_many_names_ends(void **state)
+{
+    int server;
+    struct redis *r = redis_begin(&server);
+    struct hf__query q = {.req = {.op = HF__LIST, .meant_until = HF__NEVER},
+                          .name = ""};
+    char *text = calloc(1, 1 << 20);
+    struct rd_node name = {
+        .type = REDIS_REPLY_STRING, .text = text, .len = 1 << 20};
+    struct rd_node cursor = {
+        .next = &name, .type = REDIS_REPLY_STRING, .text = "7", .len = 1};
+    struct rd_node reply = {.first = &cursor, .type = REDIS_REPLY_ARRAY};
+
+    (void)state;
+    assert_int_equal(hf__rd_query(r, &q), HF__PENDING);
+    for (int i = 0; i < 255; i++)
+        assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
+    assert_int_equal(reports, 0);
+    assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
+    assert_int_equal(reports, 1);
+    assert_int_equal(q.req.result, HF_EBACKEND);
+    assert_int_equal(r->cmd.sents.len, 0);
+    redis_end(r, server);
+    free(text);
+}
+
 /* The server may have told its clock when it answered, 3 s after the question
  * by whose time that clock is kept. */
 static void test_query_is_not_meant_for_longer_than_its_caller(void **state)
@@ -246,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_lost_question_of_a_quick_server),
         cmocka_unit_test(test_lost_question_of_a_slow_server),
         cmocka_unit_test(test_list_ends_when_its_caller_has_left),
+        cmocka_unit_test(test_list_of_too_many_names_ends),
         cmocka_unit_test(test_query_is_not_meant_for_longer_than_its_caller),
         cmocka_unit_test(test_renewal_by_a_clock_that_jumped),
         cmocka_unit_test(test_renewal_that_is_too_late),

@@ -588,6 +588,73 @@ static void test_event_of_an_earlier_connection_is_ignored(void **state)
     end(s);
 }
 
+/* ---- wishes ---------------------------------------------------------------
+ */
+
+static uint64_t wishes[8];
+static size_t wishes_len;
+
+static void note_wish(hf_client *client, struct hf__remote *remote,
+                      uint64_t token)
+{
+    (void)client;
+    (void)remote;
+    wishes[wishes_len++] = token;
+}
+
+static void granted(struct scene *s, int64_t token)
+{
+    struct rd_node last = {.type = REDIS_REPLY_INTEGER, .number = token};
+    struct rd_node now = {
+        .next = &last, .type = REDIS_REPLY_INTEGER, .number = LOOK * 1000};
+    struct rd_node what = {
+        .next = &now, .type = REDIS_REPLY_INTEGER, .number = RD_GRANTED};
+    struct rd_node reply = {
+        .first = &what, .last = &last, .type = REDIS_REPLY_ARRAY, .number = 3};
+
+    assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
+}
+
+/* Wishes for two holds come before the grants of both. Each is reported, and
+ * not again when the same hold is granted a second time. */
+static void test_wishes_that_come_before_their_grants(void **state)
+{
+    struct scene *s = begin();
+    struct hf__remote two[2] = {{.name = "a"}, {.name = "b"}};
+    struct hf__req attempts[2];
+
+    (void)state;
+    wishes_len = 0;
+    s->core.wanted = note_wish;
+    s->r->listens = true;
+    for (int i = 0; i < 2; i++) {
+        two[i].name_len = 1;
+        two[i].kind = HF_MUTEX;
+        two[i].label = "";
+        attempts[i] = (struct hf__req){.remote = &two[i],
+                                       .op = HF__ATTEMPT,
+                                       .hold_id = 7 + (uint64_t)i,
+                                       .lease_ms = 30000};
+        assert_int_equal(hf__rd_attach(s->r, &two[i]), 0);
+        assert_int_equal(hf__rd_attempt(s->r, &attempts[i]), HF__PENDING);
+    }
+    told(s, "message", "w7");
+    told(s, "message", "w8");
+    assert_int_equal(wishes_len, 0);
+    granted(s, 70);
+    granted(s, 80);
+    assert_int_equal(wishes_len, 2);
+    assert_int_equal(wishes[0], 70);
+    assert_int_equal(wishes[1], 80);
+    assert_int_equal(hf__rd_attempt(s->r, &attempts[1]), HF__PENDING);
+    granted(s, 80);
+    assert_int_equal(wishes_len, 2);
+    for (int i = 0; i < 2; i++)
+        hf__rd_detach(s->r, &two[i]);
+    s->r->listens = false; /* as when the scene's own lock was attached */
+    end(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -610,6 +677,7 @@ int main(void)
         cmocka_unit_test(test_subscription_refused_for_good),
         cmocka_unit_test(test_connecting_is_still_waited_for),
         cmocka_unit_test(test_event_of_an_earlier_connection_is_ignored),
+        cmocka_unit_test(test_wishes_that_come_before_their_grants),
     };
 
     return cmocka_run_group_tests_name("pair", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "lock_state.h"
 #include "shm.h"
 
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. */
 int hf__shm_latch_attempt(struct shm *, struct hf__req *);
 /* Ends the wait, if there is one. */
 int hf__shm_latch_let_go(struct shm *, struct shm_cell_lock *);

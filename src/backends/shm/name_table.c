@@ -7,11 +7,11 @@
  *
  * Tokens must continue to rise when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall
- * clock, in units of 64 ns: only 15 million grants of one name per second, all
- * the time, would get ahead of it. And it does not start below the floor, which
- * is the highest token of the entries taken back so far. Counted from 2025,
- * tokens stay exact in a double (2^53) until 2043, which Lua and JSON readers
- * need.
+ * clock, in units of 64 ns: only more than 15 million grants of one name per
+ * second, all the time, would get ahead of it. And it does not start below the
+ * floor, which is the highest token of the entries taken back so far. Counted
+ * from 2025, tokens stay exact in a double (2^53) until 2043, which Lua and
+ * JSON readers need.
  */
 #include "name_table.h"
 

@@ -27,7 +27,7 @@ static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
-        /* Standard error cannot be written to: nothing is lost. */
+        /* Standard error cannot be written to: there is no message. */
     }
     if (server_wait_caught)
         cli_die_of(server_wait_caught);

@@ -76,7 +76,7 @@ static uint64_t nested_hash_url(const char *url)
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
-    /* each user has a default directory */
+    /* the default directory is another one for each user */
     if (strncasecmp(url, "shm:", 4) == 0)
         hash = nested_hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {

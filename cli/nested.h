@@ -20,6 +20,7 @@ struct nested {
     bool may_share;   /* both are readers: it may be granted nevertheless */
 };
 
+/* Finds out by the URL and the names. */
 void nested_find(struct nested *nested, const struct lock_options *options);
 /* The same by the holders that the server names: the URL may be written in
  * another way. */

@@ -14,12 +14,14 @@ struct terminal {
     bool given;
 };
 
+/* Opens /dev/tty, if there is a terminal. */
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
 /* If the command is an interactive job of its own, it gets the terminal now. */
 bool terminal_wanted_at_once(const struct terminal *terminal);
-/* False if it is not ours to give. */
+/* Makes that group the foreground group. False if ours is not. */
 bool terminal_give(struct terminal *terminal, pid_t group);
+/* Takes the terminal back, if it was given. */
 void terminal_take(struct terminal *terminal);
 
 #endif

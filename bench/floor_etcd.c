@@ -46,7 +46,7 @@ struct floor {
     struct grpc_call call;
     bool is_over;
 
-    /* Without it. */
+    /* Without it: a blocking socket and nghttp2. */
     int fd;
     nghttp2_session *session;
     uint8_t out[MESSAGE], in[MESSAGE];

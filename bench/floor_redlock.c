@@ -196,8 +196,8 @@ double floor_redlock(const char *any)
     }
     ns = ns_per_pair(vote_step, &a);
     for (int i = 0; i < REDLOCK_SERVERS; i++) {
-        /* If a socket is closed with unread data, the server drops the request,
-         * too. */
+        /* If a socket is closed with unread data, the server loses our last
+         * request, too. */
         while (ns > 0 && a.voter[i].late > 0 && hear(&a, i) == 0)
             ;
         close(a.polled[i].fd);

@@ -27,6 +27,7 @@ void proc_stat_note(struct proc_stat *stat);
 /* Was it woken since? Sets *busy if it runs or is about to: it was woken, but
  * had no processor yet. Does not change *busy otherwise. */
 bool proc_stat_was_woken(const struct proc_stat *stat, bool *busy);
+/* CPU time of the process so far. */
 double proc_stat_cpu_us(const struct proc_stat *stat);
 
 /* Does any thread of the process run, or wait for a processor? */

@@ -1,7 +1,10 @@
 /*
  * Actors: processes that a scenario leads from step to step, so that what has
  * to go wrong does so in every run. An actor pauses at each step that it names
- * until the scenario lets it go on. It may be killed or stopped at a step.
+ * until the scenario lets it continue. It may be killed or stopped at a step.
+ *
+ * The scenario calls the functions up to stage_rest(). They die if an actor
+ * fails, or ends when it should not. The actor calls the others, about itself.
  *
  *     static void holder(void *arg)      // in a process of its own
  *     {
@@ -67,8 +70,9 @@ void stage_mark_at(struct lab_row *row, const char *server, const char *label,
 void stage_rest(struct lab *lab, int64_t ms);
 
 void actor_step(const char *step); /* reports it, and pauses */
-/* From now on the actor believes that it holds the lock, until actor_lets_go()
- * or its end. */
+/* Begin a span: from now on the actor believes that it holds the lock, alone or
+ * with others, or it waits. The span lasts until actor_lets_go() or the actor's
+ * end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);

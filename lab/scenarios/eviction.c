@@ -40,7 +40,7 @@ struct play {
     struct lab *lab;
     const char *strategy;
     bool by_hand;
-    bool evicts; /* allkeys-lru or noeviction */
+    bool evicts; /* true: allkeys-lru; false: noeviction */
     int64_t ttl_ms;
     struct lab_server *server;
     char name[96];

@@ -475,7 +475,7 @@ static int wait_for_watchers(const struct etcd_server *s, double wanted)
     return seen < wanted ? -1 : 0;
 }
 
-/* Returns per cent of a core, and in *streams how many it has. */
+/* Returns per cent of a core. *streams: how many streams the client has. */
 static double watch_waiter(const struct etcd_server *s, double *streams)
 {
     double before = etcd_server_metric(s, STREAMS), percent = -1, cpu;

@@ -64,7 +64,7 @@ static int send_all(const struct assembly *a, const char *text, int len)
     return 0;
 }
 
-/* Writes the request; op is a letter: a grant, or a drop (redlock.h). */
+/* Sends the request to all; op is a letter: a grant, or a drop (redlock.h). */
 static int ask(const struct assembly *a, char op)
 {
     bool is_grant = op == 'g';

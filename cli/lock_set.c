@@ -220,7 +220,8 @@ static int make_locks(struct lock_set *c)
     how.kind = w->kind;
     how.fairness = w->fairness;
     how.permits = w->of;
-    how.flags = HF_OWNER_HANDLE; /* the thread of the message asks, too */
+    /* the thread of the message uses the handles, too */
+    how.flags = HF_OWNER_HANDLE;
     c->held.options = w;
     c->held.client = c->client;
     for (size_t i = 0; i < w->len; i++) {

@@ -20,10 +20,10 @@ struct nested {
     bool may_share;   /* both are readers: it may be granted nevertheless */
 };
 
-/* Finds out by the URL and the names. */
+/* Fills in `nested', by the URL and the names in HOLDFAST_HELD. */
 void nested_find(struct nested *nested, const struct lock_options *options);
-/* The same by the holders that the server names: the URL may be written in
- * another way. */
+/* The same, by the holders that the server names, because the URL may be
+ * written in another way. */
 void nested_inspect(struct nested *nested, const struct lock_options *options,
                     hf_client *client);
 /* Exports the locks for our own command. Call it before there are threads.

@@ -17,7 +17,7 @@ struct proc_stat {
     int fds[PROC_STAT_THREADS]; /* the status files of its threads */
     unsigned threads;
     clockid_t clock;
-    uint64_t switches; /* when it was last read */
+    uint64_t switches; /* their number at the last proc_stat_note() */
 };
 
 /* Watches the threads that it has now. Dies if it cannot be watched. */

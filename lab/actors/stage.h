@@ -70,9 +70,9 @@ void stage_mark_at(struct lab_row *row, const char *server, const char *label,
 void stage_rest(struct lab *lab, int64_t ms);
 
 void actor_step(const char *step); /* reports it, and pauses */
-/* Begin a span: from now on the actor believes that it holds the lock, alone or
- * with others, or it waits. The span lasts until actor_lets_go() or the actor's
- * end. */
+/* Begin a span: from now on the actor believes that it holds the lock, by
+ * itself or together with others, or it waits. The span lasts until
+ * actor_lets_go() or the actor's end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);

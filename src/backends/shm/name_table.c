@@ -1,9 +1,10 @@
 /*
  * Names. An entry is in use while a client that lives has a handle on it, or a
- * client holds it or waits for it; then it is taken back. Without the lock of
- * the tables only attached clients touch an entry, so that an entry to which no
- * client is attached can be given another name. A client that gives up a name
- * never waits for the lock of the tables: the next thread that has it sweeps.
+ * client holds it or waits for it. After that it is taken back. Without the
+ * lock of the tables only attached clients touch an entry, so that an entry to
+ * which no client is attached can be given another name. A client that gives up
+ * a name never waits for the lock of the tables: the next thread that has it
+ * sweeps.
  *
  * Tokens must continue to rise when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall

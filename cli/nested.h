@@ -20,7 +20,8 @@ struct nested {
     bool may_share;   /* both are readers: it may be granted nevertheless */
 };
 
-/* Fills in `nested', by the URL and the names in HOLDFAST_HELD. */
+/* Fills in `nested', by the entries of HOLDFAST_HELD for the same place and
+ * name. */
 void nested_find(struct nested *nested, const struct lock_options *options);
 /* The same, by the holders that the server names, because the URL may be
  * written in another way. */

@@ -37,6 +37,7 @@ struct actor;
 
 enum { STAGE_ACTORS = 16, ACTOR_VALUES = 8 };
 
+/* Makes a stage, which stage_close() frees. */
 struct stage *stage_new(struct lab *lab);
 /* Forks. The actor has a copy of arg. */
 struct actor *stage_enter(struct stage *stage, const char *name,
@@ -52,6 +53,7 @@ void actor_go(struct actor *actor);
 void actor_end(struct actor *actor);
 void actor_kill(struct actor *actor); /* SIGKILL; it is gone on return */
 void actor_stop(struct actor *actor); /* SIGSTOP; it is stopped on return */
+/* SIGCONT, after actor_stop(). */
 void actor_continue(struct actor *actor);
 /* what it reported, or 0 */
 int64_t actor_value(const struct actor *actor, unsigned i);
@@ -80,8 +82,10 @@ void actor_waits(const char *label);
  * lock before the release returns. */
 void actor_lets_go(void);
 void actor_let_go_at(int64_t at); /* the same, at an earlier time */
+/* Marks this moment in the timeline; bad: something goes wrong. */
 void actor_mark(bool bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Sets the value that the scenario reads by actor_value(). */
 void actor_report(unsigned i, int64_t value);
 
 #endif

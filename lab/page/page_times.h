@@ -39,6 +39,8 @@ struct page_times {
 
 /* Has the row anything for a timeline? */
 bool page_has_times(const struct lab_row *row);
+/* Computes the lanes, the overlaps and the visible time of a row;
+ * page_times_fini() frees them. */
 void page_times_init(struct page_times *times, const struct lab_row *row);
 void page_times_fini(struct page_times *times);
 /* Returns the index of the lane of that name; lanes_len if there is none. */

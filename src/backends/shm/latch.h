@@ -1,8 +1,9 @@
 /*
  * The latch. An attempt waits until the count is 0. The caller of
  * hf__shm_latch_attempt and hf__shm_latch_let_go has the mutex of the line
- * locked. The other functions change the count; their caller is attached to the
- * entry or has the tables locked, so that the entry stays what it is.
+ * locked, or no thread uses the lock. The other functions change the count;
+ * their caller is attached to the entry or has the tables locked, so that the
+ * entry stays what it is.
  */
 #ifndef HF_SHM_LATCH_H
 #define HF_SHM_LATCH_H

@@ -46,7 +46,7 @@ struct floor {
     struct grpc_call call;
     bool is_over;
 
-    /* Without it. */
+    /* Without it: a blocking socket and nghttp2. */
     int fd;
     nghttp2_session *session;
     uint8_t out[MESSAGE], in[MESSAGE];
@@ -475,7 +475,7 @@ static int wait_for_watchers(const struct etcd_server *s, double wanted)
     return seen < wanted ? -1 : 0;
 }
 
-/* Returns per cent of a core, and in *streams how many it has. */
+/* Returns per cent of a core. *streams: how many streams the client has. */
 static double watch_waiter(const struct etcd_server *s, double *streams)
 {
     double before = etcd_server_metric(s, STREAMS), percent = -1, cpu;

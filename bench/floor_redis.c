@@ -25,14 +25,14 @@
 #define NAME "holdfast-floor"
 #define RW NAME "-rw"
 
-/* The first line of each script (redis/lua). */
+/* The keys with which those of each script begin (redis/lua). */
 #define MUTEX_KEYS                                                             \
     NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
         "redisson_lock_token:{" NAME "}", "holdfast:crowd:{" NAME "}"
 #define RW_KEYS                                                                \
     RW, "holdfast:holds:{" RW "}", "redisson_lock_token:{" RW "}",             \
         "holdfast:line:{" RW "}", "holdfast:party:{" RW "}"
-/* Lease, always wanted, the token's life, who we are, may queue. */
+/* The lease, valid for ever, the token's life, who we are, may queue. */
 #define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
 struct tls_hand {

@@ -64,7 +64,7 @@ static int send_all(const struct assembly *a, const char *text, int len)
     return 0;
 }
 
-/* Writes the request; op is a letter: a grant, or a drop (redlock.h). */
+/* Sends the request to all; op is a letter: a grant, or a drop (redlock.h). */
 static int ask(const struct assembly *a, char op)
 {
     bool is_grant = op == 'g';
@@ -196,8 +196,8 @@ double floor_redlock(const char *any)
     }
     ns = ns_per_pair(vote_step, &a);
     for (int i = 0; i < REDLOCK_SERVERS; i++) {
-        /* If a socket is closed with unread data, the server drops the request,
-         * too. */
+        /* If a socket is closed with unread data, the server loses our last
+         * request, too. */
         while (ns > 0 && a.voter[i].late > 0 && hear(&a, i) == 0)
             ;
         close(a.polled[i].fd);

@@ -16,6 +16,7 @@ enum { TURNS_MS = 2000, TURNS_HOLD_MS = 2, TURNS_THINK_MS = 10 };
 /* What is measured against what; url is the lock's or the server's. */
 typedef double measure_fn(const char *url);
 
+/* Prints what failed. */
 void complain(const char *what, int code, const hf_error *err);
 
 /* Calls step, which makes 1000 pairs, until the time has passed. Returns

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 
 /* Opens a client for a verb that sends one request and does not wait for a
- * server. Returns CLI_OK, or the exit status after printing the reason. */
+ * server; cli_open_with() with these options. Returns CLI_OK, or the exit
+ * status after printing the reason. */
 int cli_open(const struct cli_verb *verb, const char *url, hf_client **out);
 int cli_open_with(const struct cli_verb *verb, const char *url,
                   const hf_client_options *opt, hf_client **out);

@@ -64,7 +64,7 @@ static bool doctor_are_hosts(const char *text, size_t len)
     return true;
 }
 
-/* Prints the scheme, and the hosts only if they cannot be anything else: a
+/* Writes the scheme, and the hosts only if they cannot be anything else: a
  * password may not have been encoded, or the host behind it may have been
  * forgotten. */
 static void doctor_show_place(const char *url, char *out, size_t size)

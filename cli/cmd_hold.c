@@ -110,7 +110,8 @@ static bool hold_input_is_closed(struct pollfd *input)
     return false;
 }
 
-/* Waits for a signal that ends us. The other blocked signals have no effect. */
+/* Reads the signals that have arrived. True: one of them ends us. The others
+ * that we block have no effect. */
 static bool hold_is_told_to_end(int signals)
 {
     struct signalfd_siginfo info;
@@ -167,7 +168,8 @@ static int hold_keep(const struct held_locks *held, int signals)
     }
 }
 
-/* A script gives this to a command in the background. */
+/* Warns of a standard input that is closed at once: a file, or /dev/null, which
+ * a script gives to a command in the background. */
 static void hold_warn_of_no_input(const struct lock_options *w)
 {
     struct stat input, null;

@@ -68,7 +68,7 @@ static _Noreturn void guardian_main(pid_t home, int fd, int timer)
     prctl(PR_SET_NAME, "hf-guardian", 0, 0, 0);
     guardian_keep_only(fd, timer);
     if (chdir("/") < 0) {
-        /* Or a file system would stay busy for as long as the command runs. */
+        /* Then a file system stays busy for as long as the command runs. */
     }
     guardian_stand_guard();
     if (getpgrp() != home)

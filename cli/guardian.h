@@ -17,8 +17,7 @@
 
 struct guardian {
     pid_t pid;
-    int fd; /* our end of the pipe: the guardian takes its closing for our death
-             */
+    int fd;    /* our end of the pipe: if it closes, we have died */
     int timer; /* shared with it */
 };
 
@@ -35,7 +34,7 @@ bool guardian_is_gone(struct guardian *guardian);
 /* Ends it, and waits until it is gone. */
 void guardian_stop(struct guardian *guardian);
 
-/* A timerfd of CLOCK_BOOTTIME; HF_NO_DEADLINE disarms it. */
+/* Sets a timerfd of CLOCK_BOOTTIME; HF_NO_DEADLINE disarms it. */
 void guardian_set_timer(int timer, int64_t at_ns);
 
 #endif

@@ -29,6 +29,7 @@ int held_locks_explain(const struct held_locks *held, size_t *which,
  * hf_lock_deadline() returns. */
 int held_locks_deadline(const struct held_locks *held, size_t *which,
                         int64_t *deadline);
+/* Releases all locks, without waiting for the answers. */
 void held_locks_release_nowait(const struct held_locks *held);
 /* A descriptor that becomes readable when another client may have asked for a
  * lock (`holdfast ask'); -1 where the backend cannot pass that on. When it is

@@ -12,7 +12,7 @@
 /*
  * An example:
  *
- *     json_open('{'); json_text("a", "b"); json_number("n", 1);
+ *     json_open(NULL, '{'); json_text("a", "b"); json_number("n", 1);
  *     json_close('}');
  *
  * The key is NULL in an array and at the top. json_end() ends the line.

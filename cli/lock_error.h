@@ -10,12 +10,12 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Prints the library's error for the lock. The name is printed once: not by us
- * if the text contains it. */
+/* Prints the library's error for the lock; returns the exit status. The name is
+ * printed once: not by us if the text contains it. */
 int cli_failed_on(const struct cli_verb *verb, const char *name, int code,
                   const hf_error *err);
 
-/* Redlock cannot inspect, break or ask. */
+/* Is it a URL of Redlock, which cannot inspect, break or ask? */
 bool cli_is_redlock(const char *url);
 /* Prints that the lock is not held; returns the exit status. */
 int cli_not_held(const struct cli_verb *verb, const char *name);

@@ -43,8 +43,8 @@ enum {
     LOCK_OPTIONS_OTHERS
 };
 
-/* Members of struct cli_flag, in two parts: a verb may put its own in
- * between. */
+/* Entries for a table of struct cli_flag, in two parts: a verb may put its own
+ * in between. */
 /* clang-format off */
 #define LOCK_OPTIONS_FLAGS                                                           \
     CLI_FLAG_BACKEND,                                                          \
@@ -78,6 +78,7 @@ enum {
  * the reason. */
 int lock_options_take(struct lock_options *options, int option,
                       const char *value);
+/* Takes a NAME. Returns CLI_OK; or CLI_USAGE after printing the reason. */
 int lock_options_name(struct lock_options *options, const char *name);
 /* Called after all options and operands: do they fit together? Returns CLI_OK
  * or CLI_USAGE. */

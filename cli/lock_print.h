@@ -21,6 +21,7 @@ bool lock_is_used(const hf_info *info);
 struct lock_age {
     char text[24];
 };
+/* Formats an age. */
 struct lock_age lock_age(int64_t ms);
 /* The age of a moment of the wall clock; "" if the moment is not known (0). */
 struct lock_age lock_age_since(int64_t unix_ms);

@@ -27,7 +27,7 @@ static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
-        /* Standard error cannot be written to: nothing is lost. */
+        /* Standard error cannot be written to: there is no message. */
     }
     if (server_wait_caught)
         cli_die_of(server_wait_caught);
@@ -220,7 +220,8 @@ static int make_locks(struct lock_set *c)
     how.kind = w->kind;
     how.fairness = w->fairness;
     how.permits = w->of;
-    how.flags = HF_OWNER_HANDLE; /* the thread of the message asks, too */
+    /* the thread of the message uses the handles, too */
+    how.flags = HF_OWNER_HANDLE;
     c->held.options = w;
     c->held.client = c->client;
     for (size_t i = 0; i < w->len; i++) {

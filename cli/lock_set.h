@@ -35,6 +35,7 @@ bool lock_set_acquire(struct lock_set *locks, int *status);
 /* Releases the locks. Returns the exit status: `status', or CLI_LOST (not if
  * only_warn) if they turn out to be lost. Prints what went wrong. */
 int lock_set_release(struct lock_set *locks, int status, bool only_warn);
+/* Frees the handles, closes the client, and joins the thread of the message. */
 void lock_set_close(struct lock_set *locks);
 
 #endif

@@ -76,7 +76,7 @@ static uint64_t nested_hash_url(const char *url)
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
-    /* each user has a default directory */
+    /* the default directory is another one for each user */
     if (strncasecmp(url, "shm:", 4) == 0)
         hash = nested_hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {
@@ -156,8 +156,9 @@ static const char *nested_next_entry(const char *text, struct entry *e)
     }
 }
 
-/* Is the lock out of reach while those ancestors hold theirs? holder: the
- * ancestor that the server names; 0: the lock is known by its URL. */
+/* Fills in `nested' if the lock is out of reach while an ancestor holds its
+ * own. holder: the ancestor that the server names; 0: the lock is known by its
+ * URL. */
 static void nested_compare(struct nested *nested, const struct lock_options *w,
                            const char *name, const char *held, long long holder)
 {

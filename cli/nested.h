@@ -20,9 +20,11 @@ struct nested {
     bool may_share;   /* both are readers: it may be granted nevertheless */
 };
 
+/* Fills in `nested', by the entries of HOLDFAST_HELD for the same place and
+ * name. */
 void nested_find(struct nested *nested, const struct lock_options *options);
-/* The same by the holders that the server names: the URL may be written in
- * another way. */
+/* The same, by the holders that the server names, because the URL may be
+ * written in another way. */
 void nested_inspect(struct nested *nested, const struct lock_options *options,
                     hf_client *client);
 /* Exports the locks for our own command. Call it before there are threads.

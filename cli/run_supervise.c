@@ -228,8 +228,8 @@ static void supervise_keep_guardian(struct supervision *supervision)
     supervise_update_guardian(supervision);
 }
 
-/* We are process 1 of a container, or replaced a shell: children of other
- * processes become ours, and zombies unless we wait for them. */
+/* If we are process 1 of a container, or replaced a shell, children of other
+ * processes are ours, and become zombies unless we wait for them. */
 static void supervise_reap_others(const struct supervision *supervision)
 {
     const struct command *command = supervision->command;

@@ -30,6 +30,7 @@ struct supervision {
 /* Call it before the command starts: the guardian gets the deadline. Returns
  * CLI_OK or CLI_OSERR. */
 int supervise_init(struct supervision *supervision);
+/* Closes the descriptors. */
 void supervise_fini(struct supervision *supervision);
 /* Returns when the command has ended; command->status and supervision->lost are
  * set. */

@@ -32,14 +32,14 @@ static int64_t server_wait_time_left(const struct server_wait *p)
     return left > 0 || most < 0 ? left : 0;
 }
 
-/* Pauses for between half of the time and all of it, so that processes that
+/* Returns between half of the time and all of it, so that processes that
  * wait for the same server do not all connect at the same moment. */
 static int64_t server_wait_with_jitter(int64_t ms)
 {
     uint16_t chance = 0;
 
     if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
-        /* Without memory, there is no message. */
+        /* Then there is no jitter. */
     }
     return ms - ms / 2 * chance / UINT16_MAX;
 }
@@ -59,8 +59,8 @@ static void server_wait_nap(int64_t ms)
 }
 
 /* After a failure: pauses, each time for longer, and returns whether there is
- * time to try again. If the pause used up the rest of the time, the failure is
- * printed. */
+ * time to try again. If the pause uses up the rest of the time, the caller
+ * returns that failure. */
 static bool server_wait_try_again(struct server_wait *p, int rc,
                                   const hf_error *err)
 {
@@ -87,9 +87,10 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
            strcmp(p->said.text, err->text) == 0;
 }
 
-/* -w counts from the start. Like every call of the library with a time limit,
- * connecting may take a little longer: less than a second. 0 means the limit of
- * the URL; so does a try, whose own limit is 0. */
+/* -w counts from the start. Like every call of the library with a time
+ * limit, connecting may take a little longer: less than a second. Returns 0,
+ * which is the limit of the URL, without -w and for -n, which leaves no time
+ * to connect. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;

@@ -22,7 +22,7 @@ struct server_wait {
     int64_t begun_at; /* when the time of -w began, CLOCK_BOOTTIME */
     int64_t pause_ms; /* the last one */
     hf_error said;    /* what it waits for; empty text: nothing yet */
-    bool only_try;    /* as with -n */
+    bool only_try;    /* do not wait, as with -n */
 };
 
 /* The signal that ended the wait, or 0. */

@@ -32,7 +32,7 @@ struct wait_message {
  * Both may be called when there is nothing to do (-q, -n). */
 void wait_message_begin(struct wait_message *message);
 void wait_message_pause(struct wait_message *message);
-/* after the last request */
+/* Ends the thread. Call it after the last hf_lock_acquire(). */
 void wait_message_end(struct wait_message *message);
 /* Call it after hf_close(), which ends a request of the thread. */
 void wait_message_join(struct wait_message *message);

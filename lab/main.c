@@ -366,7 +366,7 @@ static void main_run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
-    /* one of all: otherwise main() prints it */
+    /* one of all scenarios: for a single one main() has printed it */
     if (places_lack(lab, scenario, why)) {
         report_begin(lab, scenario);
         report_skip(lab, why);

@@ -158,6 +158,8 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
     exit(lab->as_expected ? CLI_OK : CLI_FAILED);
 }
 
+/* The functions from here on run in the supervisor, those from
+ * supervisor_write_page() to here in the runner. */
 enum { KILL_AFTER_S = 1 };
 
 static volatile pid_t runner; /* -1: it is gone */

@@ -32,8 +32,8 @@ struct cli_hint cli_similar(const char *typed, const char *before,
     return hint;
 }
 
-/* Is it an option that no verb has? `word' begins with its dashes, and a value
- * may follow. */
+/* Prints that there is no such option, and a similar one. `word' begins with
+ * its dashes, and a value may follow. */
 static void args_unknown_option(const struct cli_verb *verb, const char *word,
                                 const struct option *options)
 {

@@ -104,7 +104,7 @@ static bool complete_is_latch(hf_client *client, const struct hf_name *name)
 }
 
 /* Does the verb accept the kind of this name? To ask for the kinds of many
- * names takes too long for a user who is typing. After that time every name
+ * names takes too long for a user who is typing. So after until_ns every name
  * that may be a lock is offered. */
 static bool complete_is_fit(hf_client *client, const struct hf_name *name,
                             enum cli_operand wanted, int64_t until_ns)
@@ -241,8 +241,8 @@ complete_flag_of_letter(const struct cli_flag *flag, char letter)
     return NULL;
 }
 
-/* Returns the flag with a value that a word is, or NULL; *value is NULL if the
- * value is the next word. */
+/* If the word is a flag that takes a value, returns the flag, else NULL. *value
+ * is NULL if the value is the next word. */
 static const struct cli_flag *
 complete_flag_with_value(const struct cli_flag *flags, const char *word,
                          const char **value)

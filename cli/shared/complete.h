@@ -8,8 +8,9 @@
 
 #include "verb.h"
 
-/* Prints what may stand in place of the last of n words, which follow the verb,
- * or `holdfast'. n is at least 1. */
+/* Prints what may stand in place of the last of the n words that follow the
+ * verb. n is at least 1. */
 void cli_complete(const struct cli_verb *verb, int n, char **words);
+/* The same for the words that follow `holdfast'. Returns the exit status. */
 int cli_complete_all(const struct cli_verb *const *verbs, int n, char **words);
 #endif

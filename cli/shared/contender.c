@@ -19,7 +19,7 @@
 
 enum {
     CALIBRATION = 256, /* pairs after which their speed is known */
-    FAST_NS = 2000,    /* pairs that are slowed down by reading the clock */
+    FAST_NS = 2000,    /* reading the clock slows down a pair this fast */
     SAMPLE_EVERY = 61, /* of those only each n-th acquire is timed */
 };
 

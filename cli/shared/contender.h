@@ -27,7 +27,7 @@ struct cell {
 
 struct counts {
     _Alignas(CACHE_LINE) uint64_t pairs; /* pairs before the end */
-    uint64_t entries;                    /* of those the first and the last */
+    uint64_t entries; /* of the cells, also before and after these pairs */
     uint64_t handovers, violations;
     struct hist waits, handovers_ns;
 };
@@ -45,8 +45,9 @@ struct arena {
     struct cell *cells;    /* one per name */
     struct counts *counts; /* one per contender */
     size_t size, contenders;
-    pid_t owner;         /* makes names differ from those of other runs */
-    int ready[2], go[2]; /* each writes that it is ready; closed: start */
+    pid_t owner; /* makes names differ from those of other runs */
+    /* each contender writes to ready; all start when go is closed */
+    int ready[2], go[2];
 };
 
 /* One process of contenders. */
@@ -54,11 +55,14 @@ struct contender_group {
     struct arena *arena;
     hf_client *client;
     hf_lock **locks;
-    unsigned names; /* how many contenders */
+    unsigned names; /* how many locks: one per name */
     unsigned first; /* number of its first contender */
 };
 
+/* Writes the name of lock i. */
 void contender_name(const struct arena *arena, unsigned i, char out[64]);
+/* Opens the client and makes the locks of a group. Returns HF_OK or a code,
+ * with *err. Call contender_close() in both cases. */
 int contender_open(struct contender_group *group, hf_error *err);
 void contender_close(struct contender_group *group);
 /* Runs in a child: contends until the end, then exits. */

@@ -14,7 +14,9 @@ struct hist {
     uint32_t count[HIST_BUCKETS];
 };
 
+/* Adds one measurement; a negative one counts as 0. */
 void hist_add(struct hist *hist, int64_t ns);
+/* Adds the counts of `from`. */
 void hist_merge(struct hist *into, const struct hist *from);
 /* The value that a share (0 to 1) of all measurements does not exceed, in
  * microseconds. */

@@ -6,8 +6,8 @@
 
 enum { LINE_MAX_LEN = 1024 };
 
-/* Removes a line that would be replaced later (screen.c). Programs without such
- * a line set nothing. */
+/* screen.c sets it, to remove a line that is replaced later. Programs without
+ * such a line leave it NULL. */
 void (*cli_before_a_line)(void);
 
 /* One write, so that lines of several processes do not mix. */

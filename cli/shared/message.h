@@ -16,9 +16,9 @@ extern void (*cli_before_a_line)(void);
 /* Prints "holdfast VERB: text" on standard error. */
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same, and how to get help. A macro, so that compilers see that it is
- * CLI_USAGE. In a word of the user's, quoted `so', nothing is printed after a
- * colon: it may be a URL in the wrong place, with a password in it. */
+/* The same, and how to get help. Its value is CLI_USAGE, and a macro shows that
+ * to the compiler. In a word of the user's, quoted `so', nothing is printed
+ * after a colon: it may be a URL in the wrong place, with a password in it. */
 #define cli_misuse(...) (cli_misused(__VA_ARGS__), CLI_USAGE)
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -30,7 +30,7 @@ void cli_wrap(FILE *out, int column, int width, const char *text);
  * terminal it prints nothing. NULL removes the line; cli_say() removes it,
  * too. */
 void cli_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-bool cli_is_live(void); /* Is standard error a terminal? */
+bool cli_is_live(void); /* Can cli_live() print? */
 /* Asks on the terminal: true for yes. False if there is no terminal. */
 bool cli_confirm(const char *question);
 

@@ -15,5 +15,5 @@ const char *cli_url(const char *option);
 /* What precedes the URL's first colon: safe to print, unlike the rest. */
 void cli_scheme(const char *url, char *out, size_t size);
 
-int64_t cli_now_ns(int clock); /* a clockid_t */
+int64_t cli_now_ns(int clock); /* clock: a clockid_t */
 #endif

@@ -1,6 +1,7 @@
 /*
- * What the command knows about a verb and its options. Only data. args.c parses
- * by these tables and prints --help from them; complete.c completes by them.
+ * What the command knows about a verb and its options. It has only data: args.c
+ * parses by these tables and prints --help from them; complete.c completes by
+ * them.
  */
 #ifndef HF_CLI_VERB_H
 #define HF_CLI_VERB_H
@@ -49,8 +50,10 @@ struct cli_verb {
     const struct cli_flag *flags; /* ends with CLI_FLAG_END */
     const char *notes; /* what --help prints after the options: examples */
     enum cli_operand operand;
-    const char *const *words; /* of the first operand, and NULL; or NULL */
-    bool is_program; /* of its own, which has its flags, help and completion */
+    /* the fixed words of the first operand, then NULL; or NULL */
+    const char *const *words;
+    /* a program of its own has the flags, the help and the completion */
+    bool is_program;
     int (*main)(int argc, char **argv);
 };
 #endif

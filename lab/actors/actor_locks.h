@@ -1,6 +1,7 @@
 /*
  * What the actors of several scenarios do: take a lock with holdfast, or by
- * hand on Redis. Every function dies if it fails.
+ * hand on Redis. The functions hold_...() and hand_...() run in an actor. Every
+ * function dies if it fails.
  */
 #ifndef HF_LAB_ACTOR_LOCKS_H
 #define HF_LAB_ACTOR_LOCKS_H
@@ -42,13 +43,14 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
                        const char *label);
 /* Takes the lock if it is free. True: it was taken. Draws the span. */
 bool hold_try(const struct hold *hold);
-/* Tries, and keeps nothing. True: another client has the lock. Proves that an
- * actor is kept out, which must have asked to be so. */
+/* Tries, and keeps nothing. True: another client has the lock. It proves that
+ * an actor is kept out: one that has not tried is out as well. */
 bool hold_is_busy(const struct hold *hold);
 /* Returns HF_OK, HF_ELOST or HF_ENOTOWNER. Ends the span. */
 int hold_release(const struct hold *hold);
 /* Ends the span at the deadline (grant.deadline), as holdfast has said. */
 void hold_ended(int64_t deadline);
+/* Frees the lock and closes the client. */
 void hold_close(struct hold *hold);
 
 /* Repeats SET NX PX until the lock is free, as the documents do. Draws the

@@ -32,7 +32,7 @@ static unsigned proc_stat_open_threads(pid_t pid, int *fds, unsigned max)
         snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid,
                  entry->d_name);
         fds[n] = open(path, O_RDONLY | O_CLOEXEC);
-        n += fds[n] >= 0; /* or it has ended */
+        n += fds[n] >= 0; /* otherwise the thread has ended */
     }
     if (dir)
         closedir(dir);

@@ -17,7 +17,7 @@ struct proc_stat {
     int fds[PROC_STAT_THREADS]; /* the status files of its threads */
     unsigned threads;
     clockid_t clock;
-    uint64_t switches; /* when it was last read */
+    uint64_t switches; /* their number at the last proc_stat_note() */
 };
 
 /* Watches the threads that it has now. Dies if it cannot be watched. */
@@ -27,6 +27,7 @@ void proc_stat_note(struct proc_stat *stat);
 /* Was it woken since? Sets *busy if it runs or is about to: it was woken, but
  * had no processor yet. Does not change *busy otherwise. */
 bool proc_stat_was_woken(const struct proc_stat *stat, bool *busy);
+/* CPU time of the process so far. */
 double proc_stat_cpu_us(const struct proc_stat *stat);
 
 /* Does any thread of the process run, or wait for a processor? */

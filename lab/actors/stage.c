@@ -54,6 +54,8 @@ struct stage {
     int64_t stood; /* ns: longest time for which the runner was not scheduled */
 };
 
+/* Set in an actor. The functions from here to actor_report() run in actors,
+ * those after it in the runner. */
 static struct actor *self;
 
 static void stage_copy(char *out, size_t size, const char *text)

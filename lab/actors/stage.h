@@ -1,7 +1,10 @@
 /*
  * Actors: processes that a scenario leads from step to step, so that what has
  * to go wrong does so in every run. An actor pauses at each step that it names
- * until the scenario lets it go on. It may be killed or stopped at a step.
+ * until the scenario lets it continue. It may be killed or stopped at a step.
+ *
+ * The scenario calls the functions up to stage_rest(). They die if an actor
+ * fails, or ends when it should not. The actor calls the others, about itself.
  *
  *     static void holder(void *arg)      // in a process of its own
  *     {
@@ -34,6 +37,7 @@ struct actor;
 
 enum { STAGE_ACTORS = 16, ACTOR_VALUES = 8 };
 
+/* Makes a stage, which stage_close() frees. */
 struct stage *stage_new(struct lab *lab);
 /* Forks. The actor has a copy of arg. */
 struct actor *stage_enter(struct stage *stage, const char *name,
@@ -49,6 +53,7 @@ void actor_go(struct actor *actor);
 void actor_end(struct actor *actor);
 void actor_kill(struct actor *actor); /* SIGKILL; it is gone on return */
 void actor_stop(struct actor *actor); /* SIGSTOP; it is stopped on return */
+/* SIGCONT, after actor_stop(). */
 void actor_continue(struct actor *actor);
 /* what it reported, or 0 */
 int64_t actor_value(const struct actor *actor, unsigned i);
@@ -67,8 +72,9 @@ void stage_mark_at(struct lab_row *row, const char *server, const char *label,
 void stage_rest(struct lab *lab, int64_t ms);
 
 void actor_step(const char *step); /* reports it, and pauses */
-/* From now on the actor believes that it holds the lock, until actor_lets_go()
- * or its end. */
+/* Begin a span: from now on the actor believes that it holds the lock, by
+ * itself or together with others, or it waits. The span lasts until
+ * actor_lets_go() or the actor's end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);
@@ -76,8 +82,10 @@ void actor_waits(const char *label);
  * lock before the release returns. */
 void actor_lets_go(void);
 void actor_let_go_at(int64_t at); /* the same, at an earlier time */
+/* Marks this moment in the timeline; bad: something goes wrong. */
 void actor_mark(bool bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Sets the value that the scenario reads by actor_value(). */
 void actor_report(unsigned i, int64_t value);
 
 #endif

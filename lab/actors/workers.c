@@ -63,7 +63,9 @@ struct workers {
     int64_t cpu_began; /* of this process, when all began */
 };
 
-struct hand { /* a thread */
+/* A thread of a worker. The functions from here to workers_process_main() run
+ * in workers, those after it in the runner. */
+struct hand {
     struct workers *workers;
     struct worker worker;
     bool leads; /* the first thread of its process */

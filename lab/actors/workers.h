@@ -23,11 +23,11 @@ struct worker {
     void *process;    /* what begin_process() returned, for all threads of a
                          process */
     void *shared;     /* WORKERS_SHARED zeroed bytes, shared by all workers */
-    uint64_t retries; /* counters for the work to raise */
+    uint64_t retries; /* a counter that the work raises */
     uint64_t done;    /* successes so far */
     bool first;       /* this is its first attempt */
     bool arrived, awaited; /* see worker_meet() */
-    bool was_alone;        /* and no other worker came */
+    bool was_alone;        /* no other worker came during the pause */
     struct workers *workers;
 };
 

@@ -314,7 +314,7 @@ int lab_page_write(FILE *out, const struct lab_report *report)
     fputs("</main>\n</body>\n</html>\n", out);
     if (!fflush(out) && !ferror(out))
         return 0;
-    if (!errno) /* not an earlier error */
+    if (!errno) /* an earlier call failed, and its errno is gone */
         errno = EIO;
     return -1;
 }

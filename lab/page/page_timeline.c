@@ -121,8 +121,9 @@ static bool timeline_is_free(const struct view *view, const struct note *note)
     return true;
 }
 
-/* From the last note to the first, each in the highest line that is free. So
- * the line from an earlier mark to its text is left of the later texts. */
+/* Places the notes from the last to the first, each in the highest line that is
+ * free. So the line from an earlier mark to its text is left of the later
+ * texts. */
 static void timeline_place_notes(struct view *view, struct page_lane *lanes)
 {
     for (size_t i = view->notes_len; i-- > 0;) {
@@ -188,7 +189,8 @@ static void timeline_draw_text(FILE *out, double x, double y, const char *class,
     fputs("</text>", out);
 }
 
-/* 1, 2 or 5 times a power of ten, for about five ticks. */
+/* Returns 1, 2 or 5 times a power of ten, so that there are about nine ticks at
+ * most, or five in the narrow drawing. */
 static double timeline_tick_step(const struct view *view)
 {
     double span = (double)(view->times->to - view->times->from);

@@ -84,7 +84,7 @@ static bool page_times_holds(const struct lab_row *row, const char *lane,
     return false;
 }
 
-/* The time between two neighbouring events. */
+/* Adds an overlap if two or more hold between two neighbouring events. */
 static void page_times_find_overlap(struct page_times *times, int64_t from,
                                     int64_t to)
 {

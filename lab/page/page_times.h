@@ -37,9 +37,13 @@ struct page_times {
     int64_t from, to; /* the visible time */
 };
 
+/* Has the row anything for a timeline? */
 bool page_has_times(const struct lab_row *row);
+/* Computes the lanes, the overlaps and the visible time of a row;
+ * page_times_fini() frees them. */
 void page_times_init(struct page_times *times, const struct lab_row *row);
 void page_times_fini(struct page_times *times);
+/* Returns the index of the lane of that name; lanes_len if there is none. */
 size_t page_lane(const struct page_times *times, const char *name);
 /* Is it inside a span of its lane that holds or shares? */
 bool page_nested(const struct lab_row *row, const struct lab_span *span);

@@ -35,6 +35,8 @@ struct plan {
     void *arg;
 };
 
+/* The functions from here to cleanup_main() run in a cleanup process, those
+ * after it in the runner. */
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 static void cleanup_set_signals(void (*handler)(int))
@@ -94,7 +96,8 @@ static void cleanup_end_child(pid_t child)
         ;
 }
 
-/* Only a given server that does not answer can make this slow. */
+/* The time limit of clean(): only a given server that does not answer can make
+ * it slow. */
 static void cleanup_give_up(int number)
 {
     static const char text[] =

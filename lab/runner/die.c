@@ -37,14 +37,15 @@ void die_in_child(struct die_words *words, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* the runner is gone already */
-    /* Notifies the runner, which ends us. */
+    /* The runner gets these signals as well, and ends us. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     own_words = words;
 }
 
-/* The text that was left; 0: none. Another thread may be about to leave it. */
+/* Returns the exit status that was left with the text; 0: none. Waits if
+ * another thread is just writing the text. */
 static int die_last_words(const struct die_words *words)
 {
     int status = atomic_load(&words->status);

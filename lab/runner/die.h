@@ -1,7 +1,7 @@
 /*
- * The one way out. No function of the lab must clean up (cleanup.h does): on a
- * failure it calls lab_die(). In the runner that ends it; actors and workers
- * leave their last words in memory that they share with the runner.
+ * The one way out. Functions of the lab need not clean up, because cleanup.h
+ * does: on a failure they call lab_die(). That ends the runner; actors and
+ * workers leave their last words in memory that they share with the runner.
  */
 #ifndef HF_LAB_DIE_H
 #define HF_LAB_DIE_H

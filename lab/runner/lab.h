@@ -23,6 +23,7 @@ struct lab_settings {
     int64_t seconds_ms, ttl_ms;
 };
 
+/* The settings of this run. */
 const struct lab_settings *lab_settings(const struct lab *lab);
 /* Was it requested, by name or by `all`? */
 bool lab_wants(const struct lab *lab, const char *strategy);

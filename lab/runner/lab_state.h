@@ -1,6 +1,6 @@
 /*
- * struct lab, the state of a run: only data. The supervisor creates it, main.c
- * and places.c fill it in, and it contains the report. Scenarios do not see it;
+ * struct lab, the state of a run: only data. main() creates it, main.c and
+ * places.c fill it in, and it contains the report. Scenarios do not see it;
  * they call lab.h.
  */
 #ifndef HF_LAB_LAB_STATE_H

@@ -16,8 +16,10 @@ void lab_tick(struct lab *lab);
 /* In the runner, before any wait: SIGPIPE is ignored, and the signals of
  * lab_catch() end the runner at the next lab_tick(). */
 void progress_init(void);
+/* Removes the line from the terminal. */
 void progress_clear(void);
-void progress_hide_after_fork(void); /* a child draws no line */
+/* In a child, which draws no line. */
+void progress_hide_after_fork(void);
 
 /* INT, TERM and HUP, unless they are ignored. */
 void lab_catch(void (*handler)(int number));

@@ -1,7 +1,8 @@
 /*
  * The results of a run: scenarios, their rows and claims. Rows are printed as
  * they come (as a table or JSON) and kept for the page, in the report of struct
- * lab. Only the runner calls these. They die if they cannot print.
+ * lab. Only the runner calls these functions: scenarios call lab_...(), main.c
+ * and supervisor.c report_...(). They die if they cannot print.
  */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
@@ -27,8 +28,7 @@ struct lab_column {
     unsigned flags;
 };
 
-/* Did it go as expected? A row in which it must go wrong is good, too, if it
- * does. */
+/* Did it go well? A row in which it must go wrong is good, too, if it does. */
 enum lab_outcome { LAB_OK, LAB_FAILS };
 
 enum { LAB_TEXT_MAX = 200, LAB_COLUMNS_MAX = 20 };
@@ -106,16 +106,20 @@ struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected);
 void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void lab_row_number(struct lab_row *row, const char *key, double number);
+/* The number of a field; 0 if it has none. */
 double lab_row_get(const struct lab_row *row, const char *key);
+/* Add a span or a mark to the timeline. Both are copied. */
 void lab_row_span(struct lab_row *row, const struct lab_span *span);
 void lab_row_mark(struct lab_row *row, const struct lab_mark *mark);
 /* The verdict: one sentence, without a full stop, such as "oversold by 37". */
 void lab_row_done(struct lab *lab, struct lab_row *row,
                   enum lab_outcome outcome, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds a claim to the scenario; fmt: its figures. */
 void lab_claim(struct lab *lab, bool confirmed, const char *text,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/* Begins the section of a scenario; report_skip() says why it is not run. */
 void report_begin(struct lab *lab, const struct lab_scenario *scenario);
 void report_skip(struct lab *lab, const char *why);
 /* Prints the table so far. Only the first call has an effect. */

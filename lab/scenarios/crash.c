@@ -60,7 +60,7 @@ static void crash_setnx_a(void *arg)
 
     rd_number(redis, "SETNX %s A", play->name);
     actor_holds("");
-    actor_step("holds"); /* the key is deleted at the end: there is none */
+    actor_step("holds"); /* it is killed here, and never deletes the key */
 }
 
 static void crash_setnx_expire_a(void *arg)

@@ -249,7 +249,7 @@ static void deadlock_several_at_once(struct lab *lab, struct plan *plan)
     deadlock_judge_all(lab, row, got, met);
 }
 
-/* Another client does not get it. */
+/* True if another client does not get the lock. */
 static bool deadlock_is_held_for_others(const struct plan *plan)
 {
     hf_client *client = lab_open(plan->place, 0);

@@ -40,7 +40,7 @@ struct play {
     struct lab *lab;
     const char *strategy;
     bool by_hand;
-    bool evicts; /* allkeys-lru or noeviction */
+    bool evicts; /* true: allkeys-lru; false: noeviction */
     int64_t ttl_ms;
     struct lab_server *server;
     char name[96];
@@ -194,8 +194,8 @@ static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                      "Redis was full: A kept its lock, B got %s", told);
 }
 
-/* Unless it is the last try: false if A lost the lock and the row must be
- * repeated with a longer TTL, because the machine may have stood still. */
+/* Returns false if A lost the lock: the machine may have stood still, so the
+ * row is repeated with a longer TTL. The last try returns true in any case. */
 static bool eviction_lead_kept(struct play *play, struct late *by_a,
                                struct lab_row *row, bool last)
 {

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 struct fence {
-    int fd; /* path of a file with the token and the number */
+    int fd; /* a file with the token and the number */
     redisContext *redis;
-    char bar[96], key[96]; /* key in Redis */
+    char bar[96], key[96]; /* keys in Redis */
     struct sql *sql;
     char table[96];
 };

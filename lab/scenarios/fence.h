@@ -15,8 +15,8 @@ struct lab;
 
 struct fence;
 
-/* In the runner: creates it, in Redis, in MariaDB, or (if both are NULL) in a
- * file. */
+/* In the runner: creates it, in Redis, in MariaDB, or in a file (store is NULL,
+ * or a file). */
 void fence_make(struct lab *lab, const struct lab_place *store, int64_t value);
 /* In the runner: the present number. */
 int64_t fence_value(struct lab *lab, const struct lab_place *store);
@@ -25,6 +25,7 @@ int64_t fence_value(struct lab *lab, const struct lab_place *store);
 struct fence *fence_open(struct lab *lab, const struct lab_place *store);
 /* token 0: the store does not check. False: refused, nothing was done. */
 bool fence_read(struct fence *fence, uint64_t token, int64_t *value);
+/* The same for a write. */
 bool fence_write(struct fence *fence, uint64_t token, int64_t value);
 
 #endif

@@ -31,6 +31,7 @@ struct goods {
  * READ, the default of MySQL. */
 struct sql *goods_session(const struct lab_place *place, const char *isolation);
 
+/* In the runner: creates the table and its rows. */
 void goods_make(struct sql *sql, const char *table);
 /* Resets each row. */
 void goods_reset(struct sql *sql, const char *table);
@@ -58,10 +59,10 @@ struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
                           const char *strategy, const char *variant,
                           enum lab_outcome expected);
 
-/* goods_lock(), in a transaction. Finds out with goods_try() whether it must
- * wait, reports that (GOODS_BLOCKED), and pauses at the step "has tried". When
- * it has the row, it begins a span, with actor_holds or actor_shares, and its
- * label. */
+/* This function and the following are for actors. goods_lock(), in a
+ * transaction. Finds out with goods_try() whether it must wait, reports that
+ * (GOODS_BLOCKED), and pauses at the step "has tried". When it has the row, it
+ * begins a span, with actor_holds or actor_shares, and its label. */
 struct goods goods_await(struct sql *sql, const char *table, int id,
                          void (*begins)(const char *label), const char *label);
 /* COMMIT. The latest span ends just before, because the next one may begin at

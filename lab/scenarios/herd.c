@@ -60,7 +60,7 @@ struct board {
     _Atomic int queued;   /* processes whose waits have begun */
     _Atomic int holder;   /* number of the holder; 0: none yet, or a release */
     _Atomic bool rejoin;  /* the bell means: wait again, and not: release */
-    _Atomic int answered; /* how often bells were rung */
+    _Atomic int answered; /* how many bells were answered */
     _Atomic bool over;
     _Atomic pid_t pids[CLIENTS + 2]; /* by number, from 1 */
     double woken, cpu_us;            /* the lowest of all releases */

@@ -83,8 +83,8 @@ static void misdelete_lock_a(void *arg)
 }
 
 static const struct cast {
-    void (*a)(void *);               /* struct play of the row */
-    void (*b)(void *), (*c)(void *); /* of the play's contest */
+    void (*a)(void *);               /* its arg: a struct play */
+    void (*b)(void *), (*c)(void *); /* their arg: the contest */
 } two_steps = {misdelete_two_steps_a, hand_b, hand_c},
   script = {misdelete_script_a, hand_b, hand_c},
   lock = {misdelete_lock_a, hold_b, hold_c};

@@ -107,7 +107,8 @@ static struct sql *reader(const struct play *play)
                          NULL);
 }
 
-/* Reads the stock, and how many sales were not subtracted from it. */
+/* Puts into the row what is left. Returns how many sales were not subtracted
+ * from it. */
 static long long replica_read_tell_left(const struct play *play,
                                         struct lab_row *row, int sold)
 {

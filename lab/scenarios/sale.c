@@ -269,7 +269,7 @@ static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 
 struct relay {
     _Atomic unsigned holders, reads; /* so far */
-    _Atomic unsigned released;       /* 1: the first one has written */
+    _Atomic unsigned released;       /* 1: the first one has released */
     _Atomic unsigned refused;        /* tried after that, and did not get it */
 };
 

@@ -61,9 +61,11 @@ struct sale_size {
 int64_t sale_run(const struct race *race, const struct sale_size *size,
                  struct workers_result *result, struct lab_row *row);
 
-/* True if there is no store for it; dies if it was requested by name. */
+/* Called if there is no store for the strategy: dies if it was requested by
+ * name. */
 void sale_lacks_store(struct lab *lab, const struct strategy *strategy);
 
+/* Does it use a lock of holdfast? */
 bool sale_is_lock(const struct strategy *strategy);
 /* Calls sell_by() for each backend, fair and unfair where it has both. word:
  * part of the names of these locks. */

@@ -37,8 +37,8 @@ struct play {
 };
 
 struct cast {
-    void (*a)(void *);               /* struct play of the row */
-    void (*b)(void *), (*c)(void *); /* of the play's contest */
+    void (*a)(void *);               /* its arg: a struct play */
+    void (*b)(void *), (*c)(void *); /* their arg: the contest */
 };
 
 /* What A reports; actor_locks.h has the reports of B and C. Times are ns of

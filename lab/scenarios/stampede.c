@@ -203,7 +203,8 @@ static enum work stampede_look_up(struct worker *worker)
     return WORK_DONE;
 }
 
-/* As if the entry had expired; there was no query yet. */
+/* Resets what the readers share: the entry has expired, and there was no query
+ * yet. */
 static void stampede_prepare(const struct plan *plan)
 {
     if (plan->cache) {

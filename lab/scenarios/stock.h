@@ -17,6 +17,7 @@ struct stock;
 /* In the runner: creates it with that count. place NULL: a file. In a given
  * place it is removed after the run. */
 void stock_make(struct lab *lab, const struct lab_place *place, int64_t count);
+/* In the runner: the present count. */
 int64_t stock_left(struct lab *lab, const struct lab_place *place);
 
 /* In a worker. Reading and writing are two steps, on purpose. */

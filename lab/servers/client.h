@@ -11,9 +11,10 @@
 
 struct lab;
 
-/* hf_open and hf_lock_new, or lab_die(). ttl_ms 0: the default. A client
- * belongs to a process: open it in the actor or worker. */
+/* hf_open(). ttl_ms 0: the default. A client belongs to a process: open it in
+ * the actor or worker. */
 hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms);
+/* hf_lock_new() for a lock of that client; opt may be NULL. */
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt);
 /* hf_client_caps() of that backend; 0 if it does not have the kind. */

@@ -239,7 +239,7 @@ static const struct lab_place *places_ready(struct lab *lab,
     enum lab_engine engine = wish->place.engine;
 
     if (!wish->ready && engine == LAB_SHM) {
-        /* Uses a prefix or path of this run's own, so that nothing is left
+        /* Uses a directory of this run's own, so that nothing is left
          * behind. */
         snprintf(wish->place.url, sizeof wish->place.url, "shm://%s/locks",
                  lab_directory(lab));

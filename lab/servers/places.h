@@ -18,7 +18,7 @@ struct lab;
  * printing what is wrong. */
 int places_take_backends(struct lab *lab, const char *list);
 int places_take_stores(struct lab *lab, const char *list);
-/* Fills in the defaults. */
+/* Fills in the defaults. Returns an exit status. */
 int places_complete(struct lab *lab, bool backends_given, bool stores_given);
 /* Why the scenario cannot run here; false: it can. */
 bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,

@@ -29,7 +29,7 @@ static inline int port_reserve(int *port)
     return -1;
 }
 
-/* Returns 0 if there is none. */
+/* *fd is 0 if there is none. */
 static inline void port_give_back(int *fd)
 {
     if (*fd > 0)

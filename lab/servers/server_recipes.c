@@ -25,6 +25,7 @@
 
 enum { ARGS = 64, ANSWER = 2048 };
 
+/* Called in the server's process, before it executes the server. */
 static _Noreturn void recipe_give_up(struct lab_server *server,
                                      const char *what)
 {
@@ -190,7 +191,8 @@ static void recipe_execute_zookeeper(const struct launch *launch)
     recipe_execute(launch, &argv);
 }
 
-/* The answer of a server that serves; then it closes the connection. */
+/* Sends the words, and reads what the server answers before it closes the
+ * connection; "" if it does not answer. */
 static void recipe_query(const struct lab_server *server, const char *words,
                          char text[ANSWER])
 {
@@ -212,7 +214,7 @@ static void recipe_query(const struct lab_server *server, const char *words,
         close(fd);
 }
 
-/* The answer names its mode once it serves. */
+/* The answer has the mode of the server once it serves. */
 static bool recipe_zookeeper_answers(const struct lab_server *server)
 {
     char text[ANSWER];
@@ -238,7 +240,7 @@ static void recipe_execute_etcd(const struct launch *launch)
 
     if (chdir(directory) || chdir(".."))
         recipe_give_up(launch->server, directory);
-    /* Or it refuses to run there. */
+    /* Without it etcd refuses to run on arm64. */
     setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1);
     recipe_add_print(&argv, "--name=m%d", port);
     recipe_add_print(&argv, "--data-dir=%s/data", directory);

@@ -1,7 +1,7 @@
 /*
  * The server's process creates its directory itself, as a child of its cleanup
  * process. So there is no moment at which a directory exists that no process
- * knows of. Both share the memory that says what each must know.
+ * knows of. What both must know is in memory that they share.
  */
 #include "servers.h"
 

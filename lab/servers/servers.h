@@ -19,7 +19,7 @@ struct lab_server {
     int reserved; /* keeps the port bound until lab_server_end() */
     char directory[128];
     char failure[128]; /* why it could not be executed */
-    int cleanup;       /* its pipe */
+    int cleanup;       /* for cleanup_end() */
 };
 
 /*

@@ -23,6 +23,7 @@ struct sql *sql_connect(const struct lab_place *place, int *status,
  * connection. If the answer has a row, its first column goes to *number, which
  * may be NULL. */
 unsigned sql_send(struct sql *sql, const char *statement, int64_t *number);
+/* Closes the connection and frees it. */
 void sql_close(struct sql *sql);
 /* A statement that must succeed. */
 void sql_do(struct sql *sql, const char *fmt, ...)
@@ -43,6 +44,7 @@ void sql_text(struct sql *sql, char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Rows that the last statement changed. */
 uint64_t sql_changed(const struct sql *sql);
+/* The text of the last error. */
 const char *sql_error(const struct sql *sql);
 /* Dies with the error of the last statement. */
 void sql_fail(const struct sql *sql, const char *statement)

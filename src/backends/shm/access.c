@@ -78,9 +78,9 @@ int hf__shm_refuse_stranger(struct shm *s, const struct shm_location *p,
                         path, (unsigned)owner, (unsigned)geteuid());
 }
 
-/* The owner must be we or root; or, if the URL asks for a group, a member of
- * the group who has given the file to it. That the file has the right group
- * is not enough: in a directory with the setgid bit the files of any user
+/* The owner must be our own user or root; or, if the URL asks for a group, a
+ * member of the group who has given the file to it. That the file has the right
+ * group is not enough: in a directory with the setgid bit the files of any user
  * have it. */
 int hf__shm_check_owner(struct shm *s, const struct shm_location *p,
                         const char *path, const struct stat *st)

@@ -12,6 +12,8 @@
 
 /* True for root, for our own user, and for members of the group in the URL. */
 bool hf__shm_is_trusted(struct shm *, const struct shm_location *, uid_t user);
+/* Refuses an owner that is not trusted. A group member is trusted only if the
+ * file is given to the group. */
 int hf__shm_check_owner(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
 /* A group that may write to it must be the group of the URL. */

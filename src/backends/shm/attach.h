@@ -8,7 +8,11 @@
 
 #include "shm.h"
 
+/* Returns 0; HF__LATER if the tables could not be locked in time; EBACKEND if
+ * the file is gone; EMISMATCH if the name is in use as another kind; or EINVAL,
+ * ENOMEM. */
 int hf__shm_attach(void *, struct hf__remote *);
+/* Also ends what the lock still has: a hold or a wait. */
 void hf__shm_detach(void *, struct hf__remote *);
 
 #endif

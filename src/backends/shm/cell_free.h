@@ -9,7 +9,8 @@
 
 /* Frees a cell that is in no queue: any client may take it from now on. */
 void hf__shm_cell_free(struct shm_cell *);
-/* Frees the cell, after giving back its permits and its place in a queue. */
+/* Frees the cell, after giving back its permits and its place in a queue. A
+ * cell whose permits cannot be given back is kept. */
 void hf__shm_cell_drop(struct shm *, unsigned cell);
 
 #endif

@@ -7,7 +7,11 @@
 
 #include "shm.h"
 
+/* Returns 0, or EBACKEND if no slot is free or the tables cannot be locked
+ * until `by`. Also takes back what dead clients left. */
 int hf__shm_slot_take(struct shm *, const char *label, hf__time by);
+/* Ends all holds and waits of this client, and frees its slot. Does not wait
+ * for the tables. */
 void hf__shm_slot_give(struct shm *);
 
 #endif

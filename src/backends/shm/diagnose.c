@@ -15,7 +15,8 @@
 #define LINGER "/var/lib/systemd/linger"
 /* bytes for an entry of the user or group database */
 #define LOOKUP ((size_t)64 << 10)
-/* the default of Debian, Fedora and systemd */
+/* the highest user id of a system user: the default of Debian, Fedora and
+ * systemd */
 #define SYSTEM_USER_MAX 999
 
 #define FIND(level, subject, ...)                                              \

@@ -7,9 +7,12 @@
 
 #include "shm.h"
 
+/* Adds the findings to the query. Returns HF__DONE or a code. */
 int hf__shm_diagnose(struct shm *, struct hf__query *);
-/* Reads that file and its .d directory. */
+/* Does logind delete the files of users that log out? Reads that file and its
+ * .d directory. */
 bool hf__shm_logind_removes(const char *conf);
+/* Is there a file for the user in that directory (loginctl enable-linger)? */
 bool hf__shm_lingers(const char *dir, uid_t);
 
 #endif

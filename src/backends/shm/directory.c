@@ -70,8 +70,8 @@ static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
     return hf__shm_refuse_errno(s, p->dir, "open the directory");
 }
 
-/* Sets the sticky bit for a group, so that a member cannot remove files of
- * another. */
+/* Gives the directory to the group and sets its mode; with the sticky bit, so
+ * that a member of the group cannot remove files of another. */
 static int directory_give_rights(struct shm *s, const struct shm_location *p,
                                  struct stat *st)
 {

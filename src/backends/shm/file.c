@@ -451,7 +451,7 @@ bool hf__shm_file_is_there(struct shm *s)
     return false;
 }
 
-/* At most one system call per 64 ms: a wait may take only a microsecond. */
+/* Checks at most once in 64 ms, because a wait may take only a microsecond. */
 bool hf__shm_file_still_there(struct shm *s)
 {
     uint64_t now = shm_wall_ms() / 64;

@@ -7,7 +7,10 @@
 
 #include "shm.h"
 
+/* Returns HF__DONE; ENOTOWNER if there is no file in use and none is to be
+ * created; or another code. May block for nine tenths of open_timeout_ms. */
 int hf__shm_file_open(struct shm *, const struct hf__config *);
+/* Unmaps and closes the file, and the directory. */
 void hf__shm_file_close(struct shm *);
 /* Returns false, after reporting the loss to the client, if the file was
  * deleted or the path leads to another file. */

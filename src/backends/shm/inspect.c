@@ -33,7 +33,8 @@ static void inspect_describe(struct shm *s, hf_party *party, uint32_t owner)
     party->left_ms = -1;
 }
 
-/* How long a lease lasts that ends at that time; -1: it has no end. */
+/* Returns what is left, in ms, of a lease that ends at that time; -1: it has no
+ * end. */
 static int64_t inspect_left_ms(struct shm *s, hf__time end)
 {
     hf__time now = s->core->now();
@@ -64,7 +65,8 @@ static bool inspect_is_waiting(struct shm *s, unsigned index, uint64_t word,
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
 
-    /* a cell of the holder: it has not yet seen its grant */
+    /* a cell of the holder does not wait: its client has not yet seen the
+     * grant */
     if (shm_kind(e) == HF_MUTEX)
         return owner != shm_owner(word) && hf__shm_alive(s, owner);
     return atomic_load(&c->ticket) &&

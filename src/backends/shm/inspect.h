@@ -7,7 +7,10 @@
 
 #include "shm.h"
 
+/* Returns 0; ENOMEM; or EPROTO if the entry is damaged. A name without an entry
+ * is free. */
 int hf__shm_inspect(struct shm *, struct hf__query *);
+/* Lists the names that are held or waited for. Returns 0 or ENOMEM. */
 int hf__shm_inspect_list(struct shm *, struct hf__query *);
 /* True if a client that is not gone holds the name, or if it is a latch that is
  * set. */

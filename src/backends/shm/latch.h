@@ -1,8 +1,9 @@
 /*
- * The latch. An attempt waits until the count is 0; its caller has the mutex of
- * the line locked. The other functions change the count; their caller is
- * attached to the entry or has the tables locked, so that the entry stays what
- * it is.
+ * The latch. An attempt waits until the count is 0. The caller of
+ * hf__shm_latch_attempt and hf__shm_latch_let_go has the mutex of the line
+ * locked, or no thread uses the lock. The other functions change the count;
+ * their caller is attached to the entry or has the tables locked, so that the
+ * entry stays what it is.
  */
 #ifndef HF_SHM_LATCH_H
 #define HF_SHM_LATCH_H
@@ -10,6 +11,7 @@
 #include "lock_state.h"
 #include "shm.h"
 
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. */
 int hf__shm_latch_attempt(struct shm *, struct hf__req *);
 /* Ends the wait, if there is one. */
 int hf__shm_latch_let_go(struct shm *, struct shm_cell_lock *);

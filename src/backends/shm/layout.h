@@ -46,9 +46,9 @@
  *
  * If the word names a cell, the word says what that cell has, else the cell's
  * `hold` does. A client that wants to name another cell first *writes down*
- * what the word says of the named one, into the `hold` of that cell. It does so
- * with a version, so that a client that comes late with the same fails. So
- * every change is one swap, and a client that is killed between two swaps
+ * what the word says of the named one, into the `hold` of that cell. The `hold`
+ * has a version, so that a client that comes late to write down the same fails.
+ * So every change is one swap, and a client that is killed between two swaps
  * leaves nothing half done. The two rules hold here, too: a change raises the
  * count, and a client that enters or leaves the queue or prolongs a lease stirs
  * (raises only the count) afterwards. A cell waits while it has a ticket and no
@@ -160,8 +160,8 @@ struct shm_cell {
     shm_u16 name;     /* index of the entry; SHM_NO_NAME if the cell is free */
     shm_u16 want;     /* permits */
     shm_u16 watching[SHM_WATCHED]; /* slots that it watches; 0: none */
-    shm_u8 is_async;               /* ring the owner's doorbell as well */
-    shm_u8 announced;              /* the waiter behind it watches it */
+    shm_u8 is_async;  /* wake the owner's helper thread, by its doorbell */
+    shm_u8 announced; /* the waiter behind it, if any, knows of it */
     shm_u8 rung_for; /* shared: was rung for the grant of that ticket, 8 bits */
     shm_u8 minted;   /* shared: SHM_MINTED and the bits after it */
     shm_u64 label[SHM_LABEL / 8];
@@ -196,7 +196,7 @@ struct shm_header {
                        namespace */
     shm_u64 floor;  /* no new entry starts with a lower token */
     shm_u32 slots_high, names_high,
-        cells_high;  /* the highest in use so far: where scans end */
+        cells_high;  /* what was in use so far: where scans end */
     shm_u32 unswept; /* approximate number of names to be swept */
     /* The lock of names and slots, see table_lock.c. */
     _Alignas(64) shm_u32 tables;

@@ -26,13 +26,16 @@ static inline struct flock shm_slot_byte(uint32_t slot)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
 }
 
+/* True if the client has not closed and the kernel has not marked it. */
 bool hf__shm_alive(struct shm *, uint32_t owner);
+/* True if the client is not alive and its process no longer runs, or has closed
+ * the file: then its holds may be taken. */
 bool hf__shm_gone(struct shm *, uint32_t owner);
 /* Does the slot belong to that generation? */
 bool hf__shm_is_registered(struct shm_slot *, uint32_t owner);
 /* True if no process has the descriptor of the slot's client open. */
 bool hf__shm_is_file_closed(struct shm *, uint32_t slot);
-/* By pidfd_open(2). A process that lives may be another one with the same
+/* Asks by pidfd_open(2). SHM_LIVES may mean another process with the same
  * pid. */
 enum shm_life hf__shm_life_of(uint32_t pid);
 /* Reads the state, the number of threads and the start time from

@@ -25,8 +25,11 @@ struct shm_location {
     bool other_world;
 };
 
+/* Reads the URL. Returns 0; EINVAL if it is wrong; ENOMEM; or EBACKEND. */
 int hf__shm_location_find(struct shm *, const struct hf__config *,
                           struct shm_location *);
+/* Return EBACKEND with a text: what is refused, and why (by errno: what could
+ * not be done). */
 int hf__shm_refuse(struct shm *, const char *what, const char *why);
 int hf__shm_refuse_errno(struct shm *, const char *what, const char *verb);
 /* Returns ENOTOWNER: there is no file, and none is to be created. */

@@ -33,7 +33,8 @@ int hf__shm_lock_abandon(void *self, struct hf__req *req)
     return hf__shm_lock_let_go(self, l) == HF_EBACKEND ? HF_EBACKEND : HF__DONE;
 }
 
-/* The core attempts again under the hold id that the lock has already. */
+/* Has the lock this hold already? The core may repeat an attempt with the same
+ * hold id. */
 static bool lock_still_held(struct shm *s, struct shm_lock *l,
                             struct hf__req *req)
 {

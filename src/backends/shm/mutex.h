@@ -11,6 +11,8 @@
  * buried, or 0. */
 int hf__shm_mutex_attempt(struct shm *, struct shm_lock *, struct hf__req *,
                           uint32_t *dead);
+/* Returns HF__DONE; ENOTOWNER: the hold was broken; or EBACKEND: the release
+ * gave up, see retry.h. */
 int hf__shm_mutex_release(struct shm *, struct shm_lock *);
 /* Ends the lock's hold or wait, if it has one. Returns HF__DONE or a code. */
 int hf__shm_mutex_let_go(struct shm *, struct shm_lock *);

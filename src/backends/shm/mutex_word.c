@@ -87,7 +87,7 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
-    /* it sleeps without knowing the end of the lease */
+    /* the first waiter sleeps without knowing the end of the lease */
     if (mine && (w & SHM_WAITERS)) {
         hf__shm_queue_scan(s, index, s->me, 0, &r);
         if (r.first != SHM_NO_CELL)
@@ -129,7 +129,7 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
      * its cell may belong to another client afterwards. If it does so earlier,
      * the client that left has stirred, and the swap fails. */
     c = &s->file->cell[r.first % SHM_CELLS];
-    /* unfair: free for any client */
+    /* an unfair lock is not granted here, so no lease begins */
     lease_ms = fair ? atomic_load(&c->lease_ms) : 0;
     announced = atomic_load(&c->announced);
     if (r.first == SHM_NO_CELL)

@@ -16,7 +16,8 @@ static inline bool shm_is_grant(uint64_t a, uint64_t b)
 
 /* The count of grants has moved on by half its range: raises the epoch. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *, uint64_t epoch);
-/* Writes the label of that grant, if it differs from its client's. */
+/* Writes the label of that grant. Needed only if it differs from its
+ * client's. */
 void hf__shm_mutex_label_grant(struct shm_entry *, const char *, uint64_t word);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
@@ -24,7 +25,8 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
  * ended. */
 bool hf__shm_mutex_lease_write(struct shm *, unsigned index, uint64_t word,
                                hf__time until, bool mine);
-/* Takes the lock from the word's owner and passes it on. False: the word has
+/* Takes the lock from the word's owner. A fair lock goes to the first waiter;
+ * an unfair one becomes free, and the first waiter is rung. False: the word has
  * changed. */
 bool hf__shm_mutex_pass(struct shm *, unsigned index, uint64_t word);
 

@@ -1,17 +1,18 @@
 /*
  * Names. An entry is in use while a client that lives has a handle on it, or a
- * client holds it or waits for it; then it is taken back. Without the lock of
- * the tables only attached clients touch an entry, so that an entry to which no
- * client is attached can be given another name. A client that gives up a name
- * never waits for the lock of the tables: the next thread that has it sweeps.
+ * client holds it or waits for it. After that it is taken back. Without the
+ * lock of the tables only attached clients touch an entry, so that an entry to
+ * which no client is attached can be given another name. A client that gives up
+ * a name never waits for the lock of the tables: the next thread that has it
+ * sweeps.
  *
  * Tokens must continue to rise when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall
- * clock, in units of 64 ns: only 15 million grants of one name per second, all
- * the time, would get ahead of it. And it does not start below the floor, which
- * is the highest token of the entries taken back so far. Counted from 2025,
- * tokens stay exact in a double (2^53) until 2043, which Lua and JSON readers
- * need.
+ * clock, in units of 64 ns: only more than 15 million grants of one name per
+ * second, all the time, would get ahead of it. And it does not start below the
+ * floor, which is the highest token of the entries taken back so far. Counted
+ * from 2025, tokens stay exact in a double (2^53) until 2043, which Lua and
+ * JSON readers need.
  */
 #include "name_table.h"
 

@@ -4,19 +4,19 @@
  * of the holder, which looks for marks at all locks of its client. A client
  * that does not listen gets no mark and is not woken.
  *
- * A broken mutex gets no mark, because the word may belong to the next holder
- * by then. The slot says that a mutex was broken, and the helper thread checks
- * all mutexes.
+ * A broken mutex gets no mark, because its entry has room for one mark, which
+ * the next holder may need. The slot says that a mutex was broken, and the
+ * helper thread checks all mutexes.
  *
  * A mark belongs to one hold. For a mutex it is the word of its grant. For a
  * shared kind it is two bits of `minted`, which the owner of the cell resets
  * for each hold. Clients that mark have the tables locked, so there is one at a
  * time.
  *
- * A hold that its owner has not seen yet keeps its mark until it has, because
- * the program must not hear of a hold that it does not know. (A mark is lost if
- * it comes while a thread takes a free permit: between its swap of the word and
- * the end of its attempt.)
+ * A hold that its owner has not seen yet keeps its mark until the owner has
+ * seen it, because the program must not hear of a hold that it does not know.
+ * (A mark is lost if it comes while a thread takes a free permit: between its
+ * swap of the word and the end of its attempt.)
  *
  * The mutex of the client guards the list of its locks.
  */

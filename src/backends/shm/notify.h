@@ -27,6 +27,7 @@ void hf__shm_notify_cell(struct shm *, unsigned cell, uint32_t owner,
                          uint8_t what);
 /* The size of a lock of that kind, with its listener if the client listens. */
 size_t hf__shm_notify_lock_size(const struct shm *, uint8_t kind);
+/* If the client listens: add the lock to the list of listeners; remove it. */
 void hf__shm_notify_add(struct shm *, struct shm_lock *, struct hf__remote *);
 void hf__shm_notify_remove(struct shm *, struct shm_lock *);
 /* Called by the helper thread: reports to the core how the client's holds have

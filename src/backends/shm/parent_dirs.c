@@ -8,8 +8,8 @@
  *
  * Trusted are root, the user of this process, the owner of / and, if the URL
  * names a group, its members. (In a user namespace without a root of its own, /
- * belongs to the user "nobody", as does all that belongs to the machine's
- * root.)
+ * belongs to the overflow user (65534), as does all that belongs to the
+ * machine's root.)
  *
  * A group may write to a directory above if it is root's group, the group of
  * the URL, or a private group: one that has the name of our user and no other

@@ -15,8 +15,8 @@
  * waits watch. Without futex_waitv the core checks every 50 ms.
  *
  * Deadlines count by CLOCK_BOOTTIME, which continues while the machine is
- * suspended. A futex has no such clock. So no sleep is long, and a deadline
- * that passes during a suspend is noticed at most that much later.
+ * suspended. A futex has no such clock. So no sleep is long: a deadline that
+ * passes during a suspend is noticed when the sleep ends.
  */
 #include "park.h"
 
@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* the longest sleep of the helper thread, for suspends */
+/* the longest sleep of the helper thread, because of suspends */
 #define NAP_NS (5000 * HF__MS)
 /* words that the helper thread watches in one sleep */
 #define WATCHED_MAX 100u
@@ -98,7 +98,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     unsigned len = 2;
     hf__time left;
 
-    if (!shm_is_lost(s)) /* a client that only holds checks nothing else */
+    /* a client that only holds does not check it anywhere else */
+    if (!shm_is_lost(s))
         hf__shm_file_still_there(s);
     if (s->early_marks)
         until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
@@ -126,9 +127,9 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     pthread_mutex_unlock(&s->async_mutex);
     if (left <= 0 || park_sleep_on(s, on, len, left))
         return;
-    /* Asleep on `word` only, the helper thread does not hear the doorbell.
-     * Asynchronous waits (also those that begin meanwhile) and listeners rely
-     * on it; for them the sleep is short. */
+    /* Asleep on `word` only, the helper thread does not hear the doorbell. But
+     * listeners and asynchronous waits rely on it; so does a wait that begins
+     * before no_waitv is known to be set. For them the sleep is short. */
     hf__shm_futex_wait(word, FUTEX_WAIT_PRIVATE, expect,
                        is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }
@@ -153,8 +154,7 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
         return;
     bell = atomic_load(&w->watch.bell);
     if (atomic_load(&w->cell) != cell)
-        return; /* the wait has another cell by now, which the bell belongs to
-                 */
+        return; /* the wait has another cell by now, with another bell */
     park_wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
     park_wait_for(&on[1], word, expect, true);
     for (unsigned i = 0; i < SHM_WATCHED; i++)

@@ -9,8 +9,12 @@
 
 #include "shm.h"
 
+/* Returns when *word is no longer `expect`, when what is waited for may have
+ * happened, at `until`, or earlier. */
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);
+/* Reports to the core the asynchronous waits that must check again, and the
+ * marks of listeners. */
 void hf__shm_advance(void *, hf__time now);
 
 #endif

@@ -22,7 +22,8 @@ struct shm_queue_scan {
 /* Returns the next used cell of the entry, from that number on; or
  * SHM_NO_CELL. */
 unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
-/* Reads the queue, without the cells of the client `except`. The cells that it
+/* Reads the queue, without the cells of the client `except`. `mine` is the
+ * ticket by which `before` and `behind` are found, or 0. The cells that it
  * finds belong to live clients. */
 void hf__shm_queue_scan(struct shm *, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *);

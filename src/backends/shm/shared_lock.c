@@ -117,9 +117,9 @@ static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
     return true;
 }
 
-/* The lease ends no earlier than that. It is never made shorter than its holder
- * believes. False: the cell has no permits, or another client changed the
- * lease. */
+/* Prolongs the lease: it ends at that time or later. It is never made shorter
+ * than its holder believes. False: the cell has no permits, or another client
+ * changed the lease. */
 static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
                          uint64_t old, hf__time until)
 {

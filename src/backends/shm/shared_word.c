@@ -1,7 +1,7 @@
 /*
  * The word of a read-write lock or a semaphore, see layout.h: changes the
- * permits of a cell, on behalf of its owner, by the owner or by another client
- * that must.
+ * permits of a cell. The owner of the cell does so, or another client on its
+ * behalf.
  *
  * In the queue each waiter watches the one before it, as for a mutex; the first
  * watches all holders. While a waiter is first, the holders only become fewer,
@@ -195,7 +195,7 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
         p->first_left = at->cell;
         if (shm_used(*word) + want > size)
             return true;
-        /* all but the first, which would continue for us */
+        /* all but the first, which would continue if we died */
         if (p->len == QUEUE_HEAD)
             word_ring_granted_from(s, p, 1);
         if (!word_begin_lease(s, e, *word, at) ||

@@ -25,15 +25,16 @@ static inline hf__time shm_cell_lease_end(struct shm_cell *c)
  * word has changed. */
 bool hf__shm_shared_change(struct shm *, struct shm_entry *, uint64_t *word,
                            unsigned cell, unsigned permits);
-/* Takes all permits from a cell of another client, and ends its wait. False:
- * the word has changed. */
+/* Takes all permits from a cell, which may be another client's, and ends its
+ * wait. False: the word has changed. */
 bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                               unsigned cell);
 /* Grants to the first waiters, as many as fit, and rings them, except `self`.
  * False: there was nothing to do. */
 bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
-/* Rings the waiters that were granted their permits before this cell, in case
- * the client that granted them has died before it could. */
+/* Called for a cell that was granted its permits. If it was not rung for them,
+ * the client that granted them may have died: then this one passes on, and
+ * rings the waiters that have a grant and were not rung. */
 void hf__shm_shared_pass_on(struct shm *, unsigned index, unsigned cell,
                             uint64_t ticket);
 /* Gives back the permits and the place of the cell; the word does not name it

@@ -21,8 +21,8 @@
 /* how often to look where the kernel cannot report a death */
 #define SHM_POLL_NS (50 * HF__MS)
 
-/* A point at which a test may end the process: between any two steps that other
- * processes can see. */
+/* A point at which a test may end the process. There is one between any two
+ * steps that other processes can see. */
 #ifdef HF__SHM_POINTS
 void hf__shm_point(const char *file, int line);
 #define SHM_POINT() hf__shm_point(__FILE__, __LINE__)
@@ -61,8 +61,7 @@ struct shm {
     shm_u32 cells;                /* how many our locks have */
     uint16_t *lock_counts; /* locks per entry, for kinds that have several */
     bool listens;          /* the program receives events */
-    bool early_marks; /* a mark was for a grant that its thread has not seen yet
-                       */
+    bool early_marks; /* a mark awaits a thread that has not seen its grant */
     uint32_t marks_seen; /* the helper thread's */
     struct shm_listener *listeners;
     struct shm_robust robust;

@@ -28,6 +28,7 @@ struct shm_thread {
  * limit. */
 int hf__shm_tables_lock(struct shm *, struct shm_thread *, hf__time patience,
                         hf__time limit);
+/* The same, but does not wait. False: another thread has them locked. */
 bool hf__shm_tables_trylock(struct shm *, struct shm_thread *);
 void hf__shm_tables_unlock(struct shm *, struct shm_thread *);
 

@@ -23,7 +23,7 @@ struct shm_wait {
     hf__time verify_at; /* earliest time for the next check that the watched
                            clients live */
     /* Changed with async_mutex locked. Two flags and not one state, because
-     * in_async is also read under the mutex of the line only. */
+     * in_async is also read with only the mutex of the line locked. */
     bool in_async, rung;
     struct hf__remote *remote;
     struct shm_wait *next, *prev; /* async */

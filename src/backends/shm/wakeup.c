@@ -51,9 +51,10 @@ void hf__shm_wake_cell(struct shm *s, unsigned cell)
     SHM_POINT();
 }
 
-/* When a wait is no longer asynchronous, a thread may sleep on its bell
- * already, because of an earlier check, although only the doorbell was rung so
- * far. The helper thread no longer watches for it, so the bell is rung. */
+/* While a wait is asynchronous, ringing its cell wakes only the helper thread.
+ * When it becomes synchronous, a thread may sleep on the bell already, because
+ * of an earlier check, and the helper thread no longer watches for it. So the
+ * bell is rung. */
 void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 {
     if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)

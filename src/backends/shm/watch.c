@@ -2,10 +2,10 @@
  * Whose death a waiter sleeps for.
  *
  * The kernel wakes one of the threads that sleep on the word of a client that
- * dies. So the client that notices a death first wakes the others, before it
- * does anything else. But it may be stopped or killed as well. So waiters that
- * share a word look at it now and then; the more they are, the less often,
- * because one is enough.
+ * dies. So a client that notices a death wakes the others before it does
+ * anything else. But it may be stopped or killed as well. So waiters that share
+ * a word look at it now and then; the more they are, the less often, because
+ * one is enough.
  */
 #include "watch.h"
 

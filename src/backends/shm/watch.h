@@ -15,8 +15,8 @@ void hf__shm_wake_watchers(struct shm *, uint32_t owner);
  * are woken), or has its lease ended? */
 bool hf__shm_is_over(struct shm *, uint32_t owner, hf__time lease_end,
                      uint32_t *dead);
-/* Check again when one of the owners dies, and at that time at the latest. At
- * most SHM_WATCHED owners. */
+/* Makes the wait check again when one of the owners dies, and at that time at
+ * the latest. At most SHM_WATCHED owners. */
 void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
                    unsigned len, hf__time until);
 /* Empties the list of slots that the cell watches, from that place on. */

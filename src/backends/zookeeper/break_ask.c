@@ -4,6 +4,7 @@
  */
 #include "break_ask.h"
 
+#include "backends/common/order.h"
 #include "call.h"
 #include "entry.h"
 #include "node_data.h"
@@ -18,11 +19,6 @@
 
 static void ask_take_from_all(struct zk_parties *);
 
-static bool ask_is_meant_for_all(const struct hf__query *q)
-{
-    return !q->token && !q->owner[0];
-}
-
 static void ask_reported(struct zk_query *base)
 {
     struct zk_parties *parties = (struct zk_parties *)base;
@@ -32,8 +28,7 @@ static void ask_reported(struct zk_query *base)
 
     /* The entry that was meant has gone since we looked. The hold may have gone
      * down to a read hold, which is another entry with the same token. */
-    if (!rc && parties->meant && !parties->reached &&
-        !ask_is_meant_for_all(q)) {
+    if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
         hf__zk_query_free(base);
         rc = hf__zk_parties_read(z, q, ask_take_from_all);
         if (rc != HF__PENDING)
@@ -111,8 +106,7 @@ static bool ask_is_meant(struct zk_parties *parties, const struct zk_party *s,
         return *was_meant;
     *before = s;
     hf__zk_party_fill(s, &p);
-    *was_meant = (!q->token || q->token == p.token) &&
-                 (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
+    *was_meant = hf__order_means(q, p.token, p.owner);
     if (!*was_meant)
         q->count = p.token;
     return *was_meant;
@@ -138,7 +132,7 @@ static void ask_to_holders(struct zk_parties *parties,
         parties->meant = true;
         /* The server deletes by name, and the next holder has the same one. */
         if (s->entry.form == ZK_FORM_UNFAIR &&
-            !ask_is_meant_for_all(parties->base.q))
+            !hf__order_means_all(parties->base.q))
             parties->base.rc = z->core->why(
                 z->client, HF_ENOTSUP,
                 "%s/" ZK_UNFAIR " is of another program and has no name of its "
@@ -170,7 +164,7 @@ static void ask_take_from_all(struct zk_parties *parties)
         hf__zk_query_end(&parties->base, HF_EUNKNOWN);
     else if (!parties->is_latch)
         ask_to_holders(parties, ask_take_away);
-    else if (ask_is_meant_for_all(parties->base.q))
+    else if (hf__order_means_all(parties->base.q))
         ask_open_latch(parties);
     else
         ask_reported(&parties->base); /* a latch has no holds */

@@ -402,30 +402,17 @@ static void latch_got(struct zk_query *base)
         latch_end_if_not_set(c);
 }
 
-/* What was sent in a session that has ended may have been counted: its mark is
- * gone, and it must not be sent again. */
-static bool latch_may_count_twice(struct zk *z, const struct hf__query *q)
-{
-    if (z->latch_session != z->session_id) {
-        z->latch_session = z->session_id;
-        z->latch_before = z->latch_last;
-    }
-    if (q->request <= z->latch_before)
-        return true;
-    if (q->request > z->latch_last)
-        z->latch_last = q->request;
-    return false;
-}
-
 int hf__zk_latch_query(struct zk *z, struct hf__query *q)
 {
     char uuid[ZK_UUID_MAX], mark[ZK_CHILD_MAX];
-    bool counts = q->req.op != HF__LATCH_GET;
-    bool again = counts && q->request <= z->latch_last;
+    enum hf__latch_sending sending = HF__LATCH_FIRST;
     struct count *c;
     int rc;
 
-    if (counts && latch_may_count_twice(z, q)) {
+    if (q->req.op != HF__LATCH_GET)
+        sending =
+            hf__latch_request(&z->latch_requests, z->session_id, q->request);
+    if (sending == HF__LATCH_IN_DOUBT) {
         q->request = 0;
         return z->core->why(z->client, HF_EUNKNOWN,
                             "the session ended before the answer came");
@@ -434,7 +421,7 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
     if (!c)
         return rc;
     c->op = q->req.op;
-    c->was_sent = again;
+    c->was_sent = sending == HF__LATCH_AGAIN;
     hf__uuid(z->salt, uuid);
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);

@@ -129,7 +129,7 @@ int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
         hf__zk_node_date(node);
     hf__zk_lock_stop_waiting(lock);
     node->role = ZK_ROLE_HELD;
-    node->granted_ms = node->leased_ms = hf__zk_wall_ms();
+    node->granted_ms = node->leased_ms = hf__wall_ms();
     hf__zk_notify_listen(node);
     req->token = (uint64_t)node->czxid;
     req->sent_at = z->proved;

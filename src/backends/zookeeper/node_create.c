@@ -68,7 +68,7 @@ void hf__zk_node_date(struct zk_node *node)
 
 void hf__zk_node_lease(struct zk_node *node, uint32_t lease_ms)
 {
-    int64_t now = hf__zk_wall_ms(), granted_ms = node->granted_ms;
+    int64_t now = hf__wall_ms(), granted_ms = node->granted_ms;
 
     for (; node; node = node->sibling) {
         node->lease_ms = lease_ms;

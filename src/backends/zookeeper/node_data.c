@@ -12,26 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-int64_t hf__zk_wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* What is left of its fixed lease; 0: it has none. */
 static uint32_t data_left_of(const struct zk_node *node)
 {
-    int64_t left = node->lease_ms;
+    int64_t left = hf__left_ms(node->lease_ms, node->leased_ms, hf__wall_ms());
 
-    if (node->restated)
-        left -= hf__zk_wall_ms() - node->leased_ms;
-    return !node->lease_ms || left > node->lease_ms ? node->lease_ms
-           : left < 1                               ? 1
-                                                    : (uint32_t)left;
+    return !node->restated || !node->lease_ms ? node->lease_ms
+           : left < 1                         ? 1
+                                              : (uint32_t)left;
 }
 
 /* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. Where

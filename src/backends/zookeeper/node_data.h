@@ -15,7 +15,6 @@
 #define ZK_COUNT_MAX 96                /* of the data of latch */
 #define ZK_COUNT "holdfast latch "     /* of latch: the count, the round */
 
-int64_t hf__zk_wall_ms(void);
 /* What it says of its owner, for those who inspect it; the length. */
 int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
 

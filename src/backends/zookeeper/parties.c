@@ -4,6 +4,7 @@
  */
 #include "parties.h"
 
+#include "backends/common/order.h"
 #include "call.h"
 #include "entry.h"
 #include "node_data.h"
@@ -36,14 +37,6 @@ static bool parties_is_ours(const char *data, const char *end)
            memchr(host + 1, '\n', (size_t)(end - host - 1));
 }
 
-/* What is left of a fixed lease that began then, by two machines' clocks. */
-static int64_t parties_left_of(int64_t lease_ms, int64_t since_ms)
-{
-    int64_t left = since_ms + lease_ms - hf__zk_wall_ms();
-
-    return left < 0 ? 0 : left < lease_ms ? left : lease_ms;
-}
-
 /* "<pid>[ <lease>[ <token> <since>]]" */
 static void parties_read_numbers(const struct zk_party *s, const char *text,
                                  hf_party *p)
@@ -55,7 +48,7 @@ static void parties_read_numbers(const struct zk_party *s, const char *text,
     if (*more == ' ')
         lease = strtoll(more, &more, 10);
     if (lease > 0 && s->holds) {
-        p->left_ms = parties_left_of(lease, s->mtime);
+        p->left_ms = hf__left_ms(lease, s->mtime, hf__wall_ms());
         p->since_unix_ms = s->mtime;
     }
     if (*more == ' ') {
@@ -214,20 +207,19 @@ static void parties_drop_paired(struct zk_parties *parties)
 
 static void parties_judge_queue(struct zk_parties *parties)
 {
-    bool writer = false, any = false;
+    struct hf__order order = {0};
 
     for (struct zk_party *s = parties->first; s && s->where == ZK_AT_NODE;
          s = s->next) {
         bool reads = s->entry.form == ZK_FORM_READ ||
                      s->entry.form == ZK_FORM_KAZOO_READ;
 
-        if (!any)
+        if (s == parties->first)
             parties->kind =
                 reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
         parties->unfair = parties->unfair || parties_is_unfair(s);
-        s->holds = parties_is_unfair(s) || (reads ? !writer : !any);
-        writer = writer || !reads;
-        any = true;
+        s->holds =
+            hf__order_holds(&order, reads, false) || parties_is_unfair(s);
     }
 }
 

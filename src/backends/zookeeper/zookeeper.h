@@ -23,6 +23,7 @@
 #define HF_ZOOKEEPER_H
 
 #include "backends/backend.h"
+#include "backends/common/latch_requests.h"
 #include "backends/common/table.h"
 
 #include <stdbool.h>
@@ -103,9 +104,7 @@ struct zk {
     struct zk_query *queries; /* under way */
     struct zk_notify *listening;
     uint64_t holders; /* of unfair mutexes, so far: each has its own name */
-    /* Requests of latches: the last that was sent, and before this session. */
-    uint64_t latch_last, latch_before;
-    int64_t latch_session;
+    struct hf__latch_requests latch_requests;
 
     uint8_t salt[16]; /* of this session: hold ids become uuids by it */
     char nowhere[64]; /* a path where nothing is, of this session */

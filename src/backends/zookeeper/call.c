@@ -175,48 +175,29 @@ int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
         z, call, zoo_aset(z->zh, path, data, len, version, call_on_stat, call));
 }
 
-int hf__zk_list(struct zk *z, const char *path, zk_done_fn *done, void *owner)
-{
-    BEGIN(false);
-    return call_begun(z, call,
-                      zoo_aget_children(z->zh, path, 0, call_on_strings, call));
-}
-
-int hf__zk_get(struct zk *z, const char *path, zk_done_fn *done, void *owner)
-{
-    BEGIN(false);
-    return call_begun(z, call, zoo_aget(z->zh, path, 0, call_on_data, call));
-}
-
-int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
-                       void *arg, zk_done_fn *done, void *owner)
-{
-    BEGIN(false);
-    return call_begun(z, call,
-                      zoo_awget(z->zh, path, watcher, arg, call_on_data, call));
-}
-
-int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
-                        void *arg, zk_done_fn *done, void *owner)
+int hf__zk_list(struct zk *z, const char *path, watcher_fn watcher,
+                zk_done_fn *done, void *owner)
 {
     BEGIN(false);
     return call_begun(
         z, call,
-        zoo_awget_children(z->zh, path, watcher, arg, call_on_strings, call));
+        zoo_awget_children(z->zh, path, watcher, owner, call_on_strings, call));
 }
 
-int hf__zk_exists_watched(struct zk *z, const char *path, watcher_fn watcher,
-                          void *arg, zk_done_fn *done, void *owner)
+int hf__zk_get(struct zk *z, const char *path, watcher_fn watcher,
+               zk_done_fn *done, void *owner)
 {
     BEGIN(false);
     return call_begun(
-        z, call, zoo_awexists(z->zh, path, watcher, arg, call_on_stat, call));
+        z, call, zoo_awget(z->zh, path, watcher, owner, call_on_data, call));
 }
 
-int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+int hf__zk_exists(struct zk *z, const char *path, watcher_fn watcher,
+                  zk_done_fn *done, void *owner)
 {
     BEGIN(false);
-    return call_begun(z, call, zoo_aexists(z->zh, path, 0, call_on_stat, call));
+    return call_begun(
+        z, call, zoo_awexists(z->zh, path, watcher, owner, call_on_stat, call));
 }
 
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner)

@@ -34,23 +34,18 @@ int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done,
                   void *owner);
 int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
                int version, zk_done_fn *done, void *owner);
-int hf__zk_list(struct zk *z, const char *path, zk_done_fn *done, void *owner);
-int hf__zk_get(struct zk *z, const char *path, zk_done_fn *done, void *owner);
-int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done,
-                  void *owner);
+/* watcher, if not NULL, is called with the owner when the watch fires. */
+int hf__zk_list(struct zk *z, const char *path, watcher_fn watcher,
+                zk_done_fn *done, void *owner);
+int hf__zk_get(struct zk *z, const char *path, watcher_fn watcher,
+               zk_done_fn *done, void *owner);
+int hf__zk_exists(struct zk *z, const char *path, watcher_fn watcher,
+                  zk_done_fn *done, void *owner);
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
 /* All or none. (What the operations themselves point to for their results has
  * to live as long as the owner.) */
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
-
-/* With a watch. */
-int hf__zk_exists_watched(struct zk *z, const char *path, watcher_fn watcher,
-                          void *arg, zk_done_fn *done, void *owner);
-int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
-                       void *arg, zk_done_fn *done, void *owner);
-int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
-                        void *arg, zk_done_fn *done, void *owner);
 
 /* Every missing node of the path, as containers; those of the root stay, and in
  * kazoo's dialect all of them. Sent before what follows. If one is refused,

@@ -87,18 +87,16 @@ static void changes_on_children(void *owner, int rc,
 
         hf__zk_join(path, base->path, child);
         if (strcmp(child, ZK_LOCKS) == 0 || strcmp(child, ZK_LEASES) == 0)
-            hf__zk_query_sent(base, hf__zk_list_watched(base->z, path,
-                                                        changes_on_event, l,
-                                                        changes_on_set, l));
+            hf__zk_query_sent(base, hf__zk_list(base->z, path, changes_on_event,
+                                                changes_on_set, l));
         else if (strcmp(child, ZK_LATCH) == 0)
-            hf__zk_query_sent(base, hf__zk_get_watched(base->z, path,
-                                                       changes_on_event, l,
-                                                       changes_on_set, l));
+            hf__zk_query_sent(base, hf__zk_get(base->z, path, changes_on_event,
+                                               changes_on_set, l));
     }
     if (rc == ZNONODE)
-        hf__zk_query_sent(base, hf__zk_exists_watched(base->z, base->path,
-                                                      changes_on_event, l,
-                                                      changes_on_exists, l));
+        hf__zk_query_sent(base,
+                          hf__zk_exists(base->z, base->path, changes_on_event,
+                                        changes_on_exists, l));
     changes_on_set(owner, rc, reply);
 }
 
@@ -107,9 +105,8 @@ static void changes_set_watches(struct zk_changes *l)
     struct zk_query *base = &l->base;
 
     l->due = false;
-    hf__zk_query_sent(base,
-                      hf__zk_list_watched(base->z, base->path, changes_on_event,
-                                          l, changes_on_children, l));
+    hf__zk_query_sent(base, hf__zk_list(base->z, base->path, changes_on_event,
+                                        changes_on_children, l));
     hf__zk_query_wait(base, changes_watches_set);
 }
 

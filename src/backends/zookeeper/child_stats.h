@@ -1,7 +1,9 @@
 /*
- * What is known of children beside an entry, other than their names. It is kept
- * with the node that needs to know (zk_node.child_stats), and requested with it
- * as the owner. Called by queue.c, semaphore.c and foreign_entries.c.
+ * What is known of the children of a lock's node beside their names: when they
+ * were made, and whether they are ephemeral. It is kept with the node of the
+ * attempt that needs it (zk_node.child_stats), and requested with that node as
+ * the owner. Called by queue.c and semaphore.c for each list of children. With
+ * the client's mutex held.
  */
 #ifndef HF_ZK_CHILD_STATS_H
 #define HF_ZK_CHILD_STATS_H
@@ -12,20 +14,21 @@
  * not count. No transaction that creates a node has the number 1. */
 #define ZK_CHILD_GONE (-1)
 
-/* Asks for a child of the lock's path, if it is not known. 0, or a code. */
-int hf__zk_child_stat_request(struct zk_node *, const char *name);
-/* Asks for all with the node's own sequence: PENDING, they are known to whoever
- * lists again now; or a code. */
+/* For hf__zk_place(), whose arg is the node. */
+zk_czxid_fn hf__zk_child_czxid;
+/* 0; or the code, if the server has refused to tell of one of the children: no
+ * place among them is known then. */
+int hf__zk_child_stats_refused(const struct zk_node *,
+                               const struct String_vector *children);
+
+/* Requests all with the node's own sequence. PENDING: list the children again
+ * now, and they are known; or a code. */
 int hf__zk_child_stats_request_tied(struct zk_node *,
                                     const struct String_vector *children);
-
-/* It was requested, and what it is is not known yet. */
-bool hf__zk_child_stat_is_open(const struct zk_node *, const char *name);
-/* What is known of the children, as hf__zk_place() wants it, to be freed; NULL:
- * nothing. 0, or a code: there is no memory for it, or the server has refused
- * to tell of one of them. Nobody's place is known then. */
-int hf__zk_child_stats_known(const struct zk_node *,
-                             const struct String_vector *children,
-                             int64_t **czxid);
+/* Requests the strangers among the children of the lock's path. 0: all are
+ * known; PENDING: list the children again now; or a code. */
+int hf__zk_strangers_check(struct zk_node *,
+                           const struct String_vector *children, enum zk_rule,
+                           int64_t seq);
 
 #endif

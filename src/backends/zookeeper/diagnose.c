@@ -117,6 +117,7 @@ int hf__zk_diagnose_query(struct zk *z, struct hf__query *q)
 
     if (!base)
         return rc;
-    hf__zk_query_sent(base, hf__zk_get(z, CONFIG, diagnose_on_config, base));
+    hf__zk_query_sent(base,
+                      hf__zk_get(z, CONFIG, NULL, diagnose_on_config, base));
     return hf__zk_query_wait(base, diagnosed);
 }

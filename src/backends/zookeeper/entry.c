@@ -274,39 +274,24 @@ enum effect {
     CLASHES, /* another kind, whenever it came */
 };
 
-static enum effect entry_effect_of(enum zk_form form, enum zk_rule rule)
-{
-    switch (form) {
-    case ZK_FORM_LOCK:
-        return rule == ZK_RULE_MUTEX ? BLOCKS : DIFFERS;
-    case ZK_FORM_KAZOO_LOCK: /* a mutex or a writer: nobody can tell */
-        return rule == ZK_RULE_UNFAIR ? DIFFERS : BLOCKS;
-    case ZK_FORM_WRITE:
-        return rule == ZK_RULE_WRITE || rule == ZK_RULE_READ ? BLOCKS : DIFFERS;
-    case ZK_FORM_READ:
-    case ZK_FORM_KAZOO_READ:
-        return rule == ZK_RULE_READ    ? FREE
-               : rule == ZK_RULE_WRITE ? BLOCKS
-                                       : DIFFERS;
-    case ZK_FORM_LEASE:
-    case ZK_FORM_LEADER:
-        return DIFFERS;
-    case ZK_FORM_UNFAIR:
-        return rule == ZK_RULE_UNFAIR ? FREE : CLASHES;
-    case ZK_FORM_HOLDER:
-        return rule == ZK_RULE_UNFAIR ? BLOCKS : CLASHES;
-    case ZK_FORM_SEMAPHORE:
-    case ZK_FORM_LATCH:
-    case ZK_FORM_KAZOO_LEASE:
-        return CLASHES;
-    case ZK_FORM_SORTED:
-        return BLOCKS;
-    case ZK_FORM_MARK:
-    case ZK_FORM_NONE:
-        break;
-    }
-    return FREE;
-}
+/* FREE where there is no row. A lock of kazoo's is a mutex or a writer: nobody
+ * can tell. */
+static const uint8_t effects[][ZK_RULE_UNFAIR + 1] = {
+    /*                  MUTEX, WRITE, READ, UNFAIR */
+    [ZK_FORM_LOCK] = {BLOCKS, DIFFERS, DIFFERS, DIFFERS},
+    [ZK_FORM_KAZOO_LOCK] = {BLOCKS, BLOCKS, BLOCKS, DIFFERS},
+    [ZK_FORM_WRITE] = {DIFFERS, BLOCKS, BLOCKS, DIFFERS},
+    [ZK_FORM_READ] = {DIFFERS, BLOCKS, FREE, DIFFERS},
+    [ZK_FORM_KAZOO_READ] = {DIFFERS, BLOCKS, FREE, DIFFERS},
+    [ZK_FORM_LEASE] = {DIFFERS, DIFFERS, DIFFERS, DIFFERS},
+    [ZK_FORM_LEADER] = {DIFFERS, DIFFERS, DIFFERS, DIFFERS},
+    [ZK_FORM_UNFAIR] = {CLASHES, CLASHES, CLASHES, FREE},
+    [ZK_FORM_HOLDER] = {CLASHES, CLASHES, CLASHES, BLOCKS},
+    [ZK_FORM_SEMAPHORE] = {CLASHES, CLASHES, CLASHES, CLASHES},
+    [ZK_FORM_LATCH] = {CLASHES, CLASHES, CLASHES, CLASHES},
+    [ZK_FORM_KAZOO_LEASE] = {CLASHES, CLASHES, CLASHES, CLASHES},
+    [ZK_FORM_SORTED] = {BLOCKS, BLOCKS, BLOCKS, BLOCKS},
+};
 
 static void entry_note(size_t *which, size_t i)
 {
@@ -330,22 +315,22 @@ static bool entry_is_before(const struct zk_entry *e,
  * below. */
 static bool entry_counts(const char *child, int64_t czxid,
                          const struct zk_entry *mine, enum zk_rule rule,
-                         struct zk_entry *e, size_t i, struct zk_place *p)
+                         struct zk_entry *e, bool *unknown)
 {
     int64_t seq = mine->name ? mine->seq : ZK_SEQ_LAST;
+    bool counts = hf__zk_entry_parse(child, e);
 
-    if (!hf__zk_entry_parse(child, e)) {
-        if (hf__zk_entry_guess(child, rule, seq, e) && !czxid)
-            entry_note(&p->stranger, i);
-        if (e->form == ZK_FORM_NONE || czxid <= 0)
-            return false;
+    *unknown = false;
+    if (!counts && hf__zk_entry_guess(child, rule, seq, e)) {
+        *unknown = !czxid;
+        counts = czxid > 0;
     }
     e->czxid = czxid < 0 ? -czxid : czxid;
-    return true;
+    return counts;
 }
 
-void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
-                  const struct zk_entry *mine, enum zk_rule rule,
+void hf__zk_place(char *const *child, size_t len, const struct zk_entry *mine,
+                  enum zk_rule rule, zk_czxid_fn *czxid, const void *arg,
                   struct zk_place *p)
 {
     struct zk_entry last = {0};
@@ -357,15 +342,19 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
     for (size_t i = 0; i < len; i++) {
         struct zk_entry e;
         enum effect effect;
-        bool tied;
+        bool tied, unknown;
 
         if (mine->name && strcmp(child[i], mine->name) == 0) {
             p->here = true;
             continue;
         }
-        if (!entry_counts(child[i], czxid ? czxid[i] : 0, mine, rule, &e, i, p))
+        if (!entry_counts(child[i], czxid ? czxid(arg, child[i]) : 0, mine,
+                          rule, &e, &unknown)) {
+            if (unknown)
+                entry_note(&p->stranger, i);
             continue;
-        effect = entry_effect_of(e.form, rule);
+        }
+        effect = effects[e.form][rule];
         if (effect == CLASHES)
             entry_note(&p->mismatch, i);
         if (effect == FREE || effect == CLASHES ||

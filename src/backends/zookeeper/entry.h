@@ -120,13 +120,17 @@ struct zk_place {
     bool here;       /* our own is among them */
 };
 
+/* What is known of a child: its czxid, negative if it is not ephemeral; 0:
+ * nothing. */
+typedef int64_t zk_czxid_fn(const void *arg, const char *child);
+
 /*
- * The place of `mine` among the children of its node. czxid has one number for
- * each child, 0 where it is not known, negative if the child is not ephemeral;
- * or is NULL. mine->name is NULL for who
- * wants to know whether it would have to wait at the end.
+ * The place of `mine` among the children of its node. czxid may be NULL.
+ * mine->name is NULL for who wants to know whether it would have to wait at the
+ * end.
  */
-void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
-                  const struct zk_entry *mine, enum zk_rule, struct zk_place *);
+void hf__zk_place(char *const *child, size_t len, const struct zk_entry *mine,
+                  enum zk_rule, zk_czxid_fn *czxid, const void *arg,
+                  struct zk_place *);
 
 #endif

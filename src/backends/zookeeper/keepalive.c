@@ -49,7 +49,7 @@ static int keepalive_touch(struct zk *z)
 {
     if (z->calls_len && z->nudges < NUDGES_MAX)
         z->nudges++;
-    return hf__zk_exists(z, z->nowhere, NULL, NULL);
+    return hf__zk_exists(z, z->nowhere, NULL, NULL, NULL);
 }
 
 static void keepalive_on_beat(void *owner, int rc, const struct zk_reply *reply)

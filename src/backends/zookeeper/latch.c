@@ -112,9 +112,9 @@ static void latch_send_read(struct count *c)
 
     hf__zk_sync(z, NULL, NULL);
     if (c->op == HF__LATCH_SET)
-        hf__zk_query_sent(&c->base,
-                          hf__zk_list(z, c->base.path, latch_on_siblings, c));
-    hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, on_latch, c));
+        hf__zk_query_sent(
+            &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
+    hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, NULL, on_latch, c));
 }
 
 static void read_latch(struct count *c, void (*then)(struct zk_query *))
@@ -363,7 +363,7 @@ static void latch_send_set(struct count *c)
     zoo_create_op_init(&op[2], c->round, "", 0, z->acl, 0, NULL, 0);
     latch_commit(c, op);
     hf__zk_query_sent(&c->base,
-                      hf__zk_list(z, c->base.path, latch_on_siblings, c));
+                      hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
     hf__zk_query_wait(&c->base, latch_was_set);
 }
 

@@ -107,8 +107,8 @@ static void list_go_on(struct walk *w)
         w->todo = d->next;
         d->next = w->done;
         w->done = d;
-        hf__zk_query_sent(
-            base, hf__zk_list(base->z, *d->path ? d->path : "/", on_list, d));
+        hf__zk_query_sent(base, hf__zk_list(base->z, *d->path ? d->path : "/",
+                                            NULL, on_list, d));
     }
     if (base->calls)
         return;

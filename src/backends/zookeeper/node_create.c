@@ -164,8 +164,8 @@ static void create_on_list(void *owner, int rc, const struct zk_reply *reply)
 int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 {
     char dir[ZK_WHOLE_MAX];
-    int rc =
-        hf__zk_list(node->z, hf__zk_node_dir(node, dir), create_on_list, node);
+    int rc = hf__zk_list(node->z, hf__zk_node_dir(node, dir), NULL,
+                         create_on_list, node);
 
     if (rc)
         return rc;
@@ -203,7 +203,7 @@ static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
 
 int hf__zk_node_check(struct zk_node *node)
 {
-    int rc = hf__zk_exists(node->z, node->path, create_on_stat, node);
+    int rc = hf__zk_exists(node->z, node->path, NULL, create_on_stat, node);
 
     if (rc)
         return rc;

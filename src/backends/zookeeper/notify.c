@@ -80,8 +80,8 @@ static void notify_on_event(zhandle_t *zh, int type, int state,
 
 static int open_notify(struct zk_notify *notify)
 {
-    return hf__zk_get_watched(notify->z, notify->path, notify_on_event, notify,
-                              notify_on_data, notify);
+    return hf__zk_get(notify->z, notify->path, notify_on_event, notify_on_data,
+                      notify);
 }
 
 static void notify_on_event(zhandle_t *zh, int type, int state,
@@ -145,6 +145,7 @@ void hf__zk_notify_confirm(struct zk_node *node)
 {
     if (node->notify) /* the request that opened it says the same */
         return;
-    if (hf__zk_exists(node->z, node->path, notify_on_confirmed, node) == 0)
+    if (hf__zk_exists(node->z, node->path, NULL, notify_on_confirmed, node) ==
+        0)
         node->calls++;
 }

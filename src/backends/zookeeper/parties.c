@@ -301,7 +301,7 @@ static void parties_request_each(struct zk_query *base)
         if (requested[s->where]++ < MANY || base->q->req.op == HF__BREAK)
             hf__zk_query_sent(base,
                               hf__zk_get(base->z, hf__zk_party_path(s, path),
-                                         parties_on_entry, s));
+                                         NULL, parties_on_entry, s));
     hf__zk_query_wait(base, parties_judge);
 }
 
@@ -428,13 +428,14 @@ int hf__zk_parties_read(struct zk *z, struct hf__query *q,
 
         dir->parties = parties;
         dir->where = (enum zk_where)i;
-        hf__zk_query_sent(base,
-                          hf__zk_list(z, dir->path, parties_on_list, dir));
+        hf__zk_query_sent(
+            base, hf__zk_list(z, dir->path, NULL, parties_on_list, dir));
     }
     hf__zk_query_sent(base, hf__zk_get(z, parties->dirs[ZK_AT_LEASES].path,
-                                       parties_on_permits, parties));
+                                       NULL, parties_on_permits, parties));
     hf__zk_join(path, base->path, ZK_LATCH);
-    hf__zk_query_sent(base, hf__zk_get(z, path, parties_on_latch, parties));
+    hf__zk_query_sent(base,
+                      hf__zk_get(z, path, NULL, parties_on_latch, parties));
     return hf__zk_query_wait(base, parties_request_each);
 }
 

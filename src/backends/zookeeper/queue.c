@@ -20,7 +20,6 @@
 #include "child_stats.h"
 #include "cleanup.h"
 #include "entry.h"
-#include "foreign_entries.h"
 #include "keepalive.h"
 #include "lock.h"
 #include "node.h"
@@ -127,19 +126,16 @@ static int queue_find_place(struct zk_node *node,
                             enum zk_rule rule, struct zk_place *place,
                             int64_t *seq)
 {
-    struct zk *z = node->z;
     struct zk_entry mine;
-    int64_t *czxid;
-    int rc = hf__zk_child_stats_known(node, children, &czxid);
+    int rc = hf__zk_child_stats_refused(node, children);
 
     if (rc)
         return rc;
     hf__zk_entry_parse(hf__zk_node_name(node), &mine);
     mine.czxid = node->czxid;
     queue_mind_sequence(node->lock, mine.seq);
-    hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
-                 place);
-    z->core->free(z->client, czxid);
+    hf__zk_place(children->data, (size_t)children->count, &mine, rule,
+                 hf__zk_child_czxid, node, place);
     *seq = mine.seq;
     return 0;
 }
@@ -213,7 +209,7 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
     if (place.tied != ZK_NOBODY)
         rc = hf__zk_child_stats_request_tied(node, children);
     else if (place.stranger != ZK_NOBODY)
-        rc = hf__zk_foreign_entries_check(node, children, rule, seq);
+        rc = hf__zk_strangers_check(node, children, rule, seq);
     if (rc)
         return rc == HF__PENDING ? queue_list_again(node) : rc;
     if (place.mismatch != ZK_NOBODY)

@@ -19,7 +19,6 @@
 #include "child_stats.h"
 #include "cleanup.h"
 #include "entry.h"
-#include "foreign_entries.h"
 #include "keepalive.h"
 #include "lock.h"
 #include "node.h"
@@ -67,27 +66,23 @@ static void semaphore_keep(char to[ZK_CHILD_MAX], const char *name)
 }
 
 /* No other kind has its entries here: of the strangers those matter that are
- * entries wherever they are (foreign_entries.c). */
+ * entries wherever they are (child_stats.c). */
 #define RULE ZK_RULE_UNFAIR
 
 static int semaphore_see_to_strangers(struct visit *v,
                                       const struct String_vector *children)
 {
     struct zk_node *turn = v->turn;
-    struct zk *z = v->base.z;
-    int64_t *czxid = NULL;
-    int rc = 0;
+    int rc;
 
     if (!turn->lock)
         return 0;
-    if (turn->strangers_requested)
-        rc = hf__zk_child_stats_known(turn, children, &czxid);
-    for (int32_t i = 0; czxid && i < children->count; i++)
-        if (czxid[i] > 0)
+    for (int32_t i = 0; i < children->count; i++)
+        if (hf__zk_child_czxid(turn, children->data[i]) > 0)
             semaphore_keep(v->other, children->data[i]);
-    z->core->free(z->client, czxid);
+    rc = hf__zk_child_stats_refused(turn, children);
     if (!rc)
-        rc = hf__zk_foreign_entries_check(turn, children, RULE, ZK_SEQ_LAST);
+        rc = hf__zk_strangers_check(turn, children, RULE, ZK_SEQ_LAST);
     v->again = rc == HF__PENDING;
     return v->again ? 0 : rc;
 }
@@ -127,8 +122,8 @@ static void semaphore_on_locks(void *owner, int rc,
         if (turn->state == ZK_NODE_UNSURE)
             hf__zk_node_find(turn, children);
         hf__zk_entry_parse(hf__zk_node_name(turn), &mine);
-        hf__zk_place(children->data, NULL, (size_t)children->count, &mine,
-                     ZK_RULE_MUTEX, &place);
+        hf__zk_place(children->data, (size_t)children->count, &mine,
+                     ZK_RULE_MUTEX, NULL, NULL, &place);
         v->here = place.here;
         v->ahead = (uint32_t)place.ahead;
         if (place.watch != ZK_NOBODY)
@@ -187,17 +182,19 @@ static int semaphore_visit_begin(struct zk_lock *lock)
         return HF_ENOMEM;
     v->turn = turn;
     v->base.step = semaphore_judge;
-    hf__zk_query_sent(&v->base,
-                      hf__zk_list(z, lock->path, semaphore_on_siblings, v));
+    hf__zk_query_sent(
+        &v->base, hf__zk_list(z, lock->path, NULL, semaphore_on_siblings, v));
     hf__zk_join(dir, lock->path, ZK_LOCKS);
-    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, semaphore_on_locks, v));
+    hf__zk_query_sent(&v->base,
+                      hf__zk_list(z, dir, NULL, semaphore_on_locks, v));
     hf__zk_join(dir, lock->path, ZK_LEASES);
-    hf__zk_query_sent(&v->base, hf__zk_get(z, dir, semaphore_on_size, v));
+    hf__zk_query_sent(&v->base, hf__zk_get(z, dir, NULL, semaphore_on_size, v));
     /* What happens after the list rings. */
     if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
         (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
-    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, semaphore_on_leases, v));
+    hf__zk_query_sent(&v->base,
+                      hf__zk_list(z, dir, NULL, semaphore_on_leases, v));
     if (v->base.calls) {
         turn->calls++;
         return HF__PENDING;

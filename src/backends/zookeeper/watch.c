@@ -117,8 +117,7 @@ static int watch_siblings(struct zk_watch *w)
 
     strcpy(dir, w->key.text);
     *strrchr(dir, '/') = '\0';
-    return hf__zk_list_watched(w->z, dir, watch_on_event, w, watch_on_siblings,
-                               w);
+    return hf__zk_list(w->z, dir, watch_on_event, watch_on_siblings, w);
 }
 
 static void watch_on_set(void *owner, int rc, const struct zk_reply *reply)
@@ -154,8 +153,8 @@ int hf__zk_watch(struct zk *z, struct zk_lock *lock, enum zk_watch_kind kind,
     w->z = z;
     w->id = ++z->watch_ids;
     rc = kind == ZK_WATCH_NODE
-             ? hf__zk_get_watched(z, path, watch_on_event, w, watch_on_set, w)
-             : hf__zk_list_watched(z, path, watch_on_event, w, watch_on_set, w);
+             ? hf__zk_get(z, path, watch_on_event, watch_on_set, w)
+             : hf__zk_list(z, path, watch_on_event, watch_on_set, w);
     if (rc)
         hf__table_remove(&z->watches, w);
     else
@@ -214,7 +213,7 @@ static void poll_watched(struct zk *z)
             continue;
         if (w->key.number == ZK_WATCH_CHILDREN)
             watch_ring(w, false);
-        else if (!(rc = hf__zk_exists(z, w->key.text, watch_on_there,
+        else if (!(rc = hf__zk_exists(z, w->key.text, NULL, watch_on_there,
                                       (void *)w->id)))
             z->polls++;
     }

@@ -11,6 +11,7 @@
 #include "query.h"
 #include "zookeeper.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define AT_ONCE 64 /* lists under way */
@@ -24,24 +25,20 @@ struct dir {
 
 struct walk {
     struct zk_query base;
-    struct dir *todo, *done;
+    struct dir *todo;
 };
 
 static int list_push(struct walk *w, const char *path, size_t len,
                      const char *child, bool of_semaphore)
 {
-    struct zk *z = w->base.z;
-    struct dir *d =
-        z->core->alloc(z->client, sizeof(*d) + len + 1 + strlen(child) + 1);
+    struct dir *d = hf__arena_take(&w->base.memory,
+                                   sizeof(*d) + len + 1 + strlen(child) + 1);
 
     if (!d)
         return HF_ENOMEM;
     d->walk = w;
     memcpy(d->path, path, len);
-    if (*child) {
-        d->path[len] = '/';
-        strcpy(d->path + len + 1, child);
-    }
+    strcpy(stpcpy(d->path + len, *child ? "/" : ""), child);
     d->below = of_semaphore ? len : 0;
     d->next = w->todo;
     w->todo = d;
@@ -63,8 +60,7 @@ static int list_found(struct walk *w, const char *path, size_t len)
 
     if (len >= sizeof(whole))
         return 0;
-    memcpy(whole, path, len);
-    whole[len] = '\0';
+    snprintf(whole, sizeof(whole), "%.*s", (int)len, path);
     n = hf__zk_name(whole, z->root, name, sizeof(name));
     if (n < 0 || !list_is_wanted(w->base.q, name, (size_t)n))
         return 0;
@@ -105,14 +101,11 @@ static void list_go_on(struct walk *w)
         struct dir *d = w->todo;
 
         w->todo = d->next;
-        d->next = w->done;
-        w->done = d;
         hf__zk_query_sent(base, hf__zk_list(base->z, *d->path ? d->path : "/",
                                             NULL, on_list, d));
     }
-    if (base->calls)
-        return;
-    hf__zk_query_end(base, base->rc);
+    if (!base->calls)
+        hf__zk_query_end(base, base->rc);
 }
 
 /* What may not be looked into is not shown. */
@@ -130,20 +123,6 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
     if (code && !w->base.rc)
         w->base.rc = code;
     list_go_on(w);
-}
-
-static void list_free_dirs(struct zk_query *base)
-{
-    struct walk *w = (struct walk *)base;
-    struct dir *lists[] = {w->todo, w->done};
-
-    for (int i = 0; i < 2; i++)
-        while (lists[i]) {
-            struct dir *d = lists[i];
-
-            lists[i] = d->next;
-            base->z->core->free(base->z->client, d);
-        }
 }
 
 /* The last node that all wanted names are below: the prefix may end within a
@@ -172,7 +151,6 @@ int hf__zk_list_query(struct zk *z, struct hf__query *q)
     w = hf__zk_query_new(z, q, sizeof(*w), &rc);
     if (!w)
         return rc;
-    w->base.fini = list_free_dirs;
     w->base.rc = list_start(w);
     hf__zk_sync(z, NULL, NULL);
     list_go_on(w);

@@ -124,64 +124,52 @@ const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
 /* ---- order -------------------------------------------------------------- */
 
 /* Leases have no queue: they were granted as they were made. */
-static bool parties_is_after(const struct zk_party *a, const struct zk_party *b)
+static int parties_compare(const void *one, const void *other)
 {
-    int order;
+    const struct zk_party *a = *(struct zk_party *const *)one;
+    const struct zk_party *b = *(struct zk_party *const *)other;
+    int order = a->where - b->where;
 
-    if (a->where != b->where)
-        return a->where > b->where;
-    order =
-        a->where == ZK_AT_LEASES ? 0 : hf__zk_entry_order(&a->entry, &b->entry);
-    if (order == 0)
-        return a->entry.czxid > b->entry.czxid;
-    return order > 0;
+    if (!order && a->where != ZK_AT_LEASES)
+        order = hf__zk_entry_order(&a->entry, &b->entry);
+    return order ? order
+                 : (a->entry.czxid > b->entry.czxid) -
+                       (a->entry.czxid < b->entry.czxid);
 }
 
-static struct zk_party *parties_merge(struct zk_party *a, struct zk_party *b)
+static int parties_sort(struct zk_parties *parties)
 {
-    struct zk_party *first = NULL, **tail = &first;
+    struct zk_party **sorted, **at, **tail = &parties->first;
 
-    while (a && b) {
-        struct zk_party **from = parties_is_after(a, b) ? &b : &a;
-
-        *tail = *from;
-        *from = (*from)->next;
-        tail = &(*tail)->next;
+    if (!parties->len)
+        return 0;
+    at = sorted =
+        hf__arena_take(&parties->base.memory, parties->len * sizeof(*sorted));
+    if (!sorted)
+        return HF_ENOMEM;
+    for (struct zk_party *s = parties->first; s; s = s->next)
+        *at++ = s;
+    qsort(sorted, parties->len, sizeof(*sorted), parties_compare);
+    for (at = sorted; at < sorted + parties->len; at++) {
+        *tail = *at;
+        tail = &(*at)->next;
     }
-    *tail = a ? a : b;
-    return first;
-}
-
-static struct zk_party *parties_sorted(struct zk_party *list)
-{
-    struct zk_party *half = list, *fast = list;
-
-    if (!list || !list->next)
-        return list;
-    while (fast->next && fast->next->next) {
-        half = half->next;
-        fast = fast->next->next;
-    }
-    fast = half->next;
-    half->next = NULL;
-    return parties_merge(parties_sorted(list), parties_sorted(fast));
+    *tail = NULL;
+    return 0;
 }
 
 /* Those that went between the two trips are left out. */
 static void parties_drop_gone(struct zk_parties *parties)
 {
-    struct zk *z = parties->base.z;
+    struct zk_party **at = &parties->first;
 
-    for (struct zk_party **at = &parties->first; *at;) {
-        struct zk_party *s = *at;
-
-        if (s->here) {
-            at = &s->next;
-            continue;
+    while (*at)
+        if ((*at)->here) {
+            at = &(*at)->next;
+        } else {
+            *at = (*at)->next;
+            parties->len--;
         }
-        *at = s->next;
-        z->core->free(z->client, s);
-    }
 }
 
 /* ---- who holds ---------------------------------------------------------- */
@@ -253,13 +241,14 @@ static void parties_judge(struct zk_query *base)
 {
     struct zk_parties *parties = (struct zk_parties *)base;
 
+    parties_drop_paired(parties);
+    parties_drop_gone(parties);
+    if (!base->rc)
+        base->rc = parties_sort(parties);
     if (base->rc) {
         hf__zk_query_end(base, base->rc);
         return;
     }
-    parties_drop_paired(parties);
-    parties_drop_gone(parties);
-    parties->first = parties_sorted(parties->first);
     parties_judge_queue(parties);
     parties_judge_leases(parties);
     if (parties->is_latch)
@@ -296,7 +285,8 @@ static void parties_request_each(struct zk_query *base)
     unsigned requested[ZK_AT_LEASES + 1] = {0};
     char path[ZK_WHOLE_MAX];
 
-    parties->first = parties_sorted(parties->first);
+    if (!base->rc)
+        base->rc = parties_sort(parties);
     for (struct zk_party *s = parties->first; s && !base->rc; s = s->next)
         if (requested[s->where]++ < MANY || base->q->req.op == HF__BREAK)
             hf__zk_query_sent(base,
@@ -349,16 +339,17 @@ static int parties_add(struct zk_parties *parties, const char *name,
                             "the name is a LeaderLatch: %s", name);
     if (!parties_belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
         return 0;
-    s = z->core->alloc(z->client, sizeof(*s));
+    s = hf__arena_take(&parties->base.memory, sizeof(*s));
     if (!s)
         return HF_ENOMEM;
-    s->parties = parties;
-    s->where = (uint8_t)where;
-    s->stranger = stranger;
+    *s = (struct zk_party){.next = parties->first,
+                           .parties = parties,
+                           .where = (uint8_t)where,
+                           .stranger = stranger};
     strcpy(s->name, name);
     parties_read_name(s->name, &s->entry);
-    s->next = parties->first;
     parties->first = s;
+    parties->len++;
     return 0;
 }
 
@@ -393,18 +384,6 @@ static void parties_on_latch(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
 }
 
-static void free_parties(struct zk_query *base)
-{
-    struct zk_parties *parties = (struct zk_parties *)base;
-
-    while (parties->first) {
-        struct zk_party *s = parties->first;
-
-        parties->first = s->next;
-        base->z->core->free(base->z->client, s);
-    }
-}
-
 int hf__zk_parties_read(struct zk *z, struct hf__query *q,
                         void (*then)(struct zk_parties *))
 {
@@ -417,7 +396,6 @@ int hf__zk_parties_read(struct zk *z, struct hf__query *q,
     if (!parties)
         return rc;
     base = &parties->base;
-    base->fini = free_parties;
     parties->then = then;
     hf__zk_sync(z, NULL, NULL);
     strcpy(parties->dirs[ZK_AT_NODE].path, base->path);

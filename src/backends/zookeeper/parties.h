@@ -39,7 +39,8 @@ struct zk_parties {
     } dirs[ZK_AT_LEASES + 1]; /* that are listed */
     void (*then)(struct zk_parties *);
     struct zk_party *first; /* in their order: node, locks, leases */
-    enum hf_kind kind;      /* 0: nobody */
+    size_t len;
+    enum hf_kind kind; /* 0: nobody */
     bool unfair, is_latch;
     uint32_t permits; /* 0: not known */
     uint64_t count;   /* of a latch */

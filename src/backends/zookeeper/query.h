@@ -8,6 +8,7 @@
 #ifndef HF_ZK_QUERY_H
 #define HF_ZK_QUERY_H
 
+#include "backends/common/arena.h"
 #include "call.h"
 #include "path.h"
 
@@ -19,7 +20,7 @@ struct zk_query {
     struct hf__query *q;             /* that it answers; or */
     struct zk_lock *lock;            /* whose query it is; NULL: it is gone */
     void (*step)(struct zk_query *); /* what follows */
-    void (*fini)(struct zk_query *); /* frees what it has; may be NULL */
+    struct hf__arena memory;         /* what it allocates, freed with it */
     unsigned calls;                  /* of this step, under way */
     int rc;
     char path[ZK_WHOLE_MAX]; /* of the name's node */

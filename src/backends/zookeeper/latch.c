@@ -48,7 +48,6 @@ struct count {
     bool made;     /* it was not, and was to be made first */
     bool swept;    /* what an idle semaphore has left */
     bool was_sent; /* the transaction was, or may have been before */
-    bool is_sure;  /* that it is not set */
 };
 
 static void latch_put_count(struct count *c, uint64_t count)
@@ -117,10 +116,12 @@ static void latch_send_read(struct count *c)
     hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, NULL, on_latch, c));
 }
 
-static void read_latch(struct count *c, void (*then)(struct zk_query *))
+static void latch_decide(struct zk_query *);
+
+static void latch_read(struct count *c)
 {
     latch_send_read(c);
-    hf__zk_query_wait(&c->base, then);
+    hf__zk_query_wait(&c->base, latch_decide);
 }
 
 /* ---- ends --------------------------------------------------------------- */
@@ -149,14 +150,6 @@ static bool latch_failed(struct count *c)
     if (rc)
         latch_finish(c, rc, 0);
     return rc;
-}
-
-/* Before the transaction is sent. */
-static bool latch_failed_or_over(struct count *c)
-{
-    if (!c->base.rc && hf__zk_query_is_over(&c->base))
-        c->base.rc = HF_EUNKNOWN;
-    return latch_failed(c);
 }
 
 static int latch_mismatch(const struct count *c)
@@ -191,10 +184,28 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
                       : hf__zk_query_refusal(&c->base, rc, latch_rights_of(c)));
 }
 
-/* It was counted before. */
-static bool latch_is_marked(const struct count *c)
+static void latch_undo(struct count *);
+
+/* Also if it was counted before, as the mark tells. */
+static void latch_committed(struct zk_query *base)
 {
-    return c->failed == 0 && c->refusal == ZNODEEXISTS;
+    struct count *c = (struct count *)base;
+    bool is_counted = c->failed < 0, is_set = c->op == HF__LATCH_SET;
+    bool is_marked = c->failed == 0 && c->refusal == ZNODEEXISTS;
+    int above = hf__zk_parents_refused(base->z, base->path);
+
+    if (latch_failed(c))
+        return;
+    if (is_counted && c->other[0])
+        latch_undo(c);
+    else if (is_counted || is_marked)
+        latch_finish(c, HF__DONE,
+                     is_set ? base->q->count : c->left - is_counted);
+    else if (c->refusal == ZNONODE && above && c->made)
+        latch_finish(
+            c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
+    else
+        latch_read(c);
 }
 
 static void latch_commit(struct count *c, zoo_op_t op[3])
@@ -204,19 +215,20 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
+    if (c->op == HF__LATCH_SET) /* did another kind come first? */
+        hf__zk_query_sent(
+            &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
+    hf__zk_query_wait(&c->base, latch_committed);
 }
 
 /* ---- it is not set ------------------------------------------------------ */
-
-static void latch_down(struct zk_query *);
-static void latch_got(struct zk_query *);
 
 static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
 
     (void)reply;
-    c->is_sure = rc == ZNONODE;
+    c->is_set = rc != ZNONODE;
     hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
 }
 
@@ -226,10 +238,10 @@ static void latch_not_set(struct zk_query *base)
 
     if (latch_failed(c))
         return;
-    if (c->is_sure)
-        latch_finish(c, HF__DONE, 0);
+    if (c->is_set)
+        latch_read(c);
     else
-        read_latch(c, c->op == HF__LATCH_DOWN ? latch_down : latch_got);
+        latch_finish(c, HF__DONE, 0);
 }
 
 /* The leader answers a read, and a sync, by what it has applied itself: a set
@@ -247,31 +259,10 @@ static void latch_end_if_not_set(struct count *c)
 
 /* ---- down --------------------------------------------------------------- */
 
-static void latch_was_down(struct zk_query *base)
+static void latch_send_down(struct count *c)
 {
-    struct count *c = (struct count *)base;
-
-    if (latch_failed(c))
-        return;
-    if (c->failed < 0)
-        latch_finish(c, HF__DONE, c->left - 1);
-    else if (latch_is_marked(c))
-        latch_finish(c, HF__DONE, c->left);
-    else
-        read_latch(c, latch_down);
-}
-
-static void latch_down(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
     zoo_op_t op[3];
 
-    if (latch_failed_or_over(c))
-        return;
-    if (!c->is_set) {
-        latch_end_if_not_set(c);
-        return;
-    }
     latch_put_count(c, c->left - 1);
     if (c->left > 1) {
         zoo_check_op_init(&op[1], c->round, -1);
@@ -282,12 +273,9 @@ static void latch_down(struct zk_query *base)
         zoo_delete_op_init(&op[2], c->latch, c->version);
     }
     latch_commit(c, op);
-    hf__zk_query_wait(base, latch_was_down);
 }
 
 /* ---- set ---------------------------------------------------------------- */
-
-static void latch_set(struct zk_query *);
 
 static void latch_undone(struct zk_query *base)
 {
@@ -322,24 +310,6 @@ static void latch_undo(struct count *c)
     hf__zk_query_wait(&c->base, latch_undone);
 }
 
-static void latch_was_set(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
-    int above = hf__zk_parents_refused(base->z, base->path);
-
-    if (latch_failed(c))
-        return;
-    if (c->failed < 0 && c->other[0])
-        latch_undo(c);
-    else if (c->failed < 0 || latch_is_marked(c))
-        latch_finish(c, HF__DONE, base->q->count);
-    else if (c->refusal == ZNONODE && above && c->made)
-        latch_finish(
-            c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
-    else
-        read_latch(c, latch_set);
-}
-
 static void latch_send_set(struct count *c)
 {
     struct zk *z = c->base.z;
@@ -362,25 +332,20 @@ static void latch_send_set(struct count *c)
                        0, NULL, 0);
     zoo_create_op_init(&op[2], c->round, "", 0, z->acl, 0, NULL, 0);
     latch_commit(c, op);
-    hf__zk_query_sent(&c->base,
-                      hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
-    hf__zk_query_wait(&c->base, latch_was_set);
 }
 
-static void latch_set(struct zk_query *base)
+static void latch_decide_set(struct count *c)
 {
-    struct count *c = (struct count *)base;
+    struct zk *z = c->base.z;
     struct zk_entry e;
 
-    if (latch_failed_or_over(c))
-        return;
     hf__zk_entry_parse(c->other, &e);
     if (c->is_set || c->marked) {
         latch_finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
     } else if (e.form == ZK_FORM_SEMAPHORE && !c->swept) {
         c->swept = true;
-        hf__zk_sweep_semaphore(base->z, base->path);
-        read_latch(c, latch_set);
+        hf__zk_sweep_semaphore(z, c->base.path);
+        latch_read(c);
     } else if (c->other[0]) {
         latch_finish(c, latch_mismatch(c), 0);
     } else {
@@ -390,16 +355,23 @@ static void latch_set(struct zk_query *base)
 
 /* ---- all three ---------------------------------------------------------- */
 
-static void latch_got(struct zk_query *base)
+/* The latch was read. */
+static void latch_decide(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
+    if (!base->rc && c->op != HF__LATCH_GET && hf__zk_query_is_over(base))
+        base->rc = HF_EUNKNOWN;
     if (latch_failed(c))
         return;
-    if (c->is_set)
-        latch_finish(c, HF__DONE, c->left);
-    else
+    if (c->op == HF__LATCH_SET)
+        latch_decide_set(c);
+    else if (!c->is_set)
         latch_end_if_not_set(c);
+    else if (c->op == HF__LATCH_DOWN)
+        latch_send_down(c);
+    else
+        latch_finish(c, HF__DONE, c->left);
 }
 
 int hf__zk_latch_query(struct zk *z, struct hf__query *q)
@@ -426,9 +398,7 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);
     hf__zk_join(c->latch, c->base.path, ZK_LATCH);
-    read_latch(c, c->op == HF__LATCH_SET    ? latch_set
-                  : c->op == HF__LATCH_DOWN ? latch_down
-                                            : latch_got);
+    latch_read(c);
     return HF__PENDING;
 }
 
@@ -497,7 +467,7 @@ static int latch_begin(struct zk_lock *lock, const struct hf__req *req)
     c->op = HF__LATCH_GET;
     c->hold_id = req->hold_id;
     hf__zk_join(c->latch, lock->path, ZK_LATCH);
-    c->base.step = latch_got;
+    c->base.step = latch_decide;
     latch_send_read(c);
     if (c->base.calls)
         return HF__PENDING;

@@ -128,7 +128,7 @@ static int cleanup_search_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
-    if (node->numbered)
+    if (hf__zk_node_is_numbered(node))
         return hf__zk_exists(node->z, node->path, NULL, cleanup_on_found, node);
     return hf__zk_list(node->z, hf__zk_node_dir(node, dir), NULL,
                        cleanup_on_found, node);
@@ -301,7 +301,6 @@ void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
         hf__zk_delete(z, path, NULL, NULL);
         return;
     }
-    node->numbered = true;
     node->state = ZK_NODE_THERE;
     hf__zk_node_drop(node, NULL);
 }

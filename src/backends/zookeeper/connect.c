@@ -6,9 +6,9 @@
  */
 #include "connect.h"
 
-#include "addr.h"
 #include "zookeeper.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +19,53 @@
 #define FOUND_MS 100  /* how often it is checked whether one is over */
 #define ANSWER_MIN 36 /* bytes, of a server's first words */
 #define ANSWER_MAX 37
+
+/* ---- addresses ----------------------------------------------------------- */
+
+/* No brackets: the last colon is the port's. */
+static void connect_append(struct zk_addrs *out, const struct addrinfo *a)
+{
+    char host[64], port[8];
+    size_t len = strlen(out->text);
+    int n;
+
+    if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof(host), port,
+                    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+        return;
+    n = snprintf(out->text + len, sizeof(out->text) - len, "%s%s:%s",
+                 len ? "," : "", host, port);
+    if ((size_t)n >= sizeof(out->text) - len)
+        out->text[len] = '\0'; /* enough of them */
+    else
+        out->len++;
+}
+
+/* The library goes two steps on after each failure: of an even number it would
+ * never come to half of them. */
+static void connect_make_odd(struct zk_addrs *out)
+{
+    size_t len = strlen(out->text), first = strcspn(out->text, ",");
+
+    if (out->len % 2 || !out->len)
+        return;
+    if (len + 1 + first < sizeof(out->text)) {
+        out->text[len] = ',';
+        memcpy(out->text + len + 1, out->text, first);
+        out->text[len + 1 + first] = '\0';
+    } else {
+        *strrchr(out->text, ',') = '\0';
+        out->len--;
+    }
+}
+
+void hf__zk_addrs(const struct hf__lookup *found, struct zk_addrs *out)
+{
+    *out = (struct zk_addrs){0};
+    for (size_t i = 0; i < found->len; i++)
+        for (const struct addrinfo *a = found->list[i]; a; a = a->ai_next)
+            connect_append(out, a);
+    connect_make_odd(out);
+}
 
 /* So that the session may be found again before it is over. */
 void hf__zk_lookup_later(struct zk *z, hf__time now)
@@ -76,6 +123,8 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
         at = z->core->now() + FOUND_MS * HF__MS;
     return at;
 }
+
+/* ---- attempts ------------------------------------------------------------ */
 
 /* The library notices, and tries the next server. */
 static void connect_hang_up(struct zk *z)

@@ -8,6 +8,17 @@
 
 #include "zookeeper.h"
 
+/* Addresses in the form that the library takes. It never gets names, because it
+ * would look up each of them again before each attempt to connect, with the
+ * client's mutex held. */
+struct zk_addrs {
+    size_t len;      /* how many; in the text the first may be there twice */
+    char text[4096]; /* "10.0.0.1:2181,::1:2181" */
+};
+
+/* What was found, as the library is to have it. */
+void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
+
 /* It went down: names are looked up again, if it stays so for a while. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
 /* If it is time for that. */

@@ -113,7 +113,7 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *lock,
     return lock->node;
 }
 
-int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
+int hf__zk_lock_grant(struct zk_lock *lock, struct hf__req *req)
 {
     struct zk *z = lock->z;
     struct zk_node *node = lock->node;
@@ -155,7 +155,7 @@ static int lock_let_go(struct zk_lock *lock, struct hf__req *req)
     struct zk_node *node = lock->node;
 
     if (!node || node->hold_id != req->hold_id)
-        node = hf__zk_node_below(lock, req->hold_id);
+        node = hf__zk_node_of(lock->z, lock, req->hold_id);
     if (!node)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     hf__zk_node_drop(node, req);

@@ -51,9 +51,9 @@ int hf__zk_lock_abandon(void *self, struct hf__req *);
 /* The node of this attempt; NULL: the lock has none. One of an earlier
  * attempt is dropped. */
 struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
-/* The lock's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
- * if the session is in doubt. */
-int hf__zk_lock_granted(struct zk_lock *, struct hf__req *);
+/* The lock's node becomes the hold: GRANTED. QUEUED: not yet, because the
+ * session may end too soon; the attempt is to be made again. */
+int hf__zk_lock_grant(struct zk_lock *, struct hf__req *);
 /* The lock's watch will ring: QUEUED. */
 int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
 /* The lock's attempt has come to this outcome, unless it is PENDING. What was

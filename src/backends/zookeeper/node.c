@@ -55,7 +55,7 @@ void hf__zk_node_free(struct zk_node *node)
 }
 
 /* With room for a number of ours, and for a sequence or more that the server
- * may say it has, or for another letter (rwlock.c). */
+ * may say it has, or for another letter (renew.c). */
 struct zk_node *hf__zk_node_alloc(struct zk *z, const char *path, uint8_t form)
 {
     size_t len = strlen(path);
@@ -92,14 +92,12 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
         return NULL;
     node->lock = lock;
     node->hold_id = hold_id;
-    node->numbered = form == ZK_FORM_HOLDER;
     node->state = ZK_NODE_GONE;
     return node;
 }
 
 void hf__zk_node_number(struct zk_node *node, uint32_t number)
 {
-    node->numbered = true;
     node->stem_len += (uint16_t)snprintf(node->path + node->stem_len,
                                          SEQUENCE_MAX, "%010u", number);
 }
@@ -135,22 +133,20 @@ const char *hf__zk_node_unfair(const struct zk_node *node,
     return out;
 }
 
-struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
+static bool node_is_below(const struct zk_node *node,
+                          const struct zk_lock *lock)
+{
+    return strncmp(node->path, lock->path, lock->path_len) == 0 &&
+           node->path[lock->path_len] == '/';
+}
+
+struct zk_node *hf__zk_node_of(const struct zk *z, const struct zk_lock *lock,
+                               uint64_t hold_id)
 {
     struct zk_node *node = z->nodes;
 
-    while (node && node->hold_id != hold_id)
-        node = node->next;
-    return node;
-}
-
-struct zk_node *hf__zk_node_below(const struct zk_lock *lock, uint64_t hold_id)
-{
-    struct zk_node *node = lock->z->nodes;
-
-    while (node && (node->hold_id != hold_id ||
-                    strncmp(node->path, lock->path, lock->path_len) != 0 ||
-                    node->path[lock->path_len] != '/'))
+    while (node &&
+           (node->hold_id != hold_id || (lock && !node_is_below(node, lock))))
         node = node->next;
     return node;
 }

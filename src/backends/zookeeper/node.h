@@ -24,7 +24,7 @@
  * THERE        | the entry, by the last     | a list, or a set of its data;
  *              | answer                     | none that deletes it
  * LOWERING     | the entry for writing, or  | the transaction that replaces
- *              | that for reading           | one by the other (rwlock.c);
+ *              | that for reading           | one by the other (renew.c);
  *              |                            | none if its answer was lost
  * DELETING     | the entry, or nothing      | its delete
  * DELETING_OLD | as LOWERING, or nothing    | the delete of the one for
@@ -84,7 +84,6 @@ struct zk_node {
     uint8_t state; /* enum zk_node_state */
     uint8_t role;  /* enum zk_node_role */
     uint8_t form;  /* enum zk_form */
-    bool numbered; /* by us: its name is whole, not a sequence's */
     bool maybe_deleted; /* an answer to its deletion was lost */
     bool hurried;       /* let go once more while it is being deleted */
     bool swept;         /* its siblings were, of what a semaphore has left */
@@ -92,10 +91,11 @@ struct zk_node {
     bool restated; /* it says what its entry does not show any more: its token,
                       and when it was granted */
     bool strangers_requested; /* those beside it were, once for a place */
-    uint32_t made;     /* leases of its hold, so far: no name is used again */
-    uint16_t dir_len;  /* of the path: the lock's node */
-    uint16_t stem_len; /* of the path, without the sequence */
-    char path[];       /* CREATING, UNSURE: without the sequence */
+    bool siblings_known; /* of a semaphore: no other kind was there before it */
+    uint32_t made;       /* leases of its hold, so far: no name is used again */
+    uint16_t dir_len;    /* of the path: the lock's node */
+    uint16_t stem_len;   /* of the path, without the sequence */
+    char path[];         /* CREATING, UNSURE: without the sequence */
 };
 
 /* What is known of a child beside it. child_stats.c fills it in, and it goes
@@ -131,6 +131,13 @@ static inline bool hf__zk_node_is_there(const struct zk_node *node)
     return node->state == ZK_NODE_THERE || node->state == ZK_NODE_LOWERING;
 }
 
+/* By us, not by the server: its path is whole from the beginning. */
+static inline bool hf__zk_node_is_numbered(const struct zk_node *node)
+{
+    return node->form == ZK_FORM_HOLDER || node->form == ZK_FORM_LEASE ||
+           node->form == ZK_FORM_MARK;
+}
+
 static inline bool hf__zk_node_is_gone(const struct zk_node *node)
 {
     return node->state == ZK_NODE_GONE || node->state == ZK_NODE_TAKEN;
@@ -155,10 +162,10 @@ const char *hf__zk_node_name(const struct zk_node *);
 const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* The one of that hold id, if it is not gone yet; and if it is below the lock's
- * node: after 2^31 locks their ids are used again, and a hold may last. */
-struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
-struct zk_node *hf__zk_node_below(const struct zk_lock *, uint64_t hold_id);
+/* The one of that hold id; NULL: it is gone. With a lock, only below its node:
+ * after 2^31 locks their ids are used again, and a hold may last. */
+struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
+                               uint64_t hold_id);
 /* For cleanup.c: whether it is in the list, THERE or GONE. */
 void hf__zk_node_match(struct zk_node *, const struct String_vector *children);
 

@@ -116,10 +116,10 @@ static int create_it(struct zk_node *node, const char *data, int len)
 
     if (node->form == ZK_FORM_HOLDER)
         return create_pair(node, data, len);
-    rc =
-        hf__zk_create(node->z, node->path, data, len,
-                      node->numbered ? ZOO_EPHEMERAL : ZOO_EPHEMERAL_SEQUENTIAL,
-                      on_create, node);
+    rc = hf__zk_create(node->z, node->path, data, len,
+                       hf__zk_node_is_numbered(node) ? ZOO_EPHEMERAL
+                                                     : ZOO_EPHEMERAL_SEQUENTIAL,
+                       on_create, node);
     node->calls += rc == 0;
     return rc;
 }
@@ -135,7 +135,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
     node->czxid = 0; /* these were of another entry */
     node->role = ZK_ROLE_PLACE;
-    node->strangers_requested = false;
+    node->strangers_requested = node->siblings_known = false;
     hf__zk_node_forget_child_stats(node);
     node->lease_ms = attempt && attempt->fixed ? attempt->lease_ms : 0;
     len = hf__zk_node_describe(node, data);

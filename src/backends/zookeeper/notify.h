@@ -1,6 +1,6 @@
 /*
  * Holders hear that they are wanted, or that their hold was taken away, by a
- * watch on the hold's own entry. Called when a hold begins (lock.c, rwlock.c)
+ * watch on the hold's own entry. Called when a hold begins (lock.c, renew.c)
  * and when the connection is there again (session.c). With the client's mutex
  * held.
  */

@@ -92,7 +92,7 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
     if (!node)
         return queue_begin(lock, req);
     if (!req->fixed && queue_is_next(lock, node)) {
-        rc = hf__zk_lock_granted(lock, req);
+        rc = hf__zk_lock_grant(lock, req);
         if (rc == HF__GRANTED)
             hf__zk_notify_confirm(node);
         return rc;
@@ -215,7 +215,7 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
     if (place.mismatch != ZK_NOBODY)
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
-        return hf__zk_lock_granted(lock, lock->attempt);
+        return hf__zk_lock_grant(lock, lock->attempt);
     if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
         hf__zk_node_drop(node, NULL);
     else

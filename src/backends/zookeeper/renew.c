@@ -6,17 +6,26 @@
  * not there, the transaction is refused, and the answer tells of the first
  * alone: then each hold is checked in a transaction of its own, all in one
  * go.
+ *
+ * A downgrade is here, because renewals repeat it. The entry for reading gets
+ * the sequence of the one for writing, as a writer of Curator's that goes on
+ * reading does it, so that it stays before all who wait; both change in one
+ * transaction. If the answer is lost the next renewal sends the same again, and
+ * the new name tells whether it was done.
  */
 #include "renew.h"
 
 #include "base/list.h"
 #include "call.h"
 #include "cleanup.h"
+#include "entry.h"
 #include "lock.h"
 #include "node.h"
 #include "node_create.h"
+#include "node_data.h"
+#include "notify.h"
 #include "outcome.h"
-#include "rwlock.h"
+#include "path.h"
 #include "session_proof.h"
 #include "zookeeper.h"
 
@@ -141,6 +150,88 @@ static void renew_date_leases(const struct zk_chunk *c)
     }
 }
 
+/* ---- from write to read -------------------------------------------------- */
+
+static int renew_send_lower(struct zk_node *node, zk_done_fn *done, void *owner)
+{
+    struct zk *z = node->z;
+    char old[ZK_WHOLE_MAX], data[ZK_ABOUT_MAX];
+    int len = hf__zk_node_describe(node, data);
+    zoo_op_t op[2];
+
+    hf__zk_node_unlowered(node, old);
+    zoo_create_op_init(&op[0], node->path, data, len, z->acl, ZOO_EPHEMERAL,
+                       NULL, 0);
+    zoo_delete_op_init(&op[1], old, -1);
+    return hf__zk_multi(z, 2, op, done, owner);
+}
+
+static int renew_lower_result(struct zk_node *node, int rc)
+{
+    if (hf__zk_lost(rc))
+        return HF_EUNKNOWN;
+    /* If it was refused, the next renewal tries it again, and a release
+     * deletes what is there under either name. */
+    if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
+        return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
+                             node->path);
+    if (hf__zk_node_is_lowered(node))
+        node->state =
+            node->state == ZK_NODE_LOWERING ? ZK_NODE_THERE : ZK_NODE_DELETING;
+    if (node->lock && rc == ZNONODE)
+        hf__zk_node_vanished(node);
+    else if (node->lock)
+        hf__zk_notify_listen(node);
+    return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
+}
+
+static void renew_on_downgrade(void *owner, int rc,
+                               const struct zk_reply *reply)
+{
+    struct zk *z = reply->z;
+    struct hf__query *q = owner;
+    struct zk_node *node = hf__zk_node_of(z, NULL, q->req.hold_id);
+
+    hf__zk_finish(z, &q->req,
+                  node              ? renew_lower_result(node, rc)
+                  : hf__zk_lost(rc) ? HF_EUNKNOWN
+                                    : HF_ENOTOWNER);
+}
+
+/* At the end of the sequence czxid alone tells who was first: a new entry would
+ * be behind those who wait. Then the old one stays, and nobody reads beside
+ * it. */
+static bool renew_can_be_renamed(const struct zk_node *node)
+{
+    struct zk_entry e;
+
+    hf__zk_entry_parse(hf__zk_node_name(node), &e);
+    return e.seq < ZK_SEQ_LAST;
+}
+
+int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
+{
+    struct zk_lock *from = q->line->impl, *into = q->into->impl;
+    struct zk_node *node = from->node;
+
+    (void)z;
+    if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
+        return HF_ENOTOWNER;
+    from->node = NULL;
+    if (into->node)
+        hf__zk_node_drop(into->node, NULL);
+    into->node = node;
+    node->lock = into;
+    if (!renew_can_be_renamed(node))
+        return HF__DONE;
+    hf__zk_node_lower(node);
+    if (renew_send_lower(node, renew_on_downgrade, q) != 0)
+        return HF_EUNKNOWN; /* the next renewal tells it */
+    return HF__PENDING;
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
 static void renew_request_each(struct zk *, const struct zk_chunk *);
 
 static void renew_on_checked(void *owner, int rc, const struct zk_reply *reply)
@@ -168,7 +259,7 @@ static void renew_on_lower(void *owner, int rc, const struct zk_reply *reply)
     struct zk_chunk *c = owner;
     struct zk_node *node = renew_node_of(&c->batch->item[c->item[0]]);
 
-    renew_over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
+    renew_over(z, c, node ? renew_lower_result(node, rc) : HF_EUNKNOWN);
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -222,7 +313,7 @@ static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
     renew_flush(s);
     if (renew_add(s, i))
         renew_sent(s->z, s->chunk,
-                   hf__zk_lower(node, renew_on_lower, s->chunk));
+                   renew_send_lower(node, renew_on_lower, s->chunk));
     s->chunk = NULL;
 }
 

@@ -102,6 +102,7 @@ static void semaphore_on_siblings(void *owner, int rc,
             e.form != ZK_FORM_MARK)
             semaphore_keep(v->other, e.name);
     }
+    v->turn->siblings_known = rc == ZOK && !code && !v->again && !v->other[0];
     hf__zk_query_back(&v->base, code);
 }
 
@@ -182,8 +183,9 @@ static int semaphore_visit_begin(struct zk_lock *lock)
         return HF_ENOMEM;
     v->turn = turn;
     v->base.step = semaphore_judge;
-    hf__zk_query_sent(
-        &v->base, hf__zk_list(z, lock->path, NULL, semaphore_on_siblings, v));
+    if (!turn->siblings_known)
+        hf__zk_query_sent(&v->base, hf__zk_list(z, lock->path, NULL,
+                                                semaphore_on_siblings, v));
     hf__zk_join(dir, lock->path, ZK_LOCKS);
     hf__zk_query_sent(&v->base,
                       hf__zk_list(z, dir, NULL, semaphore_on_locks, v));
@@ -329,7 +331,7 @@ static int semaphore_grant(struct zk_lock *lock)
     int rc;
 
     lock->node = turn->sibling;
-    rc = hf__zk_lock_granted(lock, lock->attempt);
+    rc = hf__zk_lock_grant(lock, lock->attempt);
     if (rc == HF__GRANTED) {
         turn->sibling = NULL;
         hf__zk_node_drop(turn, NULL);
@@ -464,7 +466,7 @@ int hf__zk_semaphore_attempt(struct zk_lock *lock, struct hf__req *req)
     char dir[ZK_WHOLE_MAX];
 
     if (node && node->role == ZK_ROLE_HELD)
-        return hf__zk_lock_granted(lock, req);
+        return hf__zk_lock_grant(lock, req);
     hf__zk_keepalive_prove(lock->z, req);
     if (lock->passed)
         hf__zk_unwatch(lock);

@@ -8,7 +8,6 @@
  */
 #include "session.h"
 
-#include "addr.h"
 #include "call.h"
 #include "changes.h"
 #include "cleanup.h"

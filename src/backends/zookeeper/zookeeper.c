@@ -24,7 +24,6 @@
 #include "query.h"
 #include "queue.h"
 #include "renew.h"
-#include "rwlock.h"
 #include "semaphore.h"
 #include "session.h"
 #include "socket.h"

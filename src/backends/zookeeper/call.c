@@ -42,17 +42,19 @@ static bool call_proves(int rc)
            rc == ZBADVERSION;
 }
 
-static struct zk_call *call_begin(struct zk *z, zk_done_fn *done, void *owner,
-                                  bool is_write)
+static int call_begin(struct zk *z, zk_done_fn *done, void *owner,
+                      bool is_write, struct zk_call **out)
 {
     struct zk_call *call = z->spare;
 
+    if (!z->zh || zoo_state(z->zh) != ZOO_CONNECTED_STATE)
+        return HF_EUNKNOWN;
     if (call)
         z->spare = call->next;
     else
         call = z->core->alloc(z->client, sizeof(*call));
     if (!call)
-        return NULL;
+        return HF_ENOMEM;
     *call = (struct zk_call){.z = z,
                              .done = done,
                              .owner = owner,
@@ -62,7 +64,8 @@ static struct zk_call *call_begin(struct zk *z, zk_done_fn *done, void *owner,
     z->sent = call->sent_at;
     z->calls_len++;
     hf__zk_speak_for(z);
-    return call;
+    *out = call;
+    return 0;
 }
 
 static void call_put_back(struct zk *z, struct zk_call *call)
@@ -137,79 +140,61 @@ static void call_on_strings(int rc, const struct String_vector *children,
     call_complete(data, rc, (struct zk_reply){.children = children});
 }
 
-static bool call_connected(const struct zk *z)
-{
-    return z->zh && zoo_state(z->zh) == ZOO_CONNECTED_STATE;
-}
-
-/* What every one of them begins with. */
-#define BEGIN(is_write)                                                        \
+/* Sends one by the library's function, whose last argument is the call. */
+#define SEND(is_write, function, ...)                                          \
     struct zk_call *call;                                                      \
-    if (!call_connected(z))                                                    \
-        return HF_EUNKNOWN;                                                    \
-    call = call_begin(z, done, owner, is_write);                               \
-    if (!call)                                                                 \
-    return HF_ENOMEM
+    int rc = call_begin(z, done, owner, is_write, &call);                      \
+    return rc ? rc : call_begun(z, call, function(z->zh, __VA_ARGS__, call))
 
 int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
                   int mode, zk_done_fn *done, void *owner)
 {
-    BEGIN(true);
-    return call_begun(z, call,
-                      zoo_acreate2(z->zh, path, data, len, z->acl, mode,
-                                   call_on_string_stat, call));
+    SEND(true, zoo_acreate2, path, data, len, z->acl, mode,
+         call_on_string_stat);
 }
 
 int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
-    BEGIN(true);
-    return call_begun(z, call,
-                      zoo_adelete(z->zh, path, -1, call_on_void, call));
+    SEND(true, zoo_adelete, path, -1, call_on_void);
 }
 
 int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
                int version, zk_done_fn *done, void *owner)
 {
-    BEGIN(true);
-    return call_begun(
-        z, call, zoo_aset(z->zh, path, data, len, version, call_on_stat, call));
+    SEND(true, zoo_aset, path, data, len, version, call_on_stat);
 }
 
 int hf__zk_list(struct zk *z, const char *path, watcher_fn watcher,
                 zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(
-        z, call,
-        zoo_awget_children(z->zh, path, watcher, owner, call_on_strings, call));
+    SEND(false, zoo_awget_children, path, watcher, owner, call_on_strings);
 }
 
 int hf__zk_get(struct zk *z, const char *path, watcher_fn watcher,
                zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(
-        z, call, zoo_awget(z->zh, path, watcher, owner, call_on_data, call));
+    SEND(false, zoo_awget, path, watcher, owner, call_on_data);
 }
 
 int hf__zk_exists(struct zk *z, const char *path, watcher_fn watcher,
                   zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(
-        z, call, zoo_awexists(z->zh, path, watcher, owner, call_on_stat, call));
+    SEND(false, zoo_awexists, path, watcher, owner, call_on_stat);
 }
 
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(z, call, zoo_async(z->zh, "/", call_on_string, call));
+    SEND(false, zoo_async, "/", call_on_string);
 }
 
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner)
 {
-    BEGIN(true);
+    struct zk_call *call;
+    int rc = call_begin(z, done, owner, true, &call);
+
+    if (rc)
+        return rc;
     call->results = z->core->alloc(z->client, len * sizeof(*call->results));
     if (!call->results) {
         call_put_back(z, call);

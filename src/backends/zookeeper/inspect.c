@@ -1,9 +1,24 @@
-/* The answer of hf_inspect: who holds a name, and who waits. */
+/*
+ * What an operator asks about a name: who holds it and who waits (hf_inspect).
+ * And what is done to holders from outside: their locks are broken, or they are
+ * asked to hand over.
+ */
 #include "inspect.h"
 
+#include "backends/common/order.h"
+#include "call.h"
+#include "entry.h"
+#include "node_data.h"
+#include "outcome.h"
 #include "parties.h"
+#include "path.h"
 #include "query.h"
 #include "zookeeper.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- inspect ------------------------------------------------------------ */
 
 /* Who waits for permits has an entry in locks until it has seen that it may
  * go: by its leases it is known as a holder. */
@@ -67,4 +82,170 @@ static void inspected(struct zk_parties *parties)
 int hf__zk_inspect_query(struct zk *z, struct hf__query *q)
 {
     return hf__zk_parties_read(z, q, inspected);
+}
+
+/* ---- break, ask --------------------------------------------------------- */
+
+static void inspect_break(struct zk_parties *);
+
+static void inspect_done(struct zk_query *base)
+{
+    struct zk_parties *parties = (struct zk_parties *)base;
+    struct hf__query *q = base->q;
+    struct zk *z = base->z;
+    int rc = base->rc;
+
+    /* The entry that was meant has gone since we looked. The hold may have gone
+     * down to a read hold, which is another entry with the same token. */
+    if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
+        hf__zk_query_free(base);
+        rc = hf__zk_parties_read(z, q, inspect_break);
+        if (rc != HF__PENDING)
+            hf__zk_finish(z, &q->req, rc);
+        return;
+    }
+    if (!rc && !parties->reached)
+        rc = parties->others
+                 ? HF_EBUSY
+                 : z->core->why(z->client, HF_ENOTOWNER, "it is not held");
+    hf__zk_query_end(base, rc);
+}
+
+static void inspect_on_done(void *owner, int rc, const struct zk_reply *reply)
+{
+    struct zk_parties *parties = owner;
+    const char *right =
+        parties->base.q->req.op == HF__ASK ? "WRITE below" : "DELETE below";
+
+    (void)reply;
+    if (rc == ZBADVERSION) /* somebody else asks just now */
+        rc = ZOK;
+    if (rc == ZOK)
+        parties->reached++;
+    hf__zk_query_back(&parties->base,
+                      hf__zk_query_refusal(&parties->base, rc, right));
+}
+
+/* Two nodes, or none. */
+static void inspect_delete_both(struct zk_parties *parties, const char *one,
+                                const char *other)
+{
+    zoo_op_t op[2];
+
+    zoo_delete_op_init(&op[0], one, -1);
+    zoo_delete_op_init(&op[1], other, -1);
+    hf__zk_query_sent(&parties->base, hf__zk_multi(parties->base.z, 2, op,
+                                                   inspect_on_done, parties));
+}
+
+/* The holder of an unfair mutex with its lock; or alone, if that is not
+ * there. */
+static int inspect_delete(const struct zk_party *s)
+{
+    struct zk_parties *parties = s->parties;
+    char path[ZK_WHOLE_MAX], unfair[ZK_WHOLE_MAX];
+
+    hf__zk_party_path(s, path);
+    if (s->entry.form == ZK_FORM_HOLDER)
+        inspect_delete_both(parties, path,
+                            hf__zk_join(unfair, parties->base.path, ZK_UNFAIR));
+    return hf__zk_delete(parties->base.z, path, inspect_on_done, parties);
+}
+
+/* Curator's holder looks for that word and nothing else; one of ours goes on
+ * saying who it is. */
+static int inspect_write_ask(const struct zk_party *s)
+{
+    char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];
+    bool ours = hf__zk_party_is_ours(s);
+    int len = snprintf(data, sizeof(data), ZK_REVOKE "%s%s", ours ? "\n" : "",
+                       ours ? hf__zk_party_words(s) : "");
+
+    return hf__zk_set(s->parties->base.z, hf__zk_party_path(s, path), data, len,
+                      s->version, inspect_on_done, s->parties);
+}
+
+/* What has several entries has the token of the first. */
+static bool inspect_is_meant(const struct zk_party *s,
+                             const struct zk_party **before, bool *was_meant)
+{
+    struct hf__query *q = s->parties->base.q;
+    hf_party p = {0};
+
+    if (*before && s->where == ZK_AT_LEASES &&
+        hf__zk_party_same_owner(*before, s))
+        return *was_meant;
+    *before = s;
+    hf__zk_party_fill(s, &p);
+    *was_meant = hf__order_means(q, p.token, p.owner);
+    if (!*was_meant)
+        q->count = p.token;
+    return *was_meant;
+}
+
+/* Does something to all who hold it, or to those who are meant. */
+static void inspect_holders(struct zk_parties *parties,
+                            int (*send)(const struct zk_party *))
+{
+    struct zk_query *base = &parties->base;
+    const struct zk_party *before = NULL;
+    bool was_meant = false;
+
+    if (hf__zk_query_is_over(base))
+        base->rc = HF_EUNKNOWN;
+    for (const struct zk_party *s = parties->first; s && !base->rc;
+         s = s->next) {
+        if (!s->holds)
+            continue;
+        if (!inspect_is_meant(s, &before, &was_meant)) {
+            parties->others = true;
+            continue;
+        }
+        parties->meant = true;
+        /* The server deletes by name, and the next holder has the same one. */
+        if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
+            base->rc = base->z->core->why(
+                base->z->client, HF_ENOTSUP,
+                "%s/" ZK_UNFAIR " is of another program and has no name of its "
+                "own; it can be broken without a token only",
+                base->path);
+        else
+            hf__zk_query_sent(base, send(s));
+    }
+    hf__zk_query_wait(base, inspect_done);
+}
+
+/* Of a latch its round, and no other: somebody may count it down to 0 just now.
+ * It has no holders that could be meant. */
+static void inspect_break(struct zk_parties *parties)
+{
+    struct zk_query *base = &parties->base;
+    char latch[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
+
+    if (!parties->is_latch) {
+        inspect_holders(parties, inspect_delete);
+        return;
+    }
+    if (hf__zk_query_is_over(base))
+        base->rc = HF_EUNKNOWN;
+    hf__zk_join(latch, base->path, ZK_LATCH);
+    if (!base->rc && hf__order_means_all(base->q))
+        inspect_delete_both(parties, hf__zk_join(round, latch, parties->round),
+                            latch);
+    hf__zk_query_wait(base, inspect_done);
+}
+
+static void inspect_ask(struct zk_parties *parties)
+{
+    inspect_holders(parties, inspect_write_ask);
+}
+
+int hf__zk_break_query(struct zk *z, struct hf__query *q)
+{
+    return hf__zk_parties_read(z, q, inspect_break);
+}
+
+int hf__zk_ask_query(struct zk *z, struct hf__query *q)
+{
+    return hf__zk_parties_read(z, q, inspect_ask);
 }

@@ -154,7 +154,8 @@ static bool latch_failed(struct count *c)
 
 static int latch_mismatch(const struct count *c)
 {
-    return hf__zk_used_as(c->base.z, c->other);
+    return hf__zk_used_as(c->base.z, c->base.q->name, c->base.q->name_len, NULL,
+                          c->other);
 }
 
 /* ---- the transaction ---------------------------------------------------- */

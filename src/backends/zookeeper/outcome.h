@@ -11,8 +11,10 @@
 /* Reports this result of a lock's attempt, or of any other request. */
 void hf__zk_finish(struct zk *, struct hf__req *, int result);
 
-/* HF_EMISMATCH, with what that child of the name's node is an entry of. */
-int hf__zk_used_as(struct zk *, const char *child);
+/* HF_EMISMATCH, with what that child of the name's node is an entry of, and
+ * which lock was wanted; NULL: a latch. */
+int hf__zk_used_as(struct zk *, const char *name, size_t len,
+                   const struct hf__remote *wanted, const char *child);
 /* The code for a call that was refused, with its text; that right is needed for
  * it: "READ", "CREATE below" ... the path. */
 int hf__zk_denied(struct zk *, int rc, const char *right, const char *path);

@@ -1,7 +1,7 @@
 /*
  * Who holds a name and who waits for it: everything below its node is read in
  * two trips and put in order, and then the caller's function gets it. Called by
- * inspect.c and break_ask.c. It is a query: who is called ends it.
+ * inspect.c. It is a query: who is called ends it.
  */
 #ifndef HF_ZK_PARTIES_H
 #define HF_ZK_PARTIES_H

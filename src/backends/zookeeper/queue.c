@@ -191,7 +191,8 @@ static int queue_mismatch(struct zk_lock *lock, const char *child)
         hf__zk_sweep_semaphore(z, lock->path);
         return queue_list_again(node);
     }
-    return hf__zk_used_as(z, child);
+    return hf__zk_used_as(z, lock->remote->name, lock->remote->name_len,
+                          lock->remote, child);
 }
 
 static int queue_judge(struct zk_lock *lock, struct zk_node *node,

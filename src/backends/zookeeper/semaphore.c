@@ -301,7 +301,8 @@ static int semaphore_mismatch(const struct zk_lock *lock, const struct visit *v)
     struct zk *z = lock->z;
 
     if (v->other[0])
-        return hf__zk_used_as(z, v->other);
+        return hf__zk_used_as(z, lock->remote->name, lock->remote->name_len,
+                              lock->remote, v->other);
     return z->core->why(z->client, HF_EMISMATCH,
                         "the semaphore has %u permits, not %u", v->size,
                         lock->remote->permits);

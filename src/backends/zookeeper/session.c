@@ -45,18 +45,8 @@
 
 /* ---- a handle ----------------------------------------------------------- */
 
-/* Session events are read off the handle's state where it is driven. */
-static void session_on_event(zhandle_t *zh, int type, int state,
-                             const char *path, void *arg)
-{
-    (void)zh;
-    (void)type;
-    (void)state;
-    (void)path;
-    (void)arg;
-}
-
-/* A session that is not there yet. */
+/* A session that is not there yet. Its events are read off the handle's state
+ * where it is driven. */
 static int session_make_handle(struct zk *z)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
@@ -66,7 +56,7 @@ static int session_make_handle(struct zk *z)
         return z->core->lasts(z->client, rc, "getrandom failed");
     hf__zk_speak_for(z);
     errno = 0;
-    zh = zookeeper_init2(z->addrs->text, session_on_event,
+    zh = zookeeper_init2(z->addrs->text, NULL,
                          (int)hf__min_time(z->ttl_ms, TTL_MAX_MS), NULL, z,
                          ZOO_NO_LOG_CLIENTENV, hf__zk_on_log);
     if (!zh && errno == ENOMEM)

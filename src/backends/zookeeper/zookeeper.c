@@ -9,7 +9,6 @@
 #include "zookeeper.h"
 
 #include "backends/common/table.h"
-#include "break_ask.h"
 #include "call.h"
 #include "changes.h"
 #include "cleanup.h"
@@ -266,32 +265,27 @@ static int zk_attempt(void *self, struct hf__req *req)
     return hf__zk_lock_attempt(self, req, attempts[req->remote->kind]);
 }
 
+static int (*const queries[])(struct zk *, struct hf__query *) = {
+    [HF__INSPECT] = hf__zk_inspect_query,
+    [HF__LIST] = hf__zk_list_query,
+    [HF__BREAK] = hf__zk_break_query,
+    [HF__ASK] = hf__zk_ask_query,
+    [HF__PUT] = hf__zk_put_query,
+    [HF__DOWNGRADE] = hf__zk_downgrade_query,
+    [HF__DIAGNOSE] = hf__zk_diagnose_query,
+    [HF__LISTEN] = hf__zk_changes_listen,
+    [HF__LATCH_SET] = hf__zk_latch_query,
+    [HF__LATCH_DOWN] = hf__zk_latch_query,
+    [HF__LATCH_GET] = hf__zk_latch_query,
+};
+
 static int zk_query(void *self, struct hf__query *q)
 {
     struct zk *z = self;
 
     if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
         return HF__LATER;
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return hf__zk_inspect_query(z, q);
-    case HF__LIST:
-        return hf__zk_list_query(z, q);
-    case HF__BREAK:
-        return hf__zk_break_query(z, q);
-    case HF__ASK:
-        return hf__zk_ask_query(z, q);
-    case HF__PUT:
-        return hf__zk_put_query(z, q);
-    case HF__DOWNGRADE:
-        return hf__zk_downgrade_query(z, q);
-    case HF__DIAGNOSE:
-        return hf__zk_diagnose_query(z, q);
-    case HF__LISTEN:
-        return hf__zk_changes_listen(z, q);
-    default:
-        return hf__zk_latch_query(z, q);
-    }
+    return queries[q->req.op](z, q);
 }
 
 #define CAPS                                                                   \

@@ -113,19 +113,13 @@ static bool entry_read_ours(const char *s, struct zk_entry *e)
 
 static bool entry_read_word(const char *s, struct zk_entry *e)
 {
-    static const struct stem words[] = {
-        {ZK_UNFAIR, ZK_FORM_UNFAIR},
-        {ZK_LOCKS, ZK_FORM_SEMAPHORE},
-        {ZK_LEASES, ZK_FORM_SEMAPHORE},
-        {ZK_LATCH, ZK_FORM_LATCH},
-    };
-
-    for (size_t i = 0; i < LEN(words); i++)
-        if (strcmp(s, words[i].text) == 0) {
-            e->form = words[i].form;
-            return true;
-        }
-    return false;
+    if (strcmp(s, ZK_UNFAIR) == 0)
+        e->form = ZK_FORM_UNFAIR;
+    else if (strcmp(s, ZK_LOCKS) == 0 || strcmp(s, ZK_LEASES) == 0)
+        e->form = ZK_FORM_SEMAPHORE;
+    else if (strcmp(s, ZK_LATCH) == 0)
+        e->form = ZK_FORM_LATCH;
+    return e->form != ZK_FORM_NONE;
 }
 
 static struct zk_entry entry_nothing(const char *child)

@@ -172,16 +172,14 @@ int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
     node->listed = listed;
     node->calls++;
     node->lists++;
-    return 0;
+    return HF__PENDING;
 }
 
 int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
 {
     int rc = hf__zk_node_create(node, parents);
 
-    if (!rc)
-        rc = hf__zk_node_list(node, listed);
-    return rc ? rc : HF__PENDING;
+    return rc ? rc : hf__zk_node_list(node, listed);
 }
 
 static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)

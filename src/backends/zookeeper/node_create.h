@@ -13,10 +13,10 @@
  * the answer: afterwards it is THERE, UNSURE or GONE, as a list that was sent
  * after it will find it. */
 int hf__zk_node_create(struct zk_node *, bool parents);
-/* Sends a list of its siblings. done is called with the node, if it is the last
- * list sent and the node is still wanted. */
+/* Sends a list of its siblings: PENDING, or why not. done is called with the
+ * node, if it is the last list sent and the node is still wanted. */
 int hf__zk_node_list(struct zk_node *, zk_done_fn *);
-/* Both, in one go: PENDING, or why not. */
+/* Both, in one go: as the list. */
 int hf__zk_node_enter(struct zk_node *, bool parents, zk_done_fn *listed);
 
 /* Asks for its czxid: afterwards it is THERE, or GONE. */

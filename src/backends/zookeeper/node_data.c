@@ -41,6 +41,12 @@ int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
                     about + pid, room, label);
 }
 
+bool hf__zk_is_revoke(const char *data, int len)
+{
+    return len >= (int)strlen(ZK_REVOKE) &&
+           memcmp(data, ZK_REVOKE, strlen(ZK_REVOKE)) == 0;
+}
+
 uint32_t hf__zk_permits_parse(const char *data, int len)
 {
     size_t skip = strlen(ZK_PERMITS);

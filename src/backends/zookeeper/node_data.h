@@ -18,6 +18,9 @@
 /* What it says of its owner, for those who inspect it; the length. */
 int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
 
+/* Does it begin with the word that asks for the lock? */
+bool hf__zk_is_revoke(const char *data, int len);
+
 /* 0: it does not say. */
 uint32_t hf__zk_permits_parse(const char *data, int len);
 /* What is left and which round it is; false: not one of ours. */

@@ -39,13 +39,6 @@ void hf__zk_notify_fini(struct zk *z)
 
 static void notify_listen_to(struct zk_node *);
 
-static bool notify_is_asked(const struct zk_reply *reply)
-{
-    size_t len = strlen(ZK_REVOKE);
-
-    return reply->len >= (int)len && memcmp(reply->text, ZK_REVOKE, len) == 0;
-}
-
 /* deleted: there is no such node any more. */
 static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
 {
@@ -71,7 +64,7 @@ static void notify_on_data(void *owner, int rc, const struct zk_reply *reply)
     else if (rc != ZOK)
         notify_free(notify); /* no watch was set */
     else if (node && node->lock && node->lock->node == node &&
-             notify_is_asked(reply))
+             hf__zk_is_revoke(reply->text, reply->len))
         z->core->wanted(z->client, node->lock->remote, (uint64_t)node->czxid);
 }
 

@@ -20,13 +20,6 @@
 
 /* ---- what each says ----------------------------------------------------- */
 
-static bool parties_begins(const char *data, int len, const char *text)
-{
-    size_t n = strlen(text);
-
-    return len >= (int)n && memcmp(data, text, n) == 0;
-}
-
 /* "<pid>[ ...]\n<host>\n<label>" */
 static bool parties_is_ours(const char *data, const char *end)
 {
@@ -70,7 +63,7 @@ const char *hf__zk_party_words(const struct zk_party *s)
 {
     const char *words = s->data;
 
-    if (parties_begins(s->data, s->data_len, ZK_REVOKE))
+    if (hf__zk_is_revoke(s->data, s->data_len))
         words += strlen(ZK_REVOKE);
     return words > s->data && *words == '\n' ? words + 1 : words;
 }

@@ -65,13 +65,6 @@ static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
                       : HF_ENOMEM;
 }
 
-static int queue_list_again(struct zk_node *node)
-{
-    int rc = hf__zk_node_list(node, queue_listed);
-
-    return rc ? rc : HF__PENDING;
-}
-
 /* We were second, and the first has gone: nobody can have come between. Only a
  * writer that goes on reading takes a place before others, and the first was
  * none. (If somebody has deleted our own entry meanwhile, the next one was told
@@ -100,7 +93,7 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
     /* What a list shows may be old news by the time of a grant. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
-    return rc ? rc : queue_list_again(node);
+    return rc ? rc : hf__zk_node_list(node, queue_listed);
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -118,26 +111,6 @@ static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
                  "zookeeper: %.100s: the sequence is at %lld and ends at %d; "
                  "let the lock rest for a minute",
                  lock->path, (long long)seq, ZK_SEQ_LAST);
-}
-
-/* The node's place among its siblings: 0 and its sequence, or a code. */
-static int queue_find_place(struct zk_node *node,
-                            const struct String_vector *children,
-                            enum zk_rule rule, struct zk_place *place,
-                            int64_t *seq)
-{
-    struct zk_entry mine;
-    int rc = hf__zk_child_stats_refused(node, children);
-
-    if (rc)
-        return rc;
-    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
-    mine.czxid = node->czxid;
-    queue_mind_sequence(node->lock, mine.seq);
-    hf__zk_place(children->data, (size_t)children->count, &mine, rule,
-                 hf__zk_child_czxid, node, place);
-    *seq = mine.seq;
-    return 0;
 }
 
 /* And not a writer, as one in kazoo's form may be. */
@@ -189,7 +162,7 @@ static int queue_mismatch(struct zk_lock *lock, const char *child)
     if (e.form == ZK_FORM_SEMAPHORE && !node->swept) {
         node->swept = true;
         hf__zk_sweep_semaphore(z, lock->path);
-        return queue_list_again(node);
+        return hf__zk_node_list(node, queue_listed);
     }
     return hf__zk_used_as(z, lock->remote->name, lock->remote->name_len,
                           lock->remote, child);
@@ -199,20 +172,25 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
                        const struct String_vector *children)
 {
     enum zk_rule rule = queue_rule_of(lock);
+    struct zk_entry mine;
     struct zk_place place;
-    int64_t seq;
-    int rc = queue_find_place(node, children, rule, &place, &seq);
+    int rc = hf__zk_child_stats_refused(node, children);
 
     if (rc)
         return rc;
+    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
+    mine.czxid = node->czxid;
+    queue_mind_sequence(lock, mine.seq);
+    hf__zk_place(children->data, (size_t)children->count, &mine, rule,
+                 hf__zk_child_czxid, node, &place);
     if (!place.here && rule != ZK_RULE_UNFAIR)
         return queue_enter_anew(node);
     if (place.tied != ZK_NOBODY)
         rc = hf__zk_child_stats_request_tied(node, children);
     else if (place.stranger != ZK_NOBODY)
-        rc = hf__zk_strangers_check(node, children, rule, seq);
+        rc = hf__zk_strangers_check(node, children, rule, mine.seq);
     if (rc)
-        return rc == HF__PENDING ? queue_list_again(node) : rc;
+        return rc == HF__PENDING ? hf__zk_node_list(node, queue_listed) : rc;
     if (place.mismatch != ZK_NOBODY)
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
@@ -245,8 +223,9 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
         return queue_wait_for(lock, ZK_UNFAIR);
     }
     if (node->state == ZK_NODE_UNSURE || !node->czxid)
-        return hf__zk_node_find(node, children) ? queue_list_again(node)
-                                                : queue_enter_anew(node);
+        return hf__zk_node_find(node, children)
+                   ? hf__zk_node_list(node, queue_listed)
+                   : queue_enter_anew(node);
     return queue_judge(lock, node, children);
 }
 

@@ -308,11 +308,18 @@ static int semaphore_mismatch(const struct zk_lock *lock, const struct visit *v)
                         lock->remote->permits);
 }
 
+static int semaphore_watch_before(struct zk_lock *lock, const struct visit *v)
+{
+    char path[ZK_WHOLE_MAX];
+
+    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
+    return hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
+}
+
 /* There are not enough, or somebody is before us. */
 static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
-    char path[ZK_WHOLE_MAX];
     int rc;
 
     if (turn->role == ZK_ROLE_FIRST) /* the leases are watched already */
@@ -321,8 +328,7 @@ static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
         turn->role = ZK_ROLE_FIRST;
         return semaphore_visit_begin(lock);
     }
-    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
-    rc = hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
+    rc = semaphore_watch_before(lock, v);
     return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
@@ -400,7 +406,6 @@ static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
     struct zk *z = lock->z;
     hf__time now = z->core->now();
-    char path[ZK_WHOLE_MAX];
     int rc;
 
     if (v->others + wanted > lock->remote->permits)
@@ -409,8 +414,7 @@ static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
         lock->pass_until = now + PASS;
     if (now >= lock->pass_until)
         return HF__BUSY;
-    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
-    rc = hf__zk_watch(z, lock, ZK_WATCH_NODE, path);
+    rc = semaphore_watch_before(lock, v);
     if (rc)
         return rc;
     lock->passed = semaphore_passed;

@@ -1,8 +1,7 @@
 /*
- * Requests and their completions. The library promises one completion for each
- * request that it took, whatever happens: an answer, a lost connection, the
- * handle's end. So a call's memory is its own from sending to completion, and
- * goes back to a list of spare ones then.
+ * The library promises one completion for each request that it accepts: an
+ * answer, a lost connection, or the end of the handle. So a call keeps its
+ * memory from sending to completion, and goes to a list of spare calls then.
  */
 #include "call.h"
 
@@ -19,9 +18,9 @@
 struct zk_call {
     struct zk_call *next, *prev;
     struct zk *z;
-    zk_done_fn *done; /* NULL: nobody cares */
+    zk_done_fn *done; /* NULL: the answer is ignored */
     void *owner;
-    zoo_op_result_t *results; /* of a multi */
+    zoo_op_result_t *results; /* of a multi; or NULL */
     hf__time sent_at;
     bool is_write;
 };
@@ -34,8 +33,8 @@ bool hf__zk_lost(int rc)
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }
 
-/* The leader has taken it to a quorum, as what it is or as a refusal. (That it
- * is denied may be the word of a follower alone.) */
+/* True if the leader has answered, with a quorum behind it. (A denial may come
+ * from a follower.) */
 static bool call_proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
@@ -77,14 +76,15 @@ static void call_put_back(struct zk *z, struct zk_call *call)
     z->spare = call;
 }
 
-/* The library's own word on whether it took the request. */
+/* rc tells whether the library accepted the request. */
 static int call_begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
         hf__zk_socket_sent(z);
         return 0;
     }
-    if (rc == ZMARSHALLINGERROR) { /* out of memory; it may complete yet */
+    if (rc ==
+        ZMARSHALLINGERROR) { /* out of memory; the completion may still come */
         call->done = NULL;
         return HF_ENOMEM;
     }
@@ -140,7 +140,8 @@ static void call_on_strings(int rc, const struct String_vector *children,
     call_complete(data, rc, (struct zk_reply){.children = children});
 }
 
-/* Sends one by the library's function, whose last argument is the call. */
+/* The body of a function that sends one call. The call is the last argument of
+ * the library's function. */
 #define SEND(is_write, function, ...)                                          \
     struct zk_call *call;                                                      \
     int rc = call_begin(z, done, owner, is_write, &call);                      \
@@ -215,7 +216,7 @@ static const char *call_next_slash(const char *slash)
     return slash + 1 + strcspn(slash + 1, "/");
 }
 
-/* The owner is no pointer, but tells which one: there is nothing to free. */
+/* The owner is a hash of the path, not a pointer. */
 static void call_on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -253,8 +254,8 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash = call_next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        /* A Lock object of kazoo's makes its path once, and fails if that is
-         * swept between two of its acquires. */
+        /* kazoo's Lock object creates its path once, and fails if the path is
+         * swept between two acquires. */
         rc = hf__zk_create(z, part, "", 0,
                            slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
                            call_on_parent, (void *)call_hash_of(path, slash));

@@ -1,19 +1,3 @@
-/*
- * Two sorts of children need more than their name: those with the same
- * sequence, and strangers.
- *
- * - At 2^31-1 the server's counter stays where it is, and Curator makes one
- *   with the number of another: then the order of creation decides, by czxid.
- * - Strangers (entry.h) that some client counts as an entry count if they are
- *   ephemeral: one that lasts is the node of another lock, whose name goes on
- *   below ours. Only a request for each of them tells, so the sum of those that
- *   were found to last is remembered, and while the strangers are the same they
- *   are not requested again.
- *
- * Strangers are requested once for a place: a child that comes after the first
- * list comes behind us, as those do that come after a grant. (Names below ours
- * may come and go all the time: there need not be two lists that are the same.)
- */
 #include "child_stats.h"
 
 #include "base/hash.h"
@@ -37,9 +21,9 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
-    else if (rc == ZNONODE) /* what comes later comes behind us */
+    else if (rc == ZNONODE) /* a later child is behind us */
         child->czxid = ZK_CHILD_GONE;
-    else if (!hf__zk_lost(rc)) /* else it is requested again */
+    else if (!hf__zk_lost(rc)) /* otherwise it is requested again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }
@@ -143,8 +127,8 @@ int hf__zk_child_stats_refused(const struct zk_node *node,
 
 /* ---- strangers ---------------------------------------------------------- */
 
-/* If it is ephemeral, a client with that rule and sequence counts it as an
- * entry. */
+/* True for a child that a client with that rule and sequence counts as an
+ * entry, if it is ephemeral. */
 static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
 {
     struct zk_entry e;
@@ -153,8 +137,8 @@ static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
            hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-/* Which there are, whatever their order; 0: none. Or, with a node, which of
- * them it knows to last. */
+/* A sum over the strangers, independent of their order; 0: there are none. With
+ * a node, only over those that it knows to last. */
 static uint64_t stats_sum_of(const struct String_vector *children,
                              const struct zk_node *node, enum zk_rule rule,
                              int64_t seq)
@@ -172,7 +156,7 @@ static uint64_t stats_sum_of(const struct String_vector *children,
     return sum;
 }
 
-/* Were all that were requested answered? */
+/* True: every requested child is known. */
 static bool stats_are_known(const struct zk_node *node,
                             const struct String_vector *children)
 {

@@ -1,5 +1,5 @@
-/* What the ensemble says of itself in its node of the configuration, and what
- * the session was given. */
+/* Findings from the ensemble's node of the configuration, and about the session
+ * that the server has granted. */
 #include "diagnose.h"
 
 #include "backends/common/finding.h"
@@ -44,8 +44,8 @@ static void diagnose_find_rights(struct zk *z, struct hf__query *q)
              "the URL keeps others out");
 }
 
-/* Lines "server.1=host:port:port:participant;port"; an observer does not
- * vote. */
+/* The lines are "server.1=host:port:port:participant;port". An observer does
+ * not vote. */
 static unsigned diagnose_voters(const char *config, int len)
 {
     const char *end = config + len, *line = config;

@@ -9,8 +9,7 @@
 
 #define HEX "0123456789abcdefABCDEF"
 
-/* What is behind a uuid of that length, with hyphens or without; NULL: there is
- * none. */
+/* Reads a uuid of that length; returns the text after it, or NULL. */
 static const char *entry_read_uuid(const char *s, size_t len,
                                    struct zk_entry *e)
 {
@@ -25,7 +24,8 @@ static const char *entry_read_uuid(const char *s, size_t len,
     return s + len;
 }
 
-/* %010d of the server: ten places at least, of which one may be the sign. */
+/* The server writes %010d: at least ten characters, one of which may be the
+ * sign. */
 static bool entry_read_seq(const char *s, int64_t *seq)
 {
     bool negative = *s == '-';
@@ -97,7 +97,7 @@ static bool entry_read_kazoos(const char *s, struct zk_entry *e)
     return s && entry_read_stem(s, true, e);
 }
 
-/* A holder of an unfair mutex, a mark of a latch. */
+/* The holder of an unfair mutex, or a mark of a latch. */
 static bool entry_read_ours(const char *s, struct zk_entry *e)
 {
     bool mark = strncmp(s, "_d_", 3) == 0;
@@ -139,7 +139,7 @@ bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 
 /* ---- strangers ------------------------------------------------- */
 
-/* Where its sequence begins; NULL: it has none. */
+/* The start of its sequence; NULL: it has none. */
 static const char *entry_sequence_of(const char *child, int64_t *seq)
 {
     size_t len = strlen(child);
@@ -159,7 +159,7 @@ static bool entry_ends_with(const char *child, const char *end,
     return (size_t)(end - child) >= len && memcmp(end - len, text, len) == 0;
 }
 
-/* One of the stems, behind whatever it may be. */
+/* A known stem with any text before it. */
 static bool entry_guess_stem(struct zk_entry *e)
 {
     const char *end = entry_sequence_of(e->name, &e->seq);
@@ -178,7 +178,7 @@ static bool entry_guess_recipe(struct zk_entry *e)
 
     if (!end || strncmp(e->name, "x-", 2) != 0)
         return false;
-    s += *s == '-'; /* Java's session is a signed number */
+    s += *s == '-'; /* Java writes the session as a signed number */
     s += strspn(s, HEX);
     e->form = ZK_FORM_LOCK;
     return s + 1 == end && *s == '-';
@@ -191,7 +191,7 @@ static const char *entry_behind_last(const char *s, const char *stem)
     return s;
 }
 
-/* Curator's order, of text. Its reader minds writers alone. */
+/* Curator compares texts. Its reader waits for writers only. */
 static bool entry_guess_sorted(enum zk_rule rule, int64_t seq,
                                struct zk_entry *e)
 {
@@ -262,14 +262,14 @@ int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
 }
 
 enum effect {
-    FREE,    /* goes together with ours, or does not matter */
-    BLOCKS,  /* whoever came first goes first */
-    DIFFERS, /* another kind, if it came first */
-    CLASHES, /* another kind, whenever it came */
+    FREE,    /* shared with ours, or irrelevant */
+    BLOCKS,  /* the older entry goes first */
+    DIFFERS, /* another kind, if it is older */
+    CLASHES, /* another kind, whatever its age */
 };
 
-/* FREE where there is no row. A lock of kazoo's is a mutex or a writer: nobody
- * can tell. */
+/* Forms without a row are FREE. kazoo's lock may be a mutex or a writer, which
+ * its name does not tell. */
 static const uint8_t effects[][ZK_RULE_UNFAIR + 1] = {
     /*                  MUTEX, WRITE, READ, UNFAIR */
     [ZK_FORM_LOCK] = {BLOCKS, DIFFERS, DIFFERS, DIFFERS},
@@ -293,7 +293,7 @@ static void entry_note(size_t *which, size_t i)
         *which = i;
 }
 
-/* Is e before mine? All are before who has no place (yet). */
+/* Is e before mine? If mine has no place yet, every entry is. */
 static bool entry_is_before(const struct zk_entry *e,
                             const struct zk_entry *mine, enum zk_rule rule,
                             bool *tied)
@@ -305,8 +305,8 @@ static bool entry_is_before(const struct zk_entry *e,
     return order <= 0;
 }
 
-/* Does the child count, to somebody with that place? czxid: as for the place
- * below. */
+/* Does the child count for that place? Sets *unknown if only a request can
+ * tell. */
 static bool entry_counts(const char *child, int64_t czxid,
                          const struct zk_entry *mine, enum zk_rule rule,
                          struct zk_entry *e, bool *unknown)

@@ -1,7 +1,6 @@
 /*
- * What an operator asks about a name: who holds it and who waits (hf_inspect).
- * And what is done to holders from outside: their locks are broken, or they are
- * asked to hand over.
+ * Shows who holds a name and who waits for it, and acts on holders from
+ * outside: a break deletes their entries, an ask requests that they hand over.
  */
 #include "inspect.h"
 
@@ -20,8 +19,8 @@
 
 /* ---- inspect ------------------------------------------------------------ */
 
-/* Who waits for permits has an entry in locks until it has seen that it may
- * go: by its leases it is known as a holder. */
+/* A client that has its leases is shown as a holder, even while its turn is
+ * still in `locks`. */
 static bool inspect_is_shown(const struct zk_parties *parties,
                              const struct zk_party *s)
 {
@@ -44,7 +43,8 @@ static int inspect_show(struct zk_parties *parties, const struct zk_party *s,
     if (!p)
         return HF_ENOMEM;
     hf__zk_party_fill(s, p);
-    /* A hold that has another token than its entry had it when it wrote. */
+    /* A token that differs from the entry's was written by a downgrade or a
+     * renewed lease. */
     if (s->holds && parties->kind != HF_SEMAPHORE &&
         (p->mode == HF_WRITE || p->token != (uint64_t)s->entry.czxid))
         q->info->token = p->token;
@@ -63,14 +63,14 @@ static void inspected(struct zk_parties *parties)
     info->count = parties->count;
     info->permits = parties->kind == HF_SEMAPHORE ? parties->permits : 0;
     info->fairness = parties->unfair ? HF_UNFAIR : HF_FAIR;
-    /* Who waits for these has a watch, and nothing that others could see. */
+    /* Waiters for these have only a watch, which other clients cannot see. */
     info->waiters_unknown = parties->unfair || parties->is_latch;
     for (const struct zk_party *s = parties->first; s && !rc; s = s->next) {
         if (!inspect_is_shown(parties, s))
             continue;
         if (s->where == ZK_AT_LEASES && before &&
             hf__zk_party_same_owner(before, s)) {
-            last->permits++; /* one more of the same hold */
+            last->permits++; /* one more lease of the same hold */
             continue;
         }
         rc = inspect_show(parties, s, &last);
@@ -95,8 +95,8 @@ static void inspect_done(struct zk_query *base)
     struct zk *z = base->z;
     int rc = base->rc;
 
-    /* The entry that was meant has gone since we looked. The hold may have gone
-     * down to a read hold, which is another entry with the same token. */
+    /* The entry is gone. The hold may have been downgraded: then it has another
+     * entry with the same token. */
     if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
         hf__zk_query_free(base);
         rc = hf__zk_parties_read(z, q, inspect_break);
@@ -118,7 +118,7 @@ static void inspect_on_done(void *owner, int rc, const struct zk_reply *reply)
         parties->base.q->req.op == HF__ASK ? "WRITE below" : "DELETE below";
 
     (void)reply;
-    if (rc == ZBADVERSION) /* somebody else asks just now */
+    if (rc == ZBADVERSION) /* another client is asking */
         rc = ZOK;
     if (rc == ZOK)
         parties->reached++;
@@ -126,7 +126,7 @@ static void inspect_on_done(void *owner, int rc, const struct zk_reply *reply)
                       hf__zk_query_refusal(&parties->base, rc, right));
 }
 
-/* Two nodes, or none. */
+/* Deletes both nodes or neither. */
 static void inspect_delete_both(struct zk_parties *parties, const char *one,
                                 const char *other)
 {
@@ -138,8 +138,8 @@ static void inspect_delete_both(struct zk_parties *parties, const char *one,
                                                    inspect_on_done, parties));
 }
 
-/* The holder of an unfair mutex with its lock; or alone, if that is not
- * there. */
+/* Deletes the holder of an unfair mutex with its lock, or alone if the lock is
+ * missing. */
 static int inspect_delete(const struct zk_party *s)
 {
     struct zk_parties *parties = s->parties;
@@ -152,8 +152,8 @@ static int inspect_delete(const struct zk_party *s)
     return hf__zk_delete(parties->base.z, path, inspect_on_done, parties);
 }
 
-/* Curator's holder looks for that word and nothing else; one of ours goes on
- * saying who it is. */
+/* Curator's holder expects exactly this word. Our entries keep the description
+ * of the owner. */
 static int inspect_write_ask(const struct zk_party *s)
 {
     char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];
@@ -165,7 +165,7 @@ static int inspect_write_ask(const struct zk_party *s)
                       s->version, inspect_on_done, s->parties);
 }
 
-/* What has several entries has the token of the first. */
+/* A hold with several entries has the token of the first. */
 static bool inspect_is_meant(const struct zk_party *s,
                              const struct zk_party **before, bool *was_meant)
 {
@@ -183,7 +183,7 @@ static bool inspect_is_meant(const struct zk_party *s,
     return *was_meant;
 }
 
-/* Does something to all who hold it, or to those who are meant. */
+/* Sends something about every holder that the query means. */
 static void inspect_holders(struct zk_parties *parties,
                             int (*send)(const struct zk_party *))
 {
@@ -202,7 +202,7 @@ static void inspect_holders(struct zk_parties *parties,
             continue;
         }
         parties->meant = true;
-        /* The server deletes by name, and the next holder has the same one. */
+        /* The server deletes by name, and the next holder has the same name. */
         if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
             base->rc = base->z->core->why(
                 base->z->client, HF_ENOTSUP,
@@ -215,8 +215,8 @@ static void inspect_holders(struct zk_parties *parties,
     hf__zk_query_wait(base, inspect_done);
 }
 
-/* Of a latch its round, and no other: somebody may count it down to 0 just now.
- * It has no holders that could be meant. */
+/* Deletes only this round of a latch, because another client may count it down
+ * just now. A latch has no holders that a token or owner could mean. */
 static void inspect_break(struct zk_parties *parties)
 {
     struct zk_query *base = &parties->base;

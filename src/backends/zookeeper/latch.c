@@ -1,15 +1,16 @@
 /*
- * The latch: the node <path>/latch has the count as its data and one child, the
- * round, which is made with it and goes with it. At 0 both go.
+ * The node <path>/latch has the count as its data and one child, the round.
+ * Both are created together and deleted together, when the count reaches 0.
  *
- * - A set or down is one transaction with the creation of a mark, an ephemeral
- *   node of this session and request. If the answer is lost and it is sent
- *   again, the mark tells that it was counted. When it is answered the mark is
- *   deleted. With the session the mark is gone: then nobody can tell.
- * - The round is checked in the same transaction, so that a down never counts
- * in a later round, whose versions begin anew.
- * - Who waits watches the round, which never changes: it hears of the end, and
- *   of nothing else, and it is not kept waiting by a round that began since.
+ * - A set or down is one transaction with the creation of a mark, an
+ *   ephemeral node of this session and request. If the answer is lost and
+ *   the request is sent again, the mark shows that it was counted. The mark
+ *   is deleted after the answer. It also goes with the session; then it is
+ *   unknown whether the request was counted.
+ * - The same transaction checks the round, so that a down never counts in a
+ *   later round, whose versions start again.
+ * - A waiter watches the round, which never changes. So it hears only of the
+ *   end, and a round that begins later does not keep it waiting.
  */
 #include "latch.h"
 
@@ -29,25 +30,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A query about it: by name, or of a lock that waits (base.q is NULL) and
- * may have let go of it since. */
+/* A query about a latch: by name, or of a lock that waits (base.q is NULL) and
+ * may no longer want the answer. */
 struct count {
     struct zk_query base;
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
     uint64_t hold_id; /* of the lock's attempt */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[ZK_COUNT_MAX];
-    char other[ZK_CHILD_MAX]; /* of another kind of lock */
+    char other[ZK_CHILD_MAX]; /* SET: a child of another kind of lock; or "" */
     uint64_t left;
     int32_t version;
-    int failed;    /* the first step that was refused, or -1 */
-    int refusal;   /* and why */
-    bool is_set;   /* the latch is there */
-    bool marked;   /* our mark is */
-    bool has_node; /* the name's node is */
-    bool made;     /* it was not, and was to be made first */
-    bool swept;    /* what an idle semaphore has left */
-    bool was_sent; /* the transaction was, or may have been before */
+    int failed;    /* the first refused operation of the transaction, or -1, */
+    int refusal;   /* and its error */
+    bool is_set;   /* the latch exists */
+    bool marked;   /* the mark exists */
+    bool has_node; /* the name's node exists */
+    bool made;     /* its parents were missing and are being created */
+    bool swept;    /* nodes of an idle semaphore were deleted */
+    bool was_sent; /* the transaction was sent, now or in an earlier request */
 };
 
 static void latch_put_count(struct count *c, uint64_t count)
@@ -142,7 +143,7 @@ static void latch_finish(struct count *c, int rc, uint64_t left)
     hf__zk_query_end(&c->base, rc);
 }
 
-/* True: it is over. */
+/* True: the query has failed and was ended. */
 static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;
@@ -177,7 +178,7 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
             c->failed = i;
             c->refusal = reply->results[i].err;
         }
-    /* What was refused because somebody was quicker is tried again. */
+    /* Refused because another client was quicker: it is tried again. */
     hf__zk_query_back(
         &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
                                      rc == ZBADVERSION || rc == ZNOTEMPTY)
@@ -187,7 +188,7 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
 
 static void latch_undo(struct count *);
 
-/* Also if it was counted before, as the mark tells. */
+/* The mark shows that the request was counted earlier. */
 static void latch_committed(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
@@ -216,7 +217,7 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
-    if (c->op == HF__LATCH_SET) /* did another kind come first? */
+    if (c->op == HF__LATCH_SET) /* in case another kind was created first */
         hf__zk_query_sent(
             &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
     hf__zk_query_wait(&c->base, latch_committed);
@@ -245,9 +246,9 @@ static void latch_not_set(struct zk_query *base)
         latch_finish(c, HF__DONE, 0);
 }
 
-/* The leader answers a read, and a sync, by what it has applied itself: a set
- * that a follower has confirmed already may be missing. A transaction that
- * fails is in the order of all writes. */
+/* The leader answers a read, and a sync, from what it has applied. A set that a
+ * follower has already confirmed may be missing there. A transaction that fails
+ * is in the order of all writes, so its answer is final. */
 static void latch_end_if_not_set(struct count *c)
 {
     zoo_op_t op;
@@ -296,9 +297,9 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
 }
 
-/* Somebody took the name as a lock between our reading and our set. The round
- * is ours, whatever the count is by now. With its mark: if the answer to this
- * is lost, it does not count as set. */
+/* Another client took the name as a lock between the read and the set. The
+ * round is ours, whatever the count is now. The mark is deleted in the same
+ * transaction, so that a lost answer does not count as a set. */
 static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];
@@ -356,7 +357,7 @@ static void latch_decide_set(struct count *c)
 
 /* ---- all three ---------------------------------------------------------- */
 
-/* The latch was read. */
+/* Decides after a read of the latch. */
 static void latch_decide(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
@@ -405,9 +406,9 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
 
 /* ---- waiting ------------------------------------------------------------ */
 
-/* What an attempt waits for. */
+/* The round that a lock waits for. */
 struct zk_round {
-    uint64_t hold_id; /* of the attempt */
+    uint64_t hold_id; /* of the attempt that found it */
     char path[ZK_WHOLE_MAX];
 };
 
@@ -433,7 +434,7 @@ static int latch_watch_round(struct zk_lock *lock, struct hf__req *req)
     return rc ? rc : hf__zk_lock_queued(lock, req);
 }
 
-/* It waits for the round that it has found, or for nothing. */
+/* Waits for the round that was found, or not at all. */
 static int latch_judge(struct zk_lock *lock, const struct count *c)
 {
     struct zk *z = lock->z;

@@ -1,7 +1,7 @@
 /*
- * The names that are in use: a walk over the nodes below the root, some at a
- * time. A node with an entry below it is a lock, whatever else is there; what
- * is no entry may be the node of another one.
+ * Lists the names in use by a walk over the nodes below the root. A node with
+ * an entry below it is a lock, whatever else is below it. A child that is not
+ * an entry may be the node of another lock.
  */
 #include "list.h"
 
@@ -14,12 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AT_ONCE 64 /* lists under way */
+#define AT_ONCE 64 /* unanswered lists */
 
 struct dir {
     struct dir *next;
     struct walk *walk;
-    size_t below; /* of the path: 0, or where a semaphore's own part begins */
+    size_t below; /* length of the semaphore's path, for its `locks` and
+                     `leases`; else 0 */
     char path[];
 };
 
@@ -92,7 +93,7 @@ static int list_take(struct dir *d, const struct String_vector *children)
 
 static void on_list(void *, int, const struct zk_reply *);
 
-/* As many as may be under way; the end, if there are none. */
+/* Sends as many lists as allowed; ends the query if none is unanswered. */
 static void list_go_on(struct walk *w)
 {
     struct zk_query *base = &w->base;
@@ -108,7 +109,7 @@ static void list_go_on(struct walk *w)
         hf__zk_query_end(base, base->rc);
 }
 
-/* What may not be looked into is not shown. */
+/* Nodes that may not be read are left out. */
 static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     struct dir *d = owner;
@@ -125,8 +126,8 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
     list_go_on(w);
 }
 
-/* The last node that all wanted names are below: the prefix may end within a
- * component. */
+/* Begins at the deepest node that has all names with the prefix below it. The
+ * prefix may end inside a component. */
 static int list_start(struct walk *w)
 {
     const struct hf__query *q = w->base.q;

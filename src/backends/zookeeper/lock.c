@@ -1,8 +1,3 @@
-/*
- * What the core wants of a lock. How that is put into entries is its kind's
- * (queue.c, semaphore.c ...); here is what they share: who tries, what is
- * let go.
- */
 #include "lock.h"
 
 #include "call.h"
@@ -20,7 +15,7 @@
 
 #include <string.h>
 
-#define PARENTS_MAX 100 /* who sweeps faster than that is no sweeper */
+#define PARENTS_MAX 100 /* after that many sweeps something else is wrong */
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 {
@@ -43,7 +38,7 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* Nothing is granted at the end of a latch: nothing has to be proved for it. */
+/* A latch grants nothing, so its waiters need no proof of the session. */
 static unsigned *lock_count_of(const struct zk_lock *lock)
 {
     struct zk *z = lock->z;
@@ -63,7 +58,7 @@ void hf__zk_lock_stop_waiting(struct zk_lock *lock)
 
 /* ---- attempts and answers ------------------------------------------------ */
 
-/* What was not granted for good keeps nothing. */
+/* An attempt that was refused or is BUSY keeps nothing. */
 static int lock_finished(struct zk_lock *lock, int rc)
 {
     if (rc == HF__BUSY || (rc < 0 && rc != HF_EUNKNOWN)) {
@@ -95,7 +90,6 @@ void hf__zk_lock_answer(struct zk_lock *lock, int rc)
         hf__zk_finish(lock->z, lock->attempt, lock_finished(lock, rc));
 }
 
-/* A parent without children may be swept between its creation and the next. */
 bool hf__zk_lock_parents_again(struct zk_node *node)
 {
     if (node->parents == PARENTS_MAX ||
@@ -109,7 +103,8 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *lock,
                                  const struct hf__req *req)
 {
     if (lock->node && lock->node->hold_id != req->hold_id)
-        hf__zk_node_drop(lock->node, NULL); /* and it is not the lock's */
+        hf__zk_node_drop(lock->node,
+                         NULL); /* it no longer belongs to the lock */
     return lock->node;
 }
 
@@ -173,8 +168,8 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     struct zk_lock *lock = req->remote->impl;
 
     (void)self;
-    /* Sent again, it may be about an earlier hold id than what is tried or
-     * waited for now. */
+    /* A repeated abandon may be about an earlier hold id than the present
+     * attempt. */
     if (req->remote->attempt->hold_id == req->hold_id) {
         lock->attempt = NULL;
         hf__zk_lock_stop_waiting(lock);

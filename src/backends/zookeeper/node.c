@@ -1,14 +1,3 @@
-/*
- * Entries: how one is made, named and found again. A node is made for one hold
- * id of one lock and has its uuid, so that it is found whatever answer was
- * lost. The uuid is of this session (zk.salt): what is found by it was created
- * by this session, and not by one of ours that has ended.
- *
- * From the moment its create is sent until it is known to be gone, or the
- * session is over, it is in zk.nodes. How it ends is cleanup.c's: an answer
- * that comes when nobody wants the node any more is for hf__zk_node_end_step()
- * there.
- */
 #include "node.h"
 
 #include "base/list.h"
@@ -20,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
+#define SEQUENCE_MAX 12 /* of an int32 with a sign, and the NUL */
 
 static void node_uuid_of(const struct zk *z, uint64_t hold_id,
                          char out[ZK_UUID_MAX])
 {
     uint8_t bytes[16];
 
-    /* Into those bytes of which the uuid keeps every bit. */
+    /* These are the bytes of which the uuid keeps every bit. */
     memcpy(bytes, z->salt, sizeof(bytes));
     for (int i = 0; i < 4; i++)
         bytes[i] ^= (uint8_t)(hold_id >> (8 * i));
@@ -54,8 +43,8 @@ void hf__zk_node_free(struct zk_node *node)
     z->core->free(z->client, node);
 }
 
-/* With room for a number of ours, and for a sequence or more that the server
- * may say it has, or for another letter (renew.c). */
+/* Leaves room for a number of ours, for a longer sequence from the server, and
+ * for the longer name of a lowered entry (renew.c). */
 struct zk_node *hf__zk_node_alloc(struct zk *z, const char *path, uint8_t form)
 {
     size_t len = strlen(path);
@@ -80,9 +69,9 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
     struct zk_node *node;
 
-    /* The server numbers the others. A holder of an unfair mutex that is not
-     * wanted any more may be about to be deleted when the same is wanted
-     * again: they must not be one. */
+    /* A holder of an unfair mutex has no sequence from the server. Its delete
+     * may be under way when the same hold id wants the lock again, so each one
+     * gets a new name. */
     node_uuid_of(
         z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);
@@ -107,7 +96,6 @@ const char *hf__zk_node_name(const struct zk_node *node)
     return node->path + node->dir_len + 1;
 }
 
-/* False: longer than the server's sequences are. */
 bool hf__zk_node_set_name(struct zk_node *node, const char *name)
 {
     size_t len = strlen(name);
@@ -204,7 +192,7 @@ static const struct rename renames[] = {
     {"__lock__", "__rlock__", ZK_FORM_KAZOO_LOCK, ZK_FORM_KAZOO_READ},
 };
 
-/* Both names have a uuid in front, which has no underscores. */
+/* Both names begin with a uuid, which has no underscore. */
 static void node_rename_last(const char *path, const char *from, const char *to,
                              char out[ZK_WHOLE_MAX])
 {
@@ -227,7 +215,6 @@ void hf__zk_node_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
     node_rename_last(node->path, r->to, r->from, out);
 }
 
-/* What it is called from now on. */
 void hf__zk_node_lower(struct zk_node *node)
 {
     const struct rename *r = renames;

@@ -1,8 +1,3 @@
-/*
- * How an entry is made at the server and found again: its create is sent, a
- * list of its siblings after it. What comes when nobody wants the node any more
- * is for cleanup.c.
- */
 #include "node_create.h"
 
 #include "call.h"
@@ -49,13 +44,13 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    /* Of one that is lowered, that was the entry before. */
+    /* A lowered entry is new: the answer is about the old one. */
     if (rc == ZOK && !hf__zk_node_is_lowered(node))
         node->version = reply->stat->version;
     hf__zk_node_called(node);
 }
 
-/* If somebody has asked for it meanwhile, that word stays. */
+/* The version check keeps a request of another client to hand over. */
 void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];
@@ -89,8 +84,9 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_node_end_step(node);
 }
 
-/* With its lock, or not at all. The answer has no czxid: that is requested in
- * the same go, and tells as well whether it was there before. */
+/* Creates the entry and the lock in one transaction. Its answer has no czxid,
+ * so an exists is sent with it, which also finds an entry that was there
+ * before. */
 static int create_pair(struct zk_node *node, const char *data, int len)
 {
     struct zk *z = node->z;
@@ -106,7 +102,7 @@ static int create_pair(struct zk_node *node, const char *data, int len)
     if (rc)
         return rc;
     node->calls++;
-    hf__zk_node_check(node); /* if it is not sent, it will be requested */
+    hf__zk_node_check(node); /* after a failure it is requested later */
     return 0;
 }
 
@@ -133,7 +129,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
 
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
-    node->czxid = 0; /* these were of another entry */
+    node->czxid = 0; /* it belonged to an earlier entry */
     node->role = ZK_ROLE_PLACE;
     node->strangers_requested = node->siblings_known = false;
     hf__zk_node_forget_child_stats(node);
@@ -188,7 +184,7 @@ static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
     struct zk_node *node = owner;
 
     node->calls--;
-    if (!hf__zk_node_is_gone(node)) /* or that is why */
+    if (!hf__zk_node_is_gone(node)) /* that refusal is the reason */
         node->refusal = ZOK;
     if (rc == ZOK && reply->stat->ephemeralOwner == z->session_id) {
         node->czxid = reply->stat->czxid;

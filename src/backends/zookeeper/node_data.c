@@ -1,7 +1,3 @@
-/*
- * What the data of our nodes says: of an entry who it is, of `leases` how many
- * permits there are, of `latch` the count and the round.
- */
 #include "node_data.h"
 
 #include "entry.h"
@@ -13,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of its fixed lease; 0: it has none. */
+/* The rest of the fixed lease; 0: the node has none. */
 static uint32_t data_left_of(const struct zk_node *node)
 {
     int64_t left = hf__left_ms(node->lease_ms, node->leased_ms, hf__wall_ms());
@@ -23,9 +19,9 @@ static uint32_t data_left_of(const struct zk_node *node)
                                               : (uint32_t)left;
 }
 
-/* "<pid>\n<host>\n<label>"; a fixed lease, in ms, stands behind the pid. Where
- * the entry does not show it there are more: the lease or 0, the token, and
- * since when. */
+/* The format is "<pid>\n<host>\n<label>". A fixed lease adds its length in ms
+ * after the pid. A restated entry adds the lease or 0, the token, and the time
+ * of the grant. */
 int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
 {
     const char *about = node->z->about, *label = node->lock->remote->label;

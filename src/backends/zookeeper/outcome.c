@@ -1,7 +1,3 @@
-/*
- * How a request ends: its outcome, and for what was refused the code with a
- * text that tells people why.
- */
 #include "outcome.h"
 
 #include "call.h"
@@ -67,8 +63,8 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
                         user ? "have it granted" : "name one in the URL");
 }
 
-/* Where another program has its locks below such a node (tooz: at
- * /tooz/locks/NAME), the path of the URL can lead there. */
+/* The names of another program's locks may be below such a part, like tooz's
+ * /tooz/locks/NAME. The URL's path can contain it. */
 int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                     size_t len)
 {

@@ -1,7 +1,3 @@
-/*
- * Who is there: everything below a name's node, in two trips. The first lists
- * what there may be of any kind, the second reads what each entry says.
- */
 #include "parties.h"
 
 #include "backends/common/order.h"
@@ -16,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY 1000 /* entries of one list that are shown */
+#define MANY 1000 /* entries of each list that are read */
 
 /* ---- what each says ----------------------------------------------------- */
 
@@ -75,7 +71,8 @@ bool hf__zk_party_is_ours(const struct zk_party *s)
     return parties_is_ours(words, s->data + s->data_len);
 }
 
-/* Curator's has its address there, kazoo's what its user called it. */
+/* Curator writes its address; kazoo writes an identifier that the user
+ * chose. */
 static void parties_read_data(const struct zk_party *s, hf_party *p)
 {
     const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
@@ -116,7 +113,7 @@ const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
 
 /* ---- order -------------------------------------------------------------- */
 
-/* Leases have no queue: they were granted as they were made. */
+/* Leases have no queue; czxid is the order of their grants. */
 static int parties_compare(const void *one, const void *other)
 {
     const struct zk_party *a = *(struct zk_party *const *)one;
@@ -151,7 +148,7 @@ static int parties_sort(struct zk_parties *parties)
     return 0;
 }
 
-/* Those that went between the two trips are left out. */
+/* Leaves out entries that were deleted between the two trips. */
 static void parties_drop_gone(struct zk_parties *parties)
 {
     struct zk_party **at = &parties->first;
@@ -172,9 +169,9 @@ static bool parties_is_unfair(const struct zk_party *s)
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
 
-/* Where we know who has it, its lock is not another one. If he has gone between
- * the two trips, the lock that was seen is his, or of one who came since: for a
- * moment nobody had it. */
+/* If the holder of an unfair mutex is known, the lock node is the same hold.
+ * (If the holder went between the trips, the node is left out too: for a moment
+ * the lock was free.) */
 static void parties_drop_paired(struct zk_parties *parties)
 {
     bool holder = false;
@@ -204,8 +201,8 @@ static void parties_judge_queue(struct zk_parties *parties)
     }
 }
 
-/* Who waits for permits has the first place in locks, and has made its leases
- * already: they are the last ones, and too many. */
+/* The client whose turn it is may have created leases before it sees that there
+ * are too many. They are the last ones. */
 static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;
@@ -309,7 +306,7 @@ static bool parties_belongs(enum zk_form form, enum zk_where where)
     }
 }
 
-/* False: it is a stranger. */
+/* False: a stranger. */
 static bool parties_read_name(const char *name, struct zk_entry *e)
 {
     bool is_known = hf__zk_entry_parse(name, e);

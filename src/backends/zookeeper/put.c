@@ -1,6 +1,6 @@
 /*
- * A value for the holder alone: one transaction of a check of the hold's entry,
- * whose name is never used again, and the write.
+ * Writes a value, if the hold still exists: one transaction checks the hold's
+ * entry, whose name is never reused, and writes.
  */
 #include "put.h"
 
@@ -15,9 +15,9 @@
 
 struct put {
     struct zk_query base;
-    bool makes;   /* the node was not there: it is created */
-    bool refused; /* by the entry: it is gone */
-    bool again;   /* by the node: it has come, or gone */
+    bool makes;   /* the node does not exist: create it */
+    bool refused; /* the hold's entry is gone */
+    bool again;   /* the node was created or deleted meanwhile */
     char entry[ZK_WHOLE_MAX];
 };
 
@@ -77,7 +77,7 @@ static void put_written(struct zk_query *base)
     put_commit(p);
 }
 
-/* Its parts are those of a path below the URL's. */
+/* A key is a path below the URL's path. */
 static int put_check_key(struct zk *z, const struct hf__query *q)
 {
     const char *key = q->name;

@@ -1,19 +1,3 @@
-/*
- * A mutex, and both sides of a read-write lock. An entry is created and its
- * siblings listed in one go; whoever has nothing before it that it must not
- * overtake has the lock. Else it watches the last of those before it, and
- * nobody else does, so that a release wakes one (a release by a writer, the
- * readers behind it).
- *
- * The unfair mutex has no queue: whoever can create the node <path>/lock has
- * it. All others watch that, and when it goes all of them try. All who have had
- * it have had the same node. So that nobody lets go of what is somebody else's
- * by now (theirs was taken away), a second one of our own name is created and
- * deleted with it, each time in one transaction: that is the entry.
- *
- * An attempt that is repeated finds the entry that the first one made, by
- * its uuid, or makes it anew if there is none.
- */
 #include "queue.h"
 
 #include "call.h"
@@ -65,10 +49,10 @@ static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
                       : HF_ENOMEM;
 }
 
-/* We were second, and the first has gone: nobody can have come between. Only a
- * writer that goes on reading takes a place before others, and the first was
- * none. (If somebody has deleted our own entry meanwhile, the next one was told
- * the same: so it is looked for afterwards.) */
+/* The node was second, and the first entry is gone. No entry can have come
+ * between: only a downgraded writer takes a place before others, and the first
+ * one was a mutex. (If our own entry was deleted meanwhile, the next waiter was
+ * woken as well. So the entry is checked after the grant.) */
 static bool queue_is_next(const struct zk_lock *lock,
                           const struct zk_node *node)
 {
@@ -90,7 +74,7 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
             hf__zk_notify_confirm(node);
         return rc;
     }
-    /* What a list shows may be old news by the time of a grant. */
+    /* A list may be outdated by the time of the grant, so prove the session. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
     return rc ? rc : hf__zk_node_list(node, queue_listed);
@@ -98,8 +82,9 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* At its end the server gives the same number to all, and who came first is
- * not to be seen. It begins anew when nobody has used the lock for a while. */
+/* At the end of the sequence all entries get the same number, which hides their
+ * order. The server starts again at 0 when the name's node was swept, after a
+ * while without use. */
 static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
@@ -113,7 +98,7 @@ static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
                  lock->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* And not a writer, as one in kazoo's form may be. */
+/* An entry in kazoo's form may also be a writer. */
 static bool queue_is_mutex(const char *child)
 {
     struct zk_entry e;
@@ -122,7 +107,7 @@ static bool queue_is_mutex(const char *child)
     return e.form == ZK_FORM_LOCK;
 }
 
-/* It is not there (any more, or yet). */
+/* The entry is gone, or was never created. */
 static int queue_enter_anew(struct zk_node *node)
 {
     node->state = ZK_NODE_GONE;
@@ -151,7 +136,8 @@ static int queue_wait_for(struct zk_lock *lock, const char *child)
     return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
-/* That child is of another kind. What an idle semaphore has left is deleted. */
+/* The child is of another kind. Nodes that an idle semaphore has left are
+ * deleted first. */
 static int queue_mismatch(struct zk_lock *lock, const char *child)
 {
     struct zk_node *node = lock->node;
@@ -195,7 +181,8 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
         return hf__zk_lock_grant(lock, lock->attempt);
-    if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
+    if (rule ==
+        ZK_RULE_UNFAIR) /* the lock was deleted, its holder's entry was not */
         hf__zk_node_drop(node, NULL);
     else
         node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
@@ -214,7 +201,7 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
         return HF_EUNKNOWN;
     if (node->state == ZK_NODE_GONE && !is_taken)
         return queue_not_created(node);
-    if (rc == ZNONODE) /* with its parent, it has gone */
+    if (rc == ZNONODE) /* the entry went with its parent */
         return queue_enter_anew(node);
     if (rc != ZOK)
         return hf__zk_denied(lock->z, rc, "READ", lock->path);

@@ -1,18 +1,3 @@
-/*
- * The semaphore, as Curator's SemaphoreV2: who has the first place in
- * <path>/locks, and nobody else, may make leases below <path>/leases, one for
- * each permit, if there are not too many then. So it is fair: one that wants
- * many keeps its place in front until there are enough.
- *
- * A *visit* lists all there is in one go. The entry in locks (the
- * *turn*) is created with the first, the leases with the last: they are its
- * siblings. They have the uuid of the hold id and a number of ours, so that
- * they are found again whatever answer was lost. The turn is lock->node until
- * the grant, with which it goes, and the leases are what is held.
- *
- * The size is kept in the data of leases, by the first who finds none, or
- * another and nobody who has a permit.
- */
 #include "semaphore.h"
 
 #include "call.h"
@@ -33,24 +18,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A try waits for those who are passing through, for so long. */
+/* how long a try waits for the turn before it */
 #define PASS (500 * HF__MS)
 
 struct visit {
     struct zk_query base;
-    struct zk_node *turn; /* its lock is NULL: nobody wants to know */
-    bool here;            /* our turn is in its list */
-    bool no_leases;       /* there is no such node */
-    bool unnumbered;      /* it has no size yet */
+    struct zk_node *turn; /* its lock is NULL: the result is not wanted */
+    bool here;            /* the list of locks has our turn */
+    bool no_leases;       /* the node `leases` does not exist */
+    bool unnumbered;      /* `leases` has no size */
     bool again;           /* strangers were requested: visit again */
-    uint32_t ahead;       /* before our turn */
-    uint32_t others;      /* leases that are not ours, */
-    uint32_t ours;        /* and those that are */
-    uint32_t size;        /* as it is kept there; 0: it is not */
+    uint32_t ahead;       /* turns before ours */
+    uint32_t others;      /* leases of other holds, */
+    uint32_t ours;        /* and of ours */
+    uint32_t size;        /* from the data of `leases`; 0: none */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
-/* Who is before us now may wait for them; or they are to be made anew. */
+/* Drops the leases because another turn is first now and may want the permits,
+ * or because they are to be created again. */
 static void semaphore_drop_leases(struct zk_node *turn)
 {
     if (turn->sibling)
@@ -65,8 +51,8 @@ static void semaphore_keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
-/* No other kind has its entries here: of the strangers those matter that are
- * entries wherever they are (child_stats.c). */
+/* No other kind has its entries in this node. So only strangers count that are
+ * entries anywhere (child_stats.c). */
 #define RULE ZK_RULE_UNFAIR
 
 static int semaphore_see_to_strangers(struct visit *v,
@@ -116,7 +102,7 @@ static void semaphore_on_locks(void *owner, int rc,
     struct zk_place place;
 
     if (rc == ZNONODE && turn->lock && turn->state == ZK_NODE_UNSURE) {
-        turn->state = ZK_NODE_GONE; /* it was never made */
+        turn->state = ZK_NODE_GONE; /* it was never created */
         turn->refusal = ZNONODE;
     }
     if (rc == ZOK && turn->lock) {
@@ -141,7 +127,7 @@ static bool semaphore_is_ours(const struct zk_node *turn, const char *name)
     return false;
 }
 
-/* Curator counts all that is there, whatever its name. */
+/* Curator counts every child, whatever its name. */
 static void semaphore_on_leases(void *owner, int rc,
                                 const struct zk_reply *reply)
 {
@@ -170,7 +156,7 @@ static void semaphore_on_size(void *owner, int rc, const struct zk_reply *reply)
 
 static void semaphore_judge(struct zk_query *);
 
-/* PENDING, or why not. */
+/* Starts a visit: PENDING or a code. */
 static int semaphore_visit_begin(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
@@ -191,7 +177,7 @@ static int semaphore_visit_begin(struct zk_lock *lock)
                       hf__zk_list(z, dir, NULL, semaphore_on_locks, v));
     hf__zk_join(dir, lock->path, ZK_LEASES);
     hf__zk_query_sent(&v->base, hf__zk_get(z, dir, NULL, semaphore_on_size, v));
-    /* What happens after the list rings. */
+    /* The watch is set before the list, so that no later change is missed. */
     if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
         (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
@@ -252,8 +238,8 @@ static int semaphore_set_size(const struct zk_lock *lock, const char *leases)
     return hf__zk_set(lock->z, leases, data, len, -1, NULL, NULL);
 }
 
-/* The node that they are made in, with its size. Sent before them: whoever has
- * a lease knows that it was done. */
+/* Creates the node `leases` and writes the size. Both are sent before the
+ * leases, so any client with a lease knows that they were done. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {
@@ -269,7 +255,7 @@ static int semaphore_prepare_leases(const struct zk_lock *lock,
     return rc;
 }
 
-/* All that are not there, and may be. */
+/* Creates the leases that are missing or uncertain. */
 static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
                                  uint32_t permits)
 {
@@ -284,7 +270,8 @@ static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
     for (struct zk_node *node = turn->sibling; node && !rc;
          node = node->sibling) {
         if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
-            rc = hf__zk_node_check(node); /* its answer was lost */
+            rc =
+                hf__zk_node_check(node); /* the answer to its create was lost */
         else if (node->state == ZK_NODE_GONE)
             rc = hf__zk_node_create(node, false);
         else if (node->state == ZK_NODE_UNSURE)
@@ -316,7 +303,7 @@ static int semaphore_watch_before(struct zk_lock *lock, const struct visit *v)
     return hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
 }
 
-/* There are not enough, or somebody is before us. */
+/* Permits are missing, or another turn is first. */
 static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
@@ -324,7 +311,7 @@ static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 
     if (turn->role == ZK_ROLE_FIRST) /* the leases are watched already */
         return hf__zk_lock_queued(lock, lock->attempt);
-    if (!v->ahead) { /* but they were not when we looked */
+    if (!v->ahead) { /* but they were not watched during this visit */
         turn->role = ZK_ROLE_FIRST;
         return semaphore_visit_begin(lock);
     }
@@ -343,7 +330,7 @@ static int semaphore_grant(struct zk_lock *lock)
         turn->sibling = NULL;
         hf__zk_node_drop(turn, NULL);
     } else {
-        lock->node = turn; /* it is looked at once more */
+        lock->node = turn; /* the attempt will be made again */
     }
     return rc;
 }
@@ -356,8 +343,8 @@ static bool semaphore_are_there(const struct zk_node *turn)
     return turn->sibling;
 }
 
-/* Why a lease was not made, if that is for good; or 0. (What it was to be made
- * in may have been swept: then it is made first.) */
+/* The code if a lease could not be created for good, or 0. (If `leases` was
+ * swept, it is created first and the lease is tried again.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -369,7 +356,7 @@ static int semaphore_lease_refusal(const struct zk_node *turn)
     return 0;
 }
 
-/* It is our turn. */
+/* Our turn is first. */
 static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
@@ -384,7 +371,8 @@ static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
                                         : HF__BUSY;
     }
     if (semaphore_are_there(turn) && v->ours < semaphore_count_leases(turn))
-        semaphore_drop_leases(turn); /* somebody has taken one away: all anew */
+        semaphore_drop_leases(
+            turn); /* one was deleted by hand: create all again */
     if (!semaphore_are_there(turn))
         return semaphore_take_leases(lock, v, wanted);
     return semaphore_grant(lock);
@@ -396,11 +384,13 @@ static void semaphore_passed(struct zk_lock *lock)
     hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
-/* A try: those before us may be about to go, or may wait themselves. How many
- * permits they take is not known: the leases are listed after the turns, so
- * that one who was before us may have its leases among those that are out. If
- * there are enough for us now, we watch who is before us. It may be stopped, or
- * wait for more than there is: then it is busy. */
+/* A try with turns before ours, which may be about to go or may wait
+ * themselves. Their number of permits is unknown. The leases are listed after
+ * the turns, so a turn before ours may have its leases among those that are
+ * out; counting its turn as a permit would refuse a try although permits are
+ * free. If enough permits are free, the try watches the turn before it for a
+ * short time. That turn may belong to a stopped process or wait for more
+ * permits; then the try is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
@@ -422,7 +412,7 @@ static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
     return HF__PENDING;
 }
 
-/* The turn is not in its list: why? */
+/* Our turn is not in the list of locks. */
 static int semaphore_turn_missing(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;

@@ -55,7 +55,7 @@ static int zk_parse_dialect(struct zk *z, const struct hf__config *config)
     const char *dialect = z->core->option(config->url, "dialect");
 
     z->kazoo = dialect && strcmp(dialect, "kazoo") == 0;
-    if (z->kazoo) /* its own would not be counted with ours */
+    if (z->kazoo) /* kazoo would not count our leases */
         config->caps[HF_SEMAPHORE] = 0;
     if (!dialect || z->kazoo || strcmp(dialect, "curator") == 0)
         return 0;
@@ -77,8 +77,8 @@ static int zk_parse_tick(struct zk *z, const struct hf__config *config)
     return 0;
 }
 
-/* So that the clients spread over the servers. (The library would do it, but
- * seeds the program's random(3) for it.) */
+/* Spreads the clients over the servers. (The library could do it, but it would
+ * seed the program's random(3).) */
 static int zk_shuffle(struct zk *z, uint8_t order[], size_t len)
 {
     uint8_t chance[16] = {0};
@@ -112,8 +112,8 @@ static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
     for (size_t i = 0; i < url->hosts_len; i++) {
         const struct hf__host *h = &url->hosts[order[i]];
 
-        /* It takes what is behind the last colon for the port, and wants no
-         * brackets. */
+        /* The library takes the text after the last colon as the port, and
+         * allows no brackets. */
         len +=
             (size_t)snprintf(z->hosts + len, size - len, "%s%s:%d",
                              i ? "," : "", h->name, h->port ? h->port : PORT);
@@ -121,7 +121,7 @@ static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
     return 0;
 }
 
-/* Is it one that the server takes as it is? */
+/* True for a path that the server accepts unchanged. */
 static bool zk_is_path(const char *path)
 {
     while (*path == '/') {
@@ -161,7 +161,7 @@ static int zk_parse_root(struct zk *z, const struct hf__url *url)
                         "the path after the hosts must be like /a/b");
 }
 
-/* Then what we make is ours, and nobody else's. */
+/* With a user and password, nodes are created for that user only. */
 static int zk_parse_secret(struct zk *z, const struct hf__config *config)
 {
     const char *user = config->url->user, *password = config->password;
@@ -250,7 +250,7 @@ static void zk_close(void *self)
 
 static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
-    (void)now; /* advance() follows */
+    (void)now; /* advance() is called next */
     hf__zk_socket_ready(self, tag, events);
 }
 
@@ -321,6 +321,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* it has one */
+    (void)scheme; /* the module has one scheme */
     return abi == HF__ABI ? &backend : NULL;
 }

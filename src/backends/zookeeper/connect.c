@@ -71,15 +71,6 @@ void hf__zk_lookup_later(struct zk *z, hf__time now)
     z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
 }
 
-void hf__zk_lookup_again(struct zk *z, hf__time now)
-{
-    if (z->up || now < z->lookup_at)
-        return;
-    hf__zk_lookup_later(z, now);
-    if (!z->job)
-        z->job = z->core->lookup(z->hosts, false);
-}
-
 /* The library may also have failed for lack of memory, with its socket open. */
 bool hf__zk_is_closed(const struct zk *z)
 {
@@ -92,7 +83,7 @@ bool hf__zk_is_closed(const struct zk *z)
 /* Waits until no attempt to connect is running, because connect_at belongs to
  * the present attempt. Unchanged addresses are not set again: the library would
  * call drand48(3), which is the program's. */
-void hf__zk_take_found(struct zk *z)
+static void connect_take_found(struct zk *z)
 {
     struct zk_addrs addrs;
 
@@ -105,6 +96,16 @@ void hf__zk_take_found(struct zk *z)
     if (addrs.len && !z->up && strcmp(addrs.text, z->addrs->text) != 0 &&
         (!z->zh || zoo_set_servers(z->zh, addrs.text) == ZOK))
         *z->addrs = addrs;
+}
+
+void hf__zk_lookup_move(struct zk *z, hf__time now)
+{
+    connect_take_found(z);
+    if (z->up || now < z->lookup_at)
+        return;
+    hf__zk_lookup_later(z, now);
+    if (!z->job)
+        z->job = z->core->lookup(z->hosts, false);
 }
 
 hf__time hf__zk_lookup_timeout(const struct zk *z)
@@ -193,7 +194,8 @@ void hf__zk_refuse_foreign(struct zk *z)
 {
     if (!connect_is_foreign(z))
         return;
-    snprintf(z->cause, sizeof(z->cause), "it answers, but not as ZooKeeper");
+    snprintf(z->cause, sizeof(z->cause),
+             "the server answers, but it is not ZooKeeper");
     z->refusal = HF_EPROTO;
     connect_hang_up(z);
 }

@@ -24,11 +24,10 @@ void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
 
 /* The connection is down: looks the names up again if it stays down. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
-/* Starts a lookup if it is time for one. */
-void hf__zk_lookup_again(struct zk *, hf__time now);
-/* Gives new addresses to the library, if the lookup has finished. */
-void hf__zk_take_found(struct zk *);
-/* When to call hf__zk_lookup_again() next. */
+/* Gives new addresses to the library if a lookup has finished, and starts one
+ * if it is time. */
+void hf__zk_lookup_move(struct zk *, hf__time now);
+/* When to call that next. */
 hf__time hf__zk_lookup_timeout(const struct zk *);
 
 /* True: the library is neither connected nor connecting. */

@@ -15,7 +15,6 @@
 #include "zookeeper.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- inspect ------------------------------------------------------------ */
 
@@ -206,8 +205,8 @@ static void inspect_holders(struct zk_parties *parties,
         if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
             base->rc = base->z->core->why(
                 base->z->client, HF_ENOTSUP,
-                "%s/" ZK_UNFAIR " is of another program and has no name of its "
-                "own; it can be broken without a token only",
+                "%s/" ZK_UNFAIR " belongs to another program and has no unique "
+                "name; break it without a token or an owner",
                 base->path);
         else
             hf__zk_query_sent(base, send(s));

@@ -228,22 +228,13 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
 static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
+    int code = hf__zk_query_code(&c->base, rc);
 
     (void)reply;
-    c->is_set = rc != ZNONODE;
-    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
-}
-
-static void latch_not_set(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
-
-    if (latch_failed(c))
-        return;
-    if (c->is_set)
+    if (rc == ZOK)
         latch_read(c);
     else
-        latch_finish(c, HF__DONE, 0);
+        latch_finish(c, code, 0);
 }
 
 /* The leader answers a read, and a sync, from what it has applied. A set that a
@@ -252,11 +243,12 @@ static void latch_not_set(struct zk_query *base)
 static void latch_end_if_not_set(struct count *c)
 {
     zoo_op_t op;
+    int rc;
 
     zoo_check_op_init(&op, c->latch, -1);
-    hf__zk_query_sent(&c->base,
-                      hf__zk_multi(c->base.z, 1, &op, latch_on_not_set, c));
-    hf__zk_query_wait(&c->base, latch_not_set);
+    rc = hf__zk_multi(c->base.z, 1, &op, latch_on_not_set, c);
+    if (rc)
+        latch_finish(c, rc, 0);
 }
 
 /* ---- down --------------------------------------------------------------- */
@@ -279,14 +271,6 @@ static void latch_send_down(struct count *c)
 
 /* ---- set ---------------------------------------------------------------- */
 
-static void latch_undone(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
-
-    if (!latch_failed(c))
-        latch_finish(c, latch_mismatch(c), 0);
-}
-
 static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
@@ -294,7 +278,7 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
     (void)reply;
     if (rc == ZOK)
         c->was_sent = false;
-    hf__zk_query_back(&c->base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
+    latch_finish(c, hf__zk_lost(rc) ? HF_EUNKNOWN : latch_mismatch(c), 0);
 }
 
 /* Another client took the name as a lock between the read and the set. The
@@ -303,13 +287,14 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
 static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];
+    int rc;
 
     zoo_delete_op_init(&op[0], c->round, -1);
     zoo_delete_op_init(&op[1], c->latch, -1);
     zoo_delete_op_init(&op[2], c->mark, -1);
-    hf__zk_query_sent(&c->base,
-                      hf__zk_multi(c->base.z, 3, op, latch_on_undone, c));
-    hf__zk_query_wait(&c->base, latch_undone);
+    rc = hf__zk_multi(c->base.z, 3, op, latch_on_undone, c);
+    if (rc)
+        latch_finish(c, rc, 0);
 }
 
 static void latch_send_set(struct count *c)
@@ -389,7 +374,7 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
     if (sending == HF__LATCH_IN_DOUBT) {
         q->request = 0;
         return z->core->why(z->client, HF_EUNKNOWN,
-                            "the session ended before the answer came");
+                            "the session ended before the answer arrived");
     }
     c = hf__zk_query_new(z, q, sizeof(*c), &rc);
     if (!c)

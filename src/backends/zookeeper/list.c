@@ -46,16 +46,11 @@ static int list_push(struct walk *w, const char *path, size_t len,
     return 0;
 }
 
-static bool list_is_wanted(const struct hf__query *q, const char *name,
-                           size_t len)
-{
-    return len >= q->name_len && memcmp(name, q->name, q->name_len) == 0;
-}
-
 /* The node of that path is a lock. */
 static int list_found(struct walk *w, const char *path, size_t len)
 {
     struct zk *z = w->base.z;
+    struct hf__query *q = w->base.q;
     char name[HF_NAME_MAX + 1], whole[ZK_WHOLE_MAX];
     int n;
 
@@ -63,9 +58,10 @@ static int list_found(struct walk *w, const char *path, size_t len)
         return 0;
     snprintf(whole, sizeof(whole), "%.*s", (int)len, path);
     n = hf__zk_name(whole, z->root, name, sizeof(name));
-    if (n < 0 || !list_is_wanted(w->base.q, name, (size_t)n))
+    if (n < 0 || (size_t)n < q->name_len ||
+        memcmp(name, q->name, q->name_len) != 0)
         return 0;
-    return z->core->add_name(z->client, w->base.q, name, (size_t)n);
+    return z->core->add_name(z->client, q, name, (size_t)n);
 }
 
 static int list_take(struct dir *d, const struct String_vector *children)

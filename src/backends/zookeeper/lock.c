@@ -4,7 +4,6 @@
 #include "cleanup.h"
 #include "node.h"
 #include "node_create.h"
-#include "node_data.h"
 #include "notify.h"
 #include "outcome.h"
 #include "path.h"

@@ -46,15 +46,6 @@ static void parties_read_numbers(const struct zk_party *s, const char *text,
     }
 }
 
-static void parties_read_ours(const struct zk_party *s, const char *data,
-                              const char *end, hf_party *p)
-{
-    size_t len;
-
-    parties_read_numbers(s, hf__cut(&data, end, '\n', &len), p);
-    hf__about_read(p, data, end);
-}
-
 const char *hf__zk_party_words(const struct zk_party *s)
 {
     const char *words = s->data;
@@ -78,13 +69,16 @@ static void parties_read_data(const struct zk_party *s, hf_party *p)
     const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
     bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
                  s->entry.form == ZK_FORM_KAZOO_READ;
+    size_t len;
 
-    if (parties_is_ours(data, end))
-        parties_read_ours(s, data, end, p);
-    else if (kazoo)
+    if (parties_is_ours(data, end)) {
+        parties_read_numbers(s, hf__cut(&data, end, '\n', &len), p);
+        hf__about_read(p, data, end);
+    } else if (kazoo) {
         hf__copy_text(p->label, sizeof(p->label), data, (size_t)(end - data));
-    else
+    } else {
         hf__copy_text(p->host, sizeof(p->host), data, (size_t)(end - data));
+    }
 }
 
 void hf__zk_party_fill(const struct zk_party *s, hf_party *p)
@@ -326,7 +320,7 @@ static int parties_add(struct zk_parties *parties, const char *name,
 
     if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
         return z->core->why(z->client, HF_EMISMATCH,
-                            "the name is a LeaderLatch: %s", name);
+                            "the name is in use as a LeaderLatch: %s", name);
     if (!parties_belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
         return 0;
     s = hf__arena_take(&parties->base.memory, sizeof(*s));

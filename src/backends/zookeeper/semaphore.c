@@ -229,21 +229,14 @@ static uint32_t semaphore_count_leases(const struct zk_node *turn)
     return len;
 }
 
-static int semaphore_set_size(const struct zk_lock *lock, const char *leases)
-{
-    char data[sizeof(ZK_PERMITS) + 10];
-    int len =
-        snprintf(data, sizeof(data), ZK_PERMITS "%u", lock->remote->permits);
-
-    return hf__zk_set(lock->z, leases, data, len, -1, NULL, NULL);
-}
-
 /* Creates the node `leases` and writes the size. Both are sent before the
  * leases, so any client with a lease knows that they were done. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {
-    char dir[ZK_WHOLE_MAX];
+    char dir[ZK_WHOLE_MAX], data[sizeof(ZK_PERMITS) + 10];
+    int len =
+        snprintf(data, sizeof(data), ZK_PERMITS "%u", lock->remote->permits);
     int rc = 0;
 
     hf__zk_join(dir, lock->path, ZK_LEASES);
@@ -251,7 +244,7 @@ static int semaphore_prepare_leases(const struct zk_lock *lock,
         rc = hf__zk_make_parents(lock->z, dir);
     if (!rc && (v->no_leases || v->unnumbered ||
                 (v->size && v->size != lock->remote->permits)))
-        rc = semaphore_set_size(lock, dir);
+        rc = hf__zk_set(lock->z, dir, data, len, -1, NULL, NULL);
     return rc;
 }
 
@@ -269,13 +262,12 @@ static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
         rc = semaphore_prepare_leases(lock, v);
     for (struct zk_node *node = turn->sibling; node && !rc;
          node = node->sibling) {
-        if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
-            rc =
-                hf__zk_node_check(node); /* the answer to its create was lost */
-        else if (node->state == ZK_NODE_GONE)
+        bool is_gone = node->state == ZK_NODE_GONE;
+
+        if (is_gone && node->refusal != ZNODEEXISTS)
             rc = hf__zk_node_create(node, false);
-        else if (node->state == ZK_NODE_UNSURE)
-            rc = hf__zk_node_check(node);
+        else if (is_gone || node->state == ZK_NODE_UNSURE)
+            rc = hf__zk_node_check(node); /* an answer was lost */
         node->parents = v->no_leases;
     }
     return rc ? rc : semaphore_visit_begin(lock);

@@ -417,8 +417,7 @@ static void session_move(struct zk *z, hf__time now)
     }
     if (z->open_code)
         return;
-    hf__zk_take_found(z);
-    hf__zk_lookup_again(z, now);
+    hf__zk_lookup_move(z, now);
     if (!z->zh)
         session_begin_again(z, now);
     if (!z->zh)

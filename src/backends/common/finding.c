@@ -38,7 +38,7 @@ static void find_hosts(const struct hf__core *core, hf_client *client,
     else if (finding_has_names(of->hosts))
         FIND(OK, "hosts",
              "the URL names %u host%s, and there are %u %ss: name all, unless "
-             "a name leads to several",
+             "one name resolves to several",
              n, n == 1 ? "" : "s", of->voters, of->one);
     else
         FIND(WARNING, "hosts",
@@ -52,15 +52,14 @@ void hf__find_quorum(const struct hf__core *core, hf_client *client,
 {
     if (of->voters < 2)
         FIND(WARNING, of->subject,
-             "one %s alone: no locks while it is down. Use three or five",
+             "only one %s: no locks while it is down. Use three or five",
              of->one);
     else if (of->voters == 2)
         FIND(WARNING, of->subject,
              "2 %ss: no locks unless both are up. Use three or five", of->one);
     else if (of->voters % 2 == 0)
         FIND(WARNING, of->subject,
-             "%u %ss, of which %u may be down, no more than of %u: use an odd "
-             "number",
+             "%u %ss, of which %u may be down, as with %u: use an odd number",
              of->voters, of->one, (of->voters - 1) / 2, of->voters - 1);
     else
         FIND(OK, of->subject, "%u %ss, of which %u may be down", of->voters,
@@ -78,9 +77,9 @@ void hf__find_clock(const struct hf__core *core, hf_client *client,
         llabs((long long)hf__wall_ms() - ms / 2 - (long long)server_us / 1000);
     if (apart > CLOCK_MS + ms)
         FIND(WARNING, "clock",
-             "the server's clock and ours are %lld ms apart. Leases go by the "
-             "server's clock alone, but it must not jump: run NTP on both "
-             "machines",
+             "the server's clock and ours are %lld ms apart. Leases depend "
+             "only on the server's clock, but it must not jump: run NTP on "
+             "both machines",
              apart);
     else
         FIND(OK, "clock", "the server's clock and ours are %lld ms apart",

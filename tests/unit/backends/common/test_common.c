@@ -336,8 +336,8 @@ static void finds(unsigned voters, const char *hosts, const char *first,
 static void test_quorum_says_how_many_may_be_down(void **state)
 {
     (void)state;
-    finds(0, "a:1", "1 ensemble: one server alone", "");
-    finds(1, "a:1", "1 ensemble: one server alone", "");
+    finds(0, "a:1", "1 ensemble: only one server", "");
+    finds(1, "a:1", "1 ensemble: only one server", "");
     finds(2, "a:1,b:1", "1 ensemble: 2 servers: no locks unless both", "0 ");
     finds(3, "a:1,b:1,c:1", "0 ensemble: 3 servers, of which 1 may",
           "0 hosts: the URL names 3 of 3");

@@ -80,12 +80,6 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, code);
 }
 
-static bool latch_is_foreign(enum zk_form form)
-{
-    return form != ZK_FORM_NONE && form != ZK_FORM_LATCH &&
-           form != ZK_FORM_MARK;
-}
-
 static void latch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
@@ -98,7 +92,8 @@ static void latch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
         struct zk_entry e;
 
         hf__zk_entry_parse(child, &e);
-        if (latch_is_foreign(e.form))
+        if (e.form != ZK_FORM_NONE && e.form != ZK_FORM_LATCH &&
+            e.form != ZK_FORM_MARK)
             snprintf(c->other, sizeof(c->other), "%s", child);
         if (strcmp(child, strrchr(c->mark, '/') + 1) == 0)
             c->marked = true;
@@ -161,15 +156,12 @@ static int latch_mismatch(const struct count *c)
 
 /* ---- the transaction ---------------------------------------------------- */
 
-static const char *latch_rights_of(const struct count *c)
-{
-    return c->op == HF__LATCH_SET ? "CREATE below"
-                                  : "CREATE, WRITE and DELETE below";
-}
-
 static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
+    const char *right = c->op == HF__LATCH_SET
+                            ? "CREATE below"
+                            : "CREATE, WRITE and DELETE below";
 
     c->failed = -1;
     for (int i = 2; rc != ZOK && !hf__zk_lost(rc) && i >= 0; i--)
@@ -179,11 +171,11 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
             c->refusal = reply->results[i].err;
         }
     /* Refused because another client was quicker: it is tried again. */
-    hf__zk_query_back(
-        &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
-                                     rc == ZBADVERSION || rc == ZNOTEMPTY)
-                      ? 0
-                      : hf__zk_query_refusal(&c->base, rc, latch_rights_of(c)));
+    hf__zk_query_back(&c->base,
+                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
+                          ? 0
+                          : hf__zk_query_refusal(&c->base, rc, right));
 }
 
 static void latch_undo(struct count *);

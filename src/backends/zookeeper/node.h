@@ -68,35 +68,44 @@ enum zk_node_role {
 struct zk_node {
     struct zk_node *next, *prev; /* zk.nodes */
     struct zk *z;
-    struct zk_lock *lock;     /* NULL: no longer wanted */
-    struct hf__req *let_go;   /* completed when the entry is gone */
-    struct zk_node *sibling;  /* next entry of the hold; lock->node is first */
-    struct zk_notify *notify; /* the watch on it; or NULL */
-    struct zk_child_stat *child_stats; /* stats of the children beside it */
+    struct zk_lock *lock;    /* NULL: no longer wanted */
+    struct zk_node *sibling; /* next entry of the hold; lock->node is first */
     uint64_t hold_id;
-    int64_t czxid;  /* THERE: the token; 0: unknown */
-    uint32_t calls; /* unanswered calls that it owns */
-    uint32_t lists; /* of these, unanswered lists; only the last counts */
+    int64_t czxid; /* THERE: the token; 0: unknown */
+    int refusal;   /* GONE: why it was not created; ZOK: it was deleted */
+    uint8_t state; /* enum zk_node_state */
+    uint8_t role;  /* enum zk_node_role */
+    uint8_t form;  /* enum zk_form */
+
+    /* Requests. */
+    uint8_t parents; /* how often missing parents were created */
+    uint32_t calls;  /* unanswered calls that it owns */
+    uint32_t lists;  /* of these, unanswered lists; only the last counts */
     zk_done_fn *listed;
-    hf__time again_at;  /* when to retry a step that failed; 0: no retry */
-    hf__time pause;     /* the pause before a retry after a refusal; 0 */
-    uint32_t lease_ms;  /* of a fixed lease; 0: none */
-    int64_t granted_ms; /* by the wall clock, */
-    int64_t leased_ms;  /* and when the fixed lease began */
-    int32_t version;    /* of the entry's data, as we wrote it */
-    int refusal;        /* GONE: why it was not created; ZOK: it was deleted */
-    uint8_t state;      /* enum zk_node_state */
-    uint8_t role;       /* enum zk_node_role */
-    uint8_t form;       /* enum zk_form */
-    bool maybe_deleted; /* the answer to a delete was lost */
-    bool hurried;       /* released again while it is being deleted */
-    bool swept;         /* mutex: an idle semaphore was swept for it */
-    uint8_t parents;    /* how often missing parents were created */
-    bool restated; /* its data has the token and the time of the grant, which
-                      the entry does not show */
+
+    /* Its place among the children beside it. */
+    struct zk_child_stat *child_stats;
     bool strangers_requested; /* once for each place in the queue */
     bool siblings_known;      /* semaphore: no other kind was before it */
-    uint32_t made;     /* leases of its hold so far; numbers are not reused */
+    bool swept;               /* mutex: an idle semaphore was swept for it */
+    uint32_t made; /* semaphore: leases so far; numbers are not reused */
+
+    /* A hold. */
+    struct zk_notify *notify; /* the watch on it; or NULL */
+    uint32_t lease_ms;        /* of a fixed lease; 0: none */
+    int64_t leased_ms;        /* when the fixed lease began, */
+    int64_t granted_ms;       /* and the grant, by the wall clock */
+    int32_t version;          /* of the entry's data, as we wrote it */
+    bool restated; /* its data has the token and the time of the grant, which
+                      the entry does not show */
+
+    /* Its end. */
+    struct hf__req *let_go; /* completed when the entry is gone */
+    hf__time again_at;      /* when to retry a step that failed; 0: no retry */
+    hf__time pause;         /* before a retry after a refusal; 0 */
+    bool maybe_deleted;     /* the answer to a delete was lost */
+    bool hurried;           /* released again while it is being deleted */
+
     uint16_t dir_len;  /* length of the lock's path within path */
     uint16_t stem_len; /* length of path without the sequence */
     char path[];       /* without the sequence in CREATING and UNSURE */

@@ -61,24 +61,17 @@ void *hf__zk_query_of(struct zk_lock *lock, size_t size)
     return base;
 }
 
-static void query_fail(struct zk_query *base, int rc)
+void hf__zk_query_sent(struct zk_query *base, int rc)
 {
     if (!base->rc)
         base->rc = rc;
-}
-
-void hf__zk_query_sent(struct zk_query *base, int rc)
-{
-    if (rc)
-        query_fail(base, rc);
-    else
-        base->calls++;
+    base->calls += rc == 0;
 }
 
 void hf__zk_query_back(struct zk_query *base, int rc)
 {
-    if (rc)
-        query_fail(base, rc);
+    if (!base->rc)
+        base->rc = rc;
     if (--base->calls == 0)
         base->step(base);
 }

@@ -108,7 +108,7 @@ static bool queue_is_mutex(const char *child)
 }
 
 /* The entry is gone, or was never created. */
-static int queue_enter_anew(struct zk_node *node)
+static int queue_enter_again(struct zk_node *node)
 {
     node->state = ZK_NODE_GONE;
     node->refusal = ZOK;
@@ -170,7 +170,7 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
     hf__zk_place(children->data, (size_t)children->count, &mine, rule,
                  hf__zk_child_czxid, node, &place);
     if (!place.here && rule != ZK_RULE_UNFAIR)
-        return queue_enter_anew(node);
+        return queue_enter_again(node);
     if (place.tied != ZK_NOBODY)
         rc = hf__zk_child_stats_request_tied(node, children);
     else if (place.stranger != ZK_NOBODY)
@@ -202,7 +202,7 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
     if (node->state == ZK_NODE_GONE && !is_taken)
         return queue_not_created(node);
     if (rc == ZNONODE) /* the entry went with its parent */
-        return queue_enter_anew(node);
+        return queue_enter_again(node);
     if (rc != ZOK)
         return hf__zk_denied(lock->z, rc, "READ", lock->path);
     if (is_taken) {
@@ -212,7 +212,7 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
     if (node->state == ZK_NODE_UNSURE || !node->czxid)
         return hf__zk_node_find(node, children)
                    ? hf__zk_node_list(node, queue_listed)
-                   : queue_enter_anew(node);
+                   : queue_enter_again(node);
     return queue_judge(lock, node, children);
 }
 

@@ -45,7 +45,8 @@ static struct {
     char mine[100]; /* our own entry */
     long blocks;    /* of memory */
     bool no_memory;
-    int result; /* of the attempt */
+    int result;     /* of the attempt */
+    char text[300]; /* of its error */
 } fake;
 
 /* ---- the core --------------------------------------------------------------
@@ -80,8 +81,12 @@ static void over(hf_client *c, struct hf__req *req)
 
 static int why(hf_client *c, int code, const char *fmt, ...)
 {
+    va_list ap;
+
     (void)c;
-    (void)fmt;
+    va_start(ap, fmt);
+    vsnprintf(fake.text, sizeof(fake.text), fmt, ap);
+    va_end(ap);
     return code;
 }
 
@@ -434,6 +439,17 @@ static void test_one_that_had_gone_is_not_remembered(void **state)
     assert_true(lock->strangers == 0);
 }
 
+static void test_mismatch_names_both_kinds(void **state)
+{
+    (void)state;
+    attempt();
+    answer_create();
+    answer_list("lock", fake.mine);
+    assert_int_equal(fake.result, HF_EMISMATCH);
+    assert_string_equal(fake.text, "\"n\" is in use as an unfair mutex; you "
+                                   "asked for a fair mutex");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -447,6 +463,7 @@ int main(void)
         T(test_new_entry_asks_anew),
         T(test_answer_of_the_time_before_is_not_used),
         T(test_one_that_had_gone_is_not_remembered),
+        T(test_mismatch_names_both_kinds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

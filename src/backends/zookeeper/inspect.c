@@ -7,7 +7,7 @@
 #include "backends/common/order.h"
 #include "call.h"
 #include "entry.h"
-#include "node_data.h"
+#include "node.h"
 #include "outcome.h"
 #include "parties.h"
 #include "path.h"

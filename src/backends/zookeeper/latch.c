@@ -18,7 +18,7 @@
 #include "cleanup.h"
 #include "entry.h"
 #include "lock.h"
-#include "node_data.h"
+#include "node.h"
 #include "outcome.h"
 #include "path.h"
 #include "query.h"

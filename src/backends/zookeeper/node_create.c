@@ -5,7 +5,6 @@
 #include "entry.h"
 #include "lock.h"
 #include "node.h"
-#include "node_data.h"
 #include "path.h"
 #include "zookeeper.h"
 

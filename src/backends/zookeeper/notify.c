@@ -5,7 +5,6 @@
 #include "cleanup.h"
 #include "lock.h"
 #include "node.h"
-#include "node_data.h"
 #include "zookeeper.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "backends/common/order.h"
 #include "call.h"
 #include "entry.h"
-#include "node_data.h"
+#include "node.h"
 #include "path.h"
 #include "query.h"
 #include "zookeeper.h"

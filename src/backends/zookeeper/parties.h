@@ -8,7 +8,7 @@
 #define HF_ZK_PARTIES_H
 
 #include "entry.h"
-#include "node_data.h"
+#include "node.h"
 #include "query.h"
 
 enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };

@@ -7,7 +7,6 @@
 #include "lock.h"
 #include "node.h"
 #include "node_create.h"
-#include "node_data.h"
 #include "notify.h"
 #include "outcome.h"
 #include "path.h"

@@ -8,7 +8,6 @@
 #include "lock.h"
 #include "node.h"
 #include "node_create.h"
-#include "node_data.h"
 #include "outcome.h"
 #include "path.h"
 #include "query.h"

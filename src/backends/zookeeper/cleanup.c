@@ -127,10 +127,10 @@ static int cleanup_search_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
-    if (node->numbered)
-        return hf__zk_exists(node->z, node->path, cleanup_on_found, node);
-    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), cleanup_on_found,
-                       node);
+    if (hf__zk_node_is_numbered(node))
+        return hf__zk_exists(node->z, node->path, NULL, cleanup_on_found, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), NULL,
+                       cleanup_on_found, node);
 }
 
 static void cleanup_on_unlowered_deleted(void *owner, int rc,
@@ -191,7 +191,7 @@ static void cleanup_on_pair_deleted(void *owner, int rc,
         return;
     }
     sent = alone ? hf__zk_delete(z, node->path, cleanup_on_delete, node)
-                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair),
+                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), NULL,
                                  cleanup_on_lock, node);
     if (sent != 0)
         cleanup_on_delete(owner, ZCONNECTIONLOSS, reply);
@@ -300,7 +300,6 @@ void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
         hf__zk_delete(z, path, NULL, NULL);
         return;
     }
-    node->numbered = true;
     node->state = ZK_NODE_THERE;
     hf__zk_node_drop(node, NULL);
 }

@@ -45,7 +45,7 @@ static void test_diagnose_rights(void **state)
     struct world *w = *state;
     hf_client *c = open_with(w, "ann:Geheimnis-1@", LONG_MS);
 
-    diagnosis_says(c, HF_LEVEL_OK, "rights", "user of the URL alone");
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "only the user of the URL");
     assert_int_equal(hf_close(c), 0);
     world_is_clean(w); /* nobody else may touch what is that user's */
     c = open_with(w, "", LONG_MS);

@@ -87,23 +87,22 @@ zoo_adelete(zhandle_t *zh, const char *path, int version,
     return rc;
 }
 
-typedef int get_fn(zhandle_t *, const char *, int, data_completion_t,
-                   const void *);
+typedef int get_fn(zhandle_t *, const char *, watcher_fn, void *,
+                   data_completion_t, const void *);
 
 /* As at a leader that has not applied yet what a follower has. */
-__attribute__((visibility("default"))) int zoo_aget(zhandle_t *zh,
-                                                    const char *path, int watch,
-                                                    data_completion_t done,
-                                                    const void *arg)
+__attribute__((visibility("default"))) int
+zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *context,
+          data_completion_t done, const void *arg)
 {
-    get_fn *real = (get_fn *)dlsym(RTLD_NEXT, "zoo_aget");
+    get_fn *real = (get_fn *)dlsym(RTLD_NEXT, "zoo_awget");
 
     if (meddled_with(zh) && strcmp(path, LATCH) == 0 &&
         read_number(&meddler.stale_reads)) {
         __atomic_sub_fetch(&meddler.stale_reads, 1, __ATOMIC_RELAXED);
         path = NAME "/none";
     }
-    return real(zh, path, watch, done, arg);
+    return real(zh, path, watcher, context, done, arg);
 }
 
 static int latch_begin(void **state)

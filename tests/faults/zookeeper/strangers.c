@@ -44,34 +44,34 @@ static struct world *meddled_with(const zhandle_t *zh)
     return w && zh != meddler.hand ? w : NULL;
 }
 
-typedef int exists_fn(zhandle_t *, const char *, int, stat_completion_t,
-                      const void *);
+typedef int exists_fn(zhandle_t *, const char *, watcher_fn, void *,
+                      stat_completion_t, const void *);
 
 __attribute__((visibility("default"))) int
-zoo_aexists(zhandle_t *zh, const char *path, int watch, stat_completion_t done,
-            const void *arg)
+zoo_awexists(zhandle_t *zh, const char *path, watcher_fn watcher, void *context,
+             stat_completion_t done, const void *arg)
 {
-    exists_fn *real = (exists_fn *)dlsym(RTLD_NEXT, "zoo_aexists");
+    exists_fn *real = (exists_fn *)dlsym(RTLD_NEXT, "zoo_awexists");
     struct world *w = meddled_with(zh);
 
     if (w && meddler.before_exists && strcmp(path, STRANGER) == 0)
         meddler.before_exists(w);
-    return real(zh, path, watch, done, arg);
+    return real(zh, path, watcher, context, done, arg);
 }
 
-typedef int list_fn(zhandle_t *, const char *, int, strings_completion_t,
-                    const void *);
+typedef int list_fn(zhandle_t *, const char *, watcher_fn, void *,
+                    strings_completion_t, const void *);
 
 __attribute__((visibility("default"))) int
-zoo_aget_children(zhandle_t *zh, const char *path, int watch,
-                  strings_completion_t done, const void *arg)
+zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
+                   void *context, strings_completion_t done, const void *arg)
 {
-    list_fn *real = (list_fn *)dlsym(RTLD_NEXT, "zoo_aget_children");
+    list_fn *real = (list_fn *)dlsym(RTLD_NEXT, "zoo_awget_children");
     struct world *w = meddled_with(zh);
 
     if (w && meddler.before_list && strcmp(path, NODE) == 0)
         meddler.before_list(w);
-    return real(zh, path, watch, done, arg);
+    return real(zh, path, watcher, context, done, arg);
 }
 
 /* ---- the question is given up -------------------------------------------- */

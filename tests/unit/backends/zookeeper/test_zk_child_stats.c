@@ -45,7 +45,8 @@ static struct {
     char mine[100]; /* our own entry */
     long blocks;    /* of memory */
     bool no_memory;
-    int result; /* of the attempt */
+    int result;     /* of the attempt */
+    char text[300]; /* of its error */
 } fake;
 
 /* ---- the core --------------------------------------------------------------
@@ -80,8 +81,12 @@ static void over(hf_client *c, struct hf__req *req)
 
 static int why(hf_client *c, int code, const char *fmt, ...)
 {
+    va_list ap;
+
     (void)c;
-    (void)fmt;
+    va_start(ap, fmt);
+    vsnprintf(fake.text, sizeof(fake.text), fmt, ap);
+    va_end(ap);
     return code;
 }
 
@@ -140,19 +145,21 @@ FAKE zoo_acreate2(zhandle_t *zh, const char *path, const char *value, int len,
     return sent(CREATE, path, (void (*)(void))done, data);
 }
 
-FAKE zoo_aexists(zhandle_t *zh, const char *path, int watch,
-                 stat_completion_t done, const void *data)
+FAKE zoo_awexists(zhandle_t *zh, const char *path, watcher_fn watcher,
+                  void *arg, stat_completion_t done, const void *data)
 {
     (void)zh;
-    (void)watch;
+    (void)watcher;
+    (void)arg;
     return sent(EXISTS, path, (void (*)(void))done, data);
 }
 
-FAKE zoo_aget_children(zhandle_t *zh, const char *path, int watch,
-                       strings_completion_t done, const void *data)
+FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
+                        void *arg, strings_completion_t done, const void *data)
 {
     (void)zh;
-    (void)watch;
+    (void)watcher;
+    (void)arg;
     return sent(LIST, path, (void (*)(void))done, data);
 }
 
@@ -183,18 +190,6 @@ FAKE zoo_adelete(zhandle_t *zh, const char *path, int version,
 
 FAKE zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *arg,
                data_completion_t done, const void *data)
-{
-    (void)zh;
-    (void)path;
-    (void)watcher;
-    (void)arg;
-    (void)done;
-    (void)data;
-    return ZOK;
-}
-
-FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
-                        void *arg, strings_completion_t done, const void *data)
 {
     (void)zh;
     (void)path;
@@ -342,7 +337,7 @@ static void test_without_memory_nothing_is_granted(void **state)
     answer_exists(ZOK, STRANGER, 7, 5);
     fake.no_memory = true;
     both_are_listed();
-    assert_int_equal(fake.result, HF_ENOMEM);
+    assert_int_equal(fake.result, HF__BUSY);
 }
 
 static void test_without_memory_no_unfair_one_is_granted(void **state)
@@ -358,7 +353,7 @@ static void test_without_memory_no_unfair_one_is_granted(void **state)
     answer_exists(ZOK, STRANGER, 7, 5);
     fake.no_memory = true;
     both_are_listed();
-    assert_int_equal(fake.result, HF_ENOMEM);
+    assert_int_equal(fake.result, HF_EMISMATCH);
 }
 
 /* The list was answered all the same. */
@@ -444,6 +439,17 @@ static void test_one_that_had_gone_is_not_remembered(void **state)
     assert_true(lock->strangers == 0);
 }
 
+static void test_mismatch_names_both_kinds(void **state)
+{
+    (void)state;
+    attempt();
+    answer_create();
+    answer_list("lock", fake.mine);
+    assert_int_equal(fake.result, HF_EMISMATCH);
+    assert_string_equal(fake.text, "\"n\" is in use as an unfair mutex; you "
+                                   "asked for a fair mutex");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -457,6 +463,7 @@ int main(void)
         T(test_new_entry_asks_anew),
         T(test_answer_of_the_time_before_is_not_used),
         T(test_one_that_had_gone_is_not_remembered),
+        T(test_mismatch_names_both_kinds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,6 +210,22 @@ static void test_entry_names_of_ours_are_read_back(void **state)
 
 /* ---- the queue ----------------------------------------------------------- */
 
+struct known {
+    char *const *child;
+    const int64_t *czxid;
+};
+
+/* Of one that is there. */
+static int64_t known_czxid(const void *arg, const char *child)
+{
+    const struct known *k = arg;
+    size_t i = 0;
+
+    while (strcmp(k->child[i], child) != 0)
+        i++;
+    return k->czxid[i];
+}
+
 static struct zk_place place_with(char *const *child, const int64_t *czxid,
                                   size_t len, const char *mine,
                                   enum zk_rule rule)
@@ -222,7 +238,8 @@ static struct zk_place place_with(char *const *child, const int64_t *czxid,
     for (size_t i = 0; mine && czxid && i < len; i++)
         if (strcmp(child[i], mine) == 0)
             e.czxid = czxid[i];
-    hf__zk_place(child, czxid, len, &e, rule, &p);
+    hf__zk_place(child, len, &e, rule, czxid ? known_czxid : NULL,
+                 &(struct known){child, czxid}, &p);
     return p;
 }
 

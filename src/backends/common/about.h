@@ -2,8 +2,8 @@
  * Who a client is: to servers a uuid, to people a process on a host; and how
  * an entry that says so is read again. The backends write it beside a hold, and
  * read it for an inspection. No function allocates or keeps a pointer; each
- * writes to the caller's buffer, terminated and cut to its size. Pure but for
- * hf__about(), which reads the host name.
+ * writes to the caller's buffer, terminated and cut to its size. Pure, except
+ * that hf__about() reads the host name and hf__wall_ms() the clock.
  */
 #ifndef HF_ABOUT_H
 #define HF_ABOUT_H
@@ -16,6 +16,12 @@
 
 /* From 16 random bytes, of version 4. */
 void hf__uuid(const uint8_t random[16], char out[HF__UUID_LEN + 1]);
+
+/* Now, in ms since 1970, as entries say it to people. */
+int64_t hf__wall_ms(void);
+/* What is left, at now_ms, of a lease that began at since_ms by another
+ * machine's clock: from 0 to all of it. */
+int64_t hf__left_ms(int64_t lease_ms, int64_t since_ms, int64_t now_ms);
 
 /* "<what><pid>\n<host>\n", to which a label is added; returns the length. */
 size_t hf__about(char *out, size_t size, const char *what);

@@ -1,8 +1,9 @@
 #include "finding.h"
 
+#include "about.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define CLOCK_MS 1000 /* so far the clocks may be apart */
 
@@ -72,11 +73,9 @@ void hf__find_clock(const struct hf__core *core, hf_client *client,
                     struct hf__query *q, int64_t server_us, hf__time trip)
 {
     long long ms = trip / HF__MS, apart;
-    struct timespec t;
 
-    clock_gettime(CLOCK_REALTIME, &t);
-    apart = llabs(t.tv_sec * 1000LL + t.tv_nsec / 1000000 - ms / 2 -
-                  (long long)server_us / 1000);
+    apart =
+        llabs((long long)hf__wall_ms() - ms / 2 - (long long)server_us / 1000);
     if (apart > CLOCK_MS + ms)
         FIND(WARNING, "clock",
              "the server's clock and ours are %lld ms apart. Leases go by the "

@@ -1,8 +1,10 @@
 /* What backends share: the table of keys, the memory of an answer, who a
- * client is, and findings. */
+ * client is, who holds a lock, requests of latches, and findings. */
 #include "backends/common/about.h"
 #include "backends/common/arena.h"
 #include "backends/common/finding.h"
+#include "backends/common/latch_requests.h"
+#include "backends/common/order.h"
 #include "backends/common/table.h"
 
 #include <setjmp.h>
@@ -173,6 +175,84 @@ static void test_about_is_read_as_it_was_written(void **state)
     assert_string_equal(p.label, "");
 }
 
+static void test_left_of_a_lease(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__left_ms(1000, 5000, 5000), 1000);
+    assert_int_equal(hf__left_ms(1000, 5000, 5400), 600);
+    assert_int_equal(hf__left_ms(1000, 5000, 6000), 0);
+    assert_int_equal(hf__left_ms(1000, 5000, INT64_MAX), 0);
+    assert_int_equal(hf__left_ms(1000, 5000, 4000), 1000);
+    assert_int_equal(hf__left_ms(1000, INT64_MAX, 4000), 1000);
+    assert_int_equal(hf__left_ms(1000, INT64_MIN, 400), 600);
+    assert_true(hf__wall_ms() > 1500000000000);
+}
+
+/* Each letter is an entry, the oldest first: r reads, w writes (or has a
+ * mutex), d writes and was downgraded. Those in upper case hold. */
+static void holds(const char *expected)
+{
+    struct hf__order o = {0};
+
+    for (const char *e = expected; *e; e++) {
+        char kind = (char)(*e | 0x20);
+
+        if (hf__order_holds(&o, kind == 'r', kind == 'd') != (*e != kind))
+            fail_msg("%s: entry %td", expected, e - expected);
+    }
+}
+
+static void test_order_finds_the_holders(void **state)
+{
+    (void)state;
+    holds("W");
+    holds("Ww");
+    holds("Wrr");
+    holds("R");
+    holds("RRwr");
+    holds("DRR");
+    holds("DRwr");
+    holds("DdR");
+    holds("RdR");
+    holds("Wdr");
+}
+
+static void test_order_means(void **state)
+{
+    struct hf__query q = {0};
+
+    (void)state;
+    assert_true(hf__order_means_all(&q));
+    assert_true(hf__order_means(&q, 7, "me"));
+    q.token = 7;
+    assert_false(hf__order_means_all(&q));
+    assert_true(hf__order_means(&q, 7, "me"));
+    assert_false(hf__order_means(&q, 8, "me"));
+    strcpy(q.owner, "me");
+    assert_true(hf__order_means(&q, 7, "me"));
+    assert_false(hf__order_means(&q, 7, "you"));
+    q.token = 0;
+    assert_false(hf__order_means_all(&q));
+    assert_true(hf__order_means(&q, 8, "me"));
+    assert_false(hf__order_means(&q, 8, "you"));
+}
+
+static void test_latch_requests_are_sent_again_in_their_session(void **state)
+{
+    struct hf__latch_requests l = {0};
+
+    (void)state;
+    assert_int_equal(hf__latch_request(&l, 11, 1), HF__LATCH_FIRST);
+    assert_int_equal(hf__latch_request(&l, 11, 1), HF__LATCH_AGAIN);
+    assert_int_equal(hf__latch_request(&l, 11, 3), HF__LATCH_FIRST);
+    assert_int_equal(hf__latch_request(&l, 12, 3), HF__LATCH_IN_DOUBT);
+    assert_int_equal(hf__latch_request(&l, 12, 1), HF__LATCH_IN_DOUBT);
+    assert_int_equal(hf__latch_request(&l, 12, 4), HF__LATCH_FIRST);
+    assert_int_equal(hf__latch_request(&l, 12, 4), HF__LATCH_AGAIN);
+    assert_int_equal(hf__latch_request(&l, 12, 3), HF__LATCH_IN_DOUBT);
+    assert_int_equal(hf__latch_request(&l, 11, 4), HF__LATCH_IN_DOUBT);
+}
+
 static void test_arena_keeps_one_block(void **state)
 {
     struct hf__arena a;
@@ -278,6 +358,10 @@ int main(void)
         cmocka_unit_test(test_arena_has_a_bound),
         cmocka_unit_test(test_uuid_is_of_version_4),
         cmocka_unit_test(test_about_is_read_as_it_was_written),
+        cmocka_unit_test(test_left_of_a_lease),
+        cmocka_unit_test(test_order_finds_the_holders),
+        cmocka_unit_test(test_order_means),
+        cmocka_unit_test(test_latch_requests_are_sent_again_in_their_session),
         cmocka_unit_test(test_quorum_says_how_many_may_be_down),
     };
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LEASE_DIGITS 16
 #define OURS "holdfast "
@@ -194,14 +193,6 @@ int64_t hf__et_number(const char **at, const char *end)
     return strtoll(text, NULL, 10);
 }
 
-static int64_t entry_left_ms(int64_t lease, int64_t written_ms, int64_t now_ms)
-{
-    int64_t from = written_ms > 0 ? written_ms : 0;
-    int64_t spent = now_ms > from ? now_ms - from : 0;
-
-    return spent < lease ? lease - spent : 0;
-}
-
 void hf__et_value_read(hf_party *p, const char *value, size_t len,
                        int64_t now_ms)
 {
@@ -216,7 +207,7 @@ void hf__et_value_read(hf_party *p, const char *value, size_t len,
     lease = hf__et_number(&line, stop);
     p->since_unix_ms = hf__et_number(&line, stop);
     if (lease > 0 && lease <= UINT32_MAX)
-        p->left_ms = entry_left_ms(lease, hf__et_number(&line, stop), now_ms);
+        p->left_ms = hf__left_ms(lease, hf__et_number(&line, stop), now_ms);
     line = hf__cut(&value, end, '\n', &n);
     p->pid = hf__et_number(&line, line + n);
     hf__about_read(p, value, end);
@@ -239,14 +230,6 @@ bool hf__et_count_parse(const char *value, size_t len, uint64_t *count)
     errno = 0;
     *count = strtoull(text, &end, 10);
     return !*end && !errno;
-}
-
-int64_t hf__et_wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool hf__et_may_have_lease(enum et_form form)

@@ -1,6 +1,5 @@
 /*
- * The keys of entries, below ROOT NAME/, and their values. Pure, but for the
- * clock.
+ * The keys of entries, below ROOT NAME/, and their values. Pure.
  *
  *   MUTEX   <lease>           1 to 16 hexadecimal digits, as Go's Mutex
  *   UNFAIR  lock              of an unfair mutex: its creator holds it
@@ -70,8 +69,6 @@ bool hf__et_may_have_lease(enum et_form);
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
                     int64_t now_ms);
-/* Now, as values have it. */
-int64_t hf__et_wall_ms(void);
 /* Fills in what it says; nothing, if it is not one of ours. */
 void hf__et_value_read(hf_party *, const char *value, size_t len,
                        int64_t now_ms);

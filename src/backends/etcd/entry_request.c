@@ -1,6 +1,7 @@
 /* Requests about entries. Most are transactions. */
 #include "entry_request.h"
 
+#include "backends/common/about.h"
 #include "base/list.h"
 
 #include "entry.h"
@@ -163,7 +164,7 @@ int hf__et_enter(struct et_lock *l)
 
     if (!a)
         return HF_ENOMEM;
-    l->since_ms = hf__et_wall_ms();
+    l->since_ms = hf__wall_ms();
     len = hf__et_value(value, e->about, l->remote->label,
                        l->attempt->fixed && !hf__et_may_have_lease(l->form)
                            ? l->attempt->lease_ms
@@ -326,7 +327,7 @@ void hf__et_touch(struct et_lock *l)
 
     if (!a)
         return;
-    l->since_ms = hf__et_wall_ms();
+    l->since_ms = hf__wall_ms();
     len = hf__et_value(value, e->about, l->remote->label, 0, l->since_ms,
                        l->since_ms);
     hf__et_txn(&t);

@@ -44,6 +44,7 @@
 #ifndef HF_ETCD_H
 #define HF_ETCD_H
 
+#include "backends/common/latch_requests.h"
 #include "backends/common/table.h"
 #include "net/grpc/grpc.h"
 
@@ -123,9 +124,7 @@ struct etcd {
     struct et_request *spare;  /* their memory, with its buffers */
     struct hf__batch *batches; /* renewals that wait for a keep-alive */
     bool put_doubt;            /* a value may yet be written */
-    int64_t latch_lease;       /* under which marks were made, */
-    uint64_t latch_before;     /* and up to which request under another one */
-    uint64_t latch_last;
+    struct hf__latch_requests latch_requests;
     bool put_off; /* a slot has said LATER: we owe a go_on() */
     bool was_up;  /* ever */
     bool listens; /* the program hears of events */

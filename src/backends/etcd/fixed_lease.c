@@ -16,6 +16,8 @@
  */
 #include "fixed_lease.h"
 
+#include "backends/common/about.h"
+
 #include "batch.h"
 #include "entry.h"
 #include "entry_request.h"
@@ -96,9 +98,9 @@ static void lease_move(const struct et_request *before, struct et_lock *l)
     a->lease_ms = before->lease_ms;
     l->moving = a->lease;
     if (!a->batch)
-        l->since_ms = hf__et_wall_ms();
+        l->since_ms = hf__wall_ms();
     len = hf__et_value(value, e->about, l->remote->label, a->lease_ms,
-                       l->since_ms, hf__et_wall_ms());
+                       l->since_ms, hf__wall_ms());
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_if_changed(&t, l->key, l->key_len, l->mod);

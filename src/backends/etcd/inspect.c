@@ -4,6 +4,9 @@
  */
 #include "inspect.h"
 
+#include "backends/common/about.h"
+#include "backends/common/order.h"
+
 #include "entry.h"
 #include "etcd.h"
 #include "query.h"
@@ -142,7 +145,7 @@ static void inspect_find_marks(struct inspection *k)
 
 static void inspect_find_holders(struct inspection *k)
 {
-    bool has_reader = false, has_writer = false;
+    struct hf__order order = {0};
     uint64_t permits = 0;
 
     inspect_find_marks(k);
@@ -155,13 +158,9 @@ static void inspect_find_holders(struct inspection *k)
             s->holds = s == k->seen;
             break;
         case ET_FORM_READ:
-            s->holds = !has_writer;
-            has_reader = true;
-            break;
         case ET_FORM_WRITE:
-            s->holds = !has_writer && !has_reader;
-            has_writer = has_writer || !s->is_marked;
-            has_reader = true;
+            s->holds =
+                hf__order_holds(&order, s->form == ET_FORM_READ, s->is_marked);
             break;
         case ET_FORM_PERMIT:
             s->holds = permits <= s->size;
@@ -179,8 +178,7 @@ static void inspect_party_of(const struct seen *s, hf_party *p)
     p->left_ms = -1;
     p->mode = s->form == ET_FORM_READ || s->is_marked ? HF_READ : HF_WRITE;
     p->permits = s->permits;
-    hf__et_value_read(p, s->data + s->key_len + 1, s->value_len,
-                      hf__et_wall_ms());
+    hf__et_value_read(p, s->data + s->key_len + 1, s->value_len, hf__wall_ms());
 }
 
 static uint64_t inspect_count_of(const struct seen *s)
@@ -267,8 +265,7 @@ static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
     hf_party p = {0};
 
     inspect_party_of(s, &p);
-    return (!q->token || q->token == p.token) &&
-           (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
+    return hf__order_means(q, p.token, p.owner);
 }
 
 /* Which are meant. PENDING: there are some. */
@@ -284,8 +281,8 @@ static int inspect_choose(struct inspection *k)
             continue;
         if (s->form == ET_FORM_LATCH && q->req.op == HF__ASK)
             continue;
-        s->is_doomed = inspect_is_meant(q, s) && (s->form != ET_FORM_LATCH ||
-                                                  (!q->token && !q->owner[0]));
+        s->is_doomed = s->form == ET_FORM_LATCH ? hf__order_means_all(q)
+                                                : inspect_is_meant(q, s);
         any = any || s->is_doomed;
         if (s->is_doomed)
             continue;

@@ -263,31 +263,18 @@ static int latch_answered(struct et_query *x, const Etcd__TxnAnswer *t)
 
 /* ---- all three ---------------------------------------------------------- */
 
-/* What was sent under a lease that has ended may have been counted: its mark is
- * gone, and it must not be sent again. */
-static bool latch_may_count_twice(struct etcd *e, const struct hf__query *q)
-{
-    if (e->latch_lease != e->lease) {
-        e->latch_lease = e->lease;
-        e->latch_before = e->latch_last;
-    }
-    if (q->request <= e->latch_before)
-        return true;
-    if (q->request > e->latch_last)
-        e->latch_last = q->request;
-    return false;
-}
-
 int hf__et_latch(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct count),
                                         .send = latch_send_count,
                                         .answered = latch_answered};
-    bool is_repeated = q->request <= e->latch_last;
+    enum hf__latch_sending sending = HF__LATCH_FIRST;
     struct count *c;
     int rc;
 
-    if (q->req.op != HF__LATCH_GET && latch_may_count_twice(e, q)) {
+    if (q->req.op != HF__LATCH_GET)
+        sending = hf__latch_request(&e->latch_requests, e->lease, q->request);
+    if (sending == HF__LATCH_IN_DOUBT) {
         q->request = 0;
         return e->core->why(e->client, HF_EUNKNOWN,
                             "the lease ended before the answer came");
@@ -295,7 +282,7 @@ int hf__et_latch(struct etcd *e, struct hf__query *q)
     c = hf__et_query_new(e, q, &play, "/latch", &rc);
     if (!c)
         return rc;
-    c->is_repeated = is_repeated;
+    c->is_repeated = sending == HF__LATCH_AGAIN;
     c->dir_len = c->base.len - strlen("latch");
     c->mark_len = (size_t)snprintf(c->mark, sizeof(c->mark),
                                    "%s" ET_OURS "mark/%" PRIx64 "-%" PRIu64,

@@ -34,8 +34,6 @@ void hf__et_if_created(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
 void hf__et_if_changed(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
-void hf__et_if_lease(struct et_txn *, const char *key, size_t len,
-                     int64_t lease);
 /* Then, or else, these are done, in this order. A range is of one key, without
  * its value and, by etcd 3.7, its lease, unless the caller changes that. */
 Etcd__Range *hf__et_range(struct et_txn *, enum et_branch, const char *key,

@@ -6,7 +6,6 @@
 #include "entry.h"
 #include "entry_request.h"
 #include "etcd.h"
-#include "fixed_lease.h"
 #include "lease.h"
 #include "lock.h"
 #include "lock_state.h"
@@ -135,7 +134,6 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
     }
     if (mine->n_kvs) {
         l->rev = mine->kvs[0]->create_revision;
-        l->mod = mine->kvs[0]->mod_revision;
         l->maybe = false;
     }
     hf__et_entered(l, 0);
@@ -146,7 +144,7 @@ static int answer_entered(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     if (!t->succeeded)
         return answer_not_entered(a->lock, t);
-    a->lock->rev = a->lock->mod = t->header->revision;
+    a->lock->rev = t->header->revision;
     a->lock->maybe = false;
     return answer_decide(a, t, 1);
 }
@@ -257,8 +255,6 @@ static int answered_batch(struct et_request *a, const Etcd__TxnAnswer *t)
         return answer_mark_written(a, t);
     case ET_RENEW:
         return answer_checked(a, t);
-    case ET_MOVE:
-        return hf__et_moved(a, t);
     default:
         return 0;
     }
@@ -290,8 +286,6 @@ static int answered(struct et_request *a, const Etcd__TxnAnswer *t)
         return answer_confirmed(a, t);
     case ET_DROP:
         return answer_dropped(a, t);
-    case ET_MOVE:
-        return hf__et_moved(a, t);
     default:
         return 0;
     }
@@ -320,12 +314,7 @@ static void answer_fail(struct et_request *a, int code)
     case ET_WRITE_MARK:
         hf__et_checked(a, code, NULL);
         break;
-    case ET_TERM:
-    case ET_MOVE:
-        hf__et_term_failed(a, code);
-        break;
     case ET_TOUCH:
-    case ET_REVOKE:
         break;
     }
 }
@@ -335,7 +324,7 @@ static void answer_fail(struct et_request *a, int code)
 static int answer_lease_gone(struct et_request *a)
 {
     struct et_lock *l = a->lock;
-    bool is_answer = a->op == ET_CONFIRM && !l->lease && !l->moving;
+    bool is_answer = a->op == ET_CONFIRM;
     int rc;
 
     if (l)
@@ -351,12 +340,6 @@ static int answer_refused(struct et_request *a)
     struct etcd *e = a->call.g->owner;
     const struct grpc_call *c = &a->call;
 
-    if (a->op == ET_REVOKE)
-        return 0;
-    if (c->status == 5 && a->op == ET_MOVE) {
-        answer_fail(a, HF_EUNKNOWN); /* it has ended already */
-        return 0;
-    }
     if (c->status == 5)
         return answer_lease_gone(a);
     if (!hf__et_is_unsure(c)) {
@@ -381,21 +364,12 @@ static int answer_transacted(struct et_request *a, const uint8_t *p, size_t len)
     return rc;
 }
 
-static int answer_termed(struct et_request *a, const uint8_t *p, size_t len)
-{
-    if (a->lock)
-        a->lock->under_way = NULL;
-    return hf__et_termed(a, p, len);
-}
-
 static int answer_understood(struct et_request *a)
 {
     struct etcd *e = a->call.g->owner;
     size_t len;
     const uint8_t *p = hf__grpc_answer(&a->call, &len);
-    int rc = a->op == ET_REVOKE ? 0
-             : a->op == ET_TERM ? answer_termed(a, p, len)
-                                : answer_transacted(a, p, len);
+    int rc = answer_transacted(a, p, len);
 
     if (rc != HF_EPROTO)
         return rc;

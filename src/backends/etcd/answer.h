@@ -1,8 +1,7 @@
 /*
  * Reads what the server answers to the requests of entry_request.h, and passes
- * it on: to lock.h (the next step of an attempt or a release), to fixed_lease.h
- * or to batch.h. It decides what an answer says about the entry, not what is
- * done next.
+ * it on: to lock.h (the next step of an attempt or a release) or to batch.h. It
+ * decides what an answer says about the entry, not what is done next.
  */
 #ifndef HF_ETCD_ANSWER_H
 #define HF_ETCD_ANSWER_H

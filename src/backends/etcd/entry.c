@@ -231,8 +231,3 @@ bool hf__et_count_parse(const char *value, size_t len, uint64_t *count)
     *count = strtoull(text, &end, 10);
     return !*end && !errno;
 }
-
-bool hf__et_may_have_lease(enum et_form form)
-{
-    return form != ET_FORM_READ && form != ET_FORM_WRITE;
-}

@@ -54,9 +54,6 @@ int hf__et_kind(enum et_form);
 size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
                    uint64_t hold_id, uint32_t permits, uint32_t size);
 
-/* Can an entry with a fixed lease be under a lease of its own? */
-bool hf__et_may_have_lease(enum et_form);
-
 /*
  * What an entry of ours says of itself, as a value; Go's have none.
  *

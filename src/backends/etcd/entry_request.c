@@ -21,14 +21,6 @@ static int over_request(struct grpc_call *c, hf__time now)
 
 static const struct grpc_method txn = {
     .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over_request};
-static const struct grpc_method grant = {.path =
-                                             "/etcdserverpb.Lease/LeaseGrant",
-                                         .most = ET_ANSWER,
-                                         .over = over_request};
-static const struct grpc_method revoke = {.path =
-                                              "/etcdserverpb.Lease/LeaseRevoke",
-                                          .most = ET_ANSWER,
-                                          .over = over_request};
 
 /* ---- memory ---------------------------------------------------------------
  */
@@ -46,7 +38,6 @@ struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
             return NULL;
         hf__grpc_call_init(&a->call, &e->g, &txn, e);
     }
-    a->call.method = op == ET_TERM ? &grant : op == ET_REVOKE ? &revoke : &txn;
     a->call.is_local = op == ET_READ_QUEUE || op == ET_READ_MARK;
     a->op = op;
     a->lock = line;
@@ -166,9 +157,7 @@ int hf__et_enter(struct et_lock *l)
         return HF_ENOMEM;
     l->since_ms = hf__wall_ms();
     len = hf__et_value(value, e->about, l->remote->label,
-                       l->attempt->fixed && !hf__et_may_have_lease(l->form)
-                           ? l->attempt->lease_ms
-                           : 0,
+                       l->attempt->fixed ? l->attempt->lease_ms : 0,
                        l->since_ms, l->since_ms);
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, 0);
@@ -315,21 +304,22 @@ void hf__et_leave(struct et_lock *l)
     l->maybe = l->doubt = l->is_marked = false;
 }
 
-/* Writes our entry, which the next waiter watches: that one is the first now.
- * If the event is lost, its safety poll finds out. */
-void hf__et_touch(struct et_lock *l)
+/* Nothing depends on it. Go's RWMutex orders entries by their last change, so
+ * those of a read-write lock must not be written again. */
+void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
+    bool orders_by_change = l->form == ET_FORM_READ || l->form == ET_FORM_WRITE;
     struct etcd *e = l->e;
-    struct et_request *a = hf__et_request_new(e, ET_TOUCH, NULL);
+    struct et_request *a =
+        orders_by_change ? NULL : hf__et_request_new(e, ET_TOUCH, NULL);
     char value[ET_VALUE_MAX];
     struct et_txn t;
     size_t len;
 
     if (!a)
         return;
-    l->since_ms = hf__wall_ms();
-    len = hf__et_value(value, e->about, l->remote->label, 0, l->since_ms,
-                       l->since_ms);
+    len = hf__et_value(value, e->about, l->remote->label, lease_ms, l->since_ms,
+                       hf__wall_ms());
     hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
@@ -399,15 +389,4 @@ int hf__et_check(struct etcd *e, struct hf__batch *b, size_t from, size_t len)
         hf__et_range(&t, ET_ELSE, l->key, l->key_len);
     }
     return hf__et_request_send(a, &t.m);
-}
-
-void hf__et_revoke(struct etcd *e, int64_t lease)
-{
-    struct et_request *a = hf__et_request_new(e, ET_REVOKE, NULL);
-    Etcd__Revoke m = ETCD__REVOKE__INIT;
-
-    if (!a)
-        return;
-    m.id = lease;
-    hf__et_request_send(a, &m); /* if it fails, it ends by itself */
 }

@@ -37,9 +37,6 @@ enum et_op {
     ET_RENEW,
     ET_TOUCH,
     ET_WRITE_MARK,
-    ET_TERM,
-    ET_MOVE,
-    ET_REVOKE
 };
 
 /* A request about entries. */
@@ -51,10 +48,9 @@ struct et_request {
     int64_t below, limit;    /* of a view */
     struct et_ahead ahead;   /* what was seen so far, */
     int64_t view;            /* at this revision; 0: at that of the answer */
-    struct hf__batch *batch; /* RENEW, or of a TERM that a renewal wants: */
+    struct hf__batch *batch; /* RENEW, WRITE_MARK: */
     size_t from, len;        /* these of its items */
-    int64_t rev, lease;      /* TERM, MOVE: of this entry, to this lease */
-    uint32_t lease_ms;
+    int64_t rev;             /* WRITE_MARK: of this entry */
 };
 
 /* ---- requests of a lock ------------------------------------------------- */
@@ -87,12 +83,13 @@ int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 
 /* ---- requests whose answers nobody waits for ---------------------------- */
 
-/* PERMIT: writes our entry, which the next waiter watches. */
-void hf__et_touch(struct et_lock *);
+/* Writes what the entry says: from now on it has that fixed lease, or 0. The
+ * next waiter for permits watches the entry, and hears that it is first now.
+ * Does nothing if the entry is of a read-write lock. */
+void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
 /* Deletes the entry as hf__et_drop() does; the lock forgets it at once. */
 void hf__et_leave(struct et_lock *);
-void hf__et_revoke(struct etcd *, int64_t lease);
 
 /* ---- a request from its beginning to its end ---------------------------- */
 

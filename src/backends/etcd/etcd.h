@@ -7,7 +7,7 @@
  *   session.c                     the connection, its greeting
  *   inspect.c list.c put.c latch.c diagnose.c, on query.c; changes.c, renew.c
  *   answer.c                      what requests about entries come to
- *   lock.c, fixed_lease.c         the lock's state machine
+ *   lock.c                        the lock's state machine
  *   slot.c, safety_poll.c, watch.c, batch.c, lease.c
  *   lock_state.c, entry_request.c
  *   txn.c, message.c, refusal.c, entry.c
@@ -32,7 +32,6 @@
  *   again, so that no earlier ENTER can still succeed.
  * - READ_QUEUE, DROP and the checks of a renewal are about one create
  *   revision. An entry that was made anew has another one.
- * - MOVE, which writes an entry, is about one mod revision as well.
  * - All ends with the lease. Its deadline counts from sending what the server
  *   has confirmed.
  * - At most one request of an attempt or a release is under way for an entry.

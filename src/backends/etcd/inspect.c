@@ -179,6 +179,8 @@ static void inspect_party_of(const struct seen *s, hf_party *p)
     p->mode = s->form == ET_FORM_READ || s->is_marked ? HF_READ : HF_WRITE;
     p->permits = s->permits;
     hf__et_value_read(p, s->data + s->key_len + 1, s->value_len, hf__wall_ms());
+    if (!s->holds)
+        p->left_ms = -1;
 }
 
 static uint64_t inspect_count_of(const struct seen *s)

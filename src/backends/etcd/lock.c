@@ -1,12 +1,12 @@
 /* What the core wants of a lock, step by step. */
 #include "lock.h"
 
+#include "backends/common/about.h"
 #include "base/list.h"
 
 #include "entry.h"
 #include "entry_request.h"
 #include "etcd.h"
-#include "fixed_lease.h"
 #include "lease.h"
 #include "lock_state.h"
 #include "safety_poll.h"
@@ -119,7 +119,6 @@ static void lock_grant(struct et_lock *l)
 {
     struct etcd *e = l->e;
     struct hf__req *req = l->attempt;
-    int rc;
 
     if (l->awaits != ET_AWAITS_PROOF && !lock_is_proved(e, req)) {
         l->awaits = ET_AWAITS_PROOF;
@@ -128,31 +127,19 @@ static void lock_grant(struct et_lock *l)
     }
     req->sent_at = e->proved;
     req->session_ms = e->term_ms;
-    if (req->fixed && hf__et_may_have_lease(l->form)) {
-        l->awaits = ET_AWAITS_ANSWER;
-        rc = hf__et_term(l);
-        if (rc)
-            lock_not_sent(l, rc);
-        return;
-    }
-    if (l->form == ET_FORM_PERMIT && !l->is_fresh)
-        hf__et_touch(l); /* those who came since have seen it wait */
-    hf__et_granted(l);
-}
-
-void hf__et_granted(struct et_lock *l)
-{
-    struct hf__req *req = l->attempt;
-
-    if (!req)
-        return;
-    hf__et_watch_own(l);
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
+    l->is_fixed = req->fixed;
+    /* Entries of permits that came since have seen this one wait. */
+    if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
+        l->since_ms = hf__wall_ms();
+        hf__et_touch(l, req->fixed ? req->lease_ms : 0);
+    }
+    hf__et_watch_own(l);
     req->token = (uint64_t)l->rev;
-    hf__et_finish(l->e, req, HF__GRANTED);
+    hf__et_finish(e, req, HF__GRANTED);
     if (l->wanted == l->rev)
-        l->e->core->wanted(l->e->client, l->remote, (uint64_t)l->rev);
+        e->core->wanted(e->client, l->remote, (uint64_t)l->rev);
 }
 
 bool hf__et_locks_proved(struct etcd *e)
@@ -168,14 +155,6 @@ bool hf__et_locks_proved(struct etcd *e)
             is_all = false;
     }
     return is_all;
-}
-
-/* What the client has lost with its session goes at once. */
-void hf__et_locks_up(struct etcd *e)
-{
-    for (struct et_lock *l = e->locks; l; l = l->next)
-        if (l->is_left && !l->attempt && !l->under_way)
-            hf__et_drop(l);
 }
 
 void hf__et_locks_down(struct etcd *e)

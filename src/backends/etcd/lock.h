@@ -2,8 +2,7 @@
  * The lock's state machine: what an attempt, a release or an abandon does next,
  * step by step, as the answers come. The core calls the slots; answer.c says
  * how a request has ended; session.c says how the connection and the lease
- * fare. Nothing here sends bytes by itself: it calls entry_request.h and
- * fixed_lease.h.
+ * fare. Nothing here sends bytes by itself: it calls entry_request.h.
  */
 #ifndef HF_ETCD_LOCK_H
 #define HF_ETCD_LOCK_H
@@ -33,8 +32,6 @@ void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
 /* LATCH: its create revision, or 0. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t mod, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
-/* The entry is under a lease of its own now. */
-void hf__et_granted(struct et_lock *);
 /* Nothing of the request has reached the server. */
 void hf__et_unsent(struct et_lock *);
 /* What its holder writes (put.c) begins, and is over. */
@@ -46,7 +43,6 @@ void hf__et_has_written(struct et_lock *);
 /* A keep-alive was confirmed: locks that waited for it are granted. false: some
  * wait for a later one. */
 bool hf__et_locks_proved(struct etcd *);
-void hf__et_locks_up(struct etcd *);
 /* The connection has ended: what was not under way is EUNKNOWN, too. */
 void hf__et_locks_down(struct etcd *);
 

@@ -21,14 +21,14 @@ struct et_watch;
  *   state    requests under way for it       fields that mean something
  *   -----    -------------------------       --------------------------
  *   RESTING  none; of an attempt: ENTER,     rev, maybe, doubt; verdict while
- *            READ_QUEUE, READ_MARK, COUNT,   an attempt is given up
- *            TERM, MOVE; of what is let go
- *            or given up: CONFIRM, DROP
+ *            READ_QUEUE, READ_MARK, COUNT;   an attempt is given up
+ *            of what is let go or given up:
+ *            CONFIRM, DROP
  *   QUEUED   none; then those of the next    the same; watch[0], view, before:
  *            attempt, as RESTING             it rings when that changes; round
  *   RUNG     as QUEUED                       the same; it has rung
- *   HELD     none; of an attempt with        rev, lease, moving; own, wanted;
- *            another hold id: CONFIRM, DROP  owes_mark, writes
+ *   HELD     none; of an attempt with        rev; own, wanted; owes_mark,
+ *            another hold id: CONFIRM, DROP  writes; is_fixed
  *
  *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING. (A QUEUED
  *   lock was not rung if the core sends its attempt again because it is time.)
@@ -63,17 +63,14 @@ enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
  * What the client knows of the entry, in any state (x: it is set; -: it is not;
  * any: either):
  *
- *   rev  maybe  doubt  is_late  is_left
- *    -     -      -       -        -     there is none
- *    -     x     any      -        -     there may be one
- *    -     -      x       -        -     there is none; an ENTER may make one
- *    x     -     any      -        -     there is one
- *    x     -     any      x       any    there is one, but not the one that was
- *                                        held: an ENTER that came late has made
- *                                        it, and it is dropped
- *    x     -      -      any       x     there is one by a lease of its own,
- *                                        after the client's lease has ended:
- *                                        it is dropped
+ *   rev  maybe  doubt  is_late
+ *    -     -      -       -     there is none
+ *    -     x     any      -     there may be one
+ *    -     -      x       -     there is none; an ENTER may make one
+ *    x     -     any      -     there is one
+ *    x     -     any      x     there is one, but not the one that was held: an
+ *                               ENTER that came late has made it, and it is
+ *                               dropped
  */
 struct et_lock {
     struct et_lock *next, *prev; /* etcd.locks */
@@ -83,22 +80,20 @@ struct et_lock {
     enum et_awaits awaits;
     uint64_t hold_id; /* of the entry */
     int64_t rev;      /* its create revision; 0: not known */
-    int64_t mod;      /* when it was last written, as far as we know */
-    int64_t lease;    /* of a fixed lease; 0: it is under the client's, */
-    int64_t moving;   /* or perhaps under this one; 0 */
     int64_t since_ms; /* when it was made or granted, by the wall clock */
     uint8_t form;     /* enum et_form */
     uint8_t other;    /* of its verdict EMISMATCH: what was found, */
     uint32_t size;    /* and how large that semaphore is */
     int16_t verdict; /* it is being dropped, and then the attempt comes to this;
                         0: it is not */
-    bool maybe, doubt, is_late, is_left; /* as above */
-    bool is_marked;                      /* its mark is there, or may be */
-    bool owes_mark;                      /* it is not known to be */
-    bool is_fresh;    /* its ENTER has found the entries before it */
-    uint8_t rechecks; /* since a watch was made */
-    int64_t round;    /* of a latch: its create revision; 0 */
-    int64_t wanted;   /* somebody asked for the entry of that create revision */
+    bool maybe, doubt, is_late; /* as above */
+    bool is_fixed;              /* its lease is, which the core ends */
+    bool is_marked;             /* its mark is there, or may be */
+    bool owes_mark;             /* it is not known to be */
+    bool is_fresh;              /* its ENTER has found the entries before it */
+    uint8_t rechecks;           /* since a watch was made */
+    int64_t round;              /* of a latch: its create revision; 0 */
+    int64_t wanted; /* somebody asked for the entry of that create revision */
     struct hf__req *attempt;      /* the one that is pending; NULL */
     struct hf__req *let_go;       /* a release or an abandon; NULL */
     struct et_request *under_way; /* about this entry; NULL */
@@ -142,7 +137,7 @@ static inline void hf__et_unproved(struct et_lock *l)
 
 /* The one that has that hold, or NULL. */
 struct et_lock *hf__et_lock_of(const struct etcd *, uint64_t hold_id);
-/* The entry is gone: it was deleted. Its own leases are revoked. */
+/* The entry is gone: it was deleted. */
 void hf__et_lock_taken(struct et_lock *);
 /* The client's lease has ended, with the entry. The core hears of a loss. */
 void hf__et_lock_over(struct et_lock *, const char *why);

@@ -161,7 +161,6 @@ static void put_move(struct et_lock *from, struct et_lock *into)
     hf__et_leave(into);
     into->hold_id = from->hold_id;
     into->rev = from->rev;
-    into->lease = from->lease;
     into->form = ET_FORM_WRITE;
     into->key_len = from->key_len;
     memcpy(into->key, from->key, from->key_len);
@@ -169,7 +168,7 @@ static void put_move(struct et_lock *from, struct et_lock *into)
     into->is_marked = into->owes_mark = true;
     into->doubt = from->doubt;
     into->writes = from->writes;
-    from->rev = from->lease = 0;
+    from->rev = 0;
     from->hold_id = 0;
     from->writes = 0;
     from->doubt = from->maybe = false;

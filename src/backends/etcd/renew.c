@@ -3,7 +3,6 @@
 #include "batch.h"
 #include "entry_request.h"
 #include "etcd.h"
-#include "fixed_lease.h"
 #include "lease.h"
 #include "lock_state.h"
 #include "slot.h"
@@ -39,12 +38,12 @@ static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 /* What the server is to hear of a hold. */
 static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
-    struct et_lock *l = b->item[i].remote->impl;
+    const struct et_lock *l = b->item[i].remote->impl;
 
     if (l->owes_mark)
         renew_count(b, i, 1, hf__et_write_mark(e, b, i));
-    if (l->lease && b->item[i].lease_ms)
-        renew_count(b, i, 1, hf__et_term_anew(e, b, i));
+    if (l->is_fixed && b->item[i].lease_ms)
+        hf__et_touch(l, b->item[i].lease_ms);
 }
 
 int hf__et_renew(void *self, struct hf__batch *b)

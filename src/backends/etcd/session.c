@@ -376,7 +376,6 @@ static void session_up(struct grpc *g, hf__time now)
     e->was_up = true;
     e->kept_len = 0;
     hf__et_keep(e, now);
-    hf__et_locks_up(e);
     e->watch_at = e->stream_at = now;
     session_watch(e, now);
 }

@@ -27,7 +27,6 @@ static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
         return;
     memcpy(s->before, kv->key.data, kv->key.len);
     s->len = kv->key.len;
-    s->mod = kv->mod_revision;
 }
 
 /* One that is before ours, from the youngest on. True: nothing else matters. */
@@ -128,7 +127,6 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
         l->maybe = false;
         memcpy(s.before, l->key, l->key_len);
         s.len = l->key_len;
-        s.mod = mine->kvs[0]->mod_revision;
         hf__et_queue_read(l, 0, &s, t->header->revision);
         return 0;
     }
@@ -175,7 +173,7 @@ static int answer_counted(struct et_lock *l, const Etcd__TxnAnswer *t)
     if (!r)
         return HF_EPROTO;
     hf__et_counted(l, r->n_kvs ? r->kvs[0]->create_revision : 0,
-                   r->n_kvs ? r->kvs[0]->mod_revision : 0, t->header->revision);
+                   t->header->revision);
     return 0;
 }
 

@@ -38,7 +38,8 @@ struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
             return NULL;
         hf__grpc_call_init(&a->call, &e->g, &txn, e);
     }
-    a->call.is_local = op == ET_READ_QUEUE || op == ET_READ_MARK;
+    a->call.is_local = op == ET_READ_MARK ||
+                       (op == ET_READ_QUEUE && !hf__et_is_safety_look(line));
     a->op = op;
     a->lock = line;
     a->batch = NULL;
@@ -134,7 +135,7 @@ static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
     r->limit = a->limit;
     r->sort_order = ETCD__RANGE__ORDER__DESCEND;
     r->sort_target = ETCD__RANGE__TARGET__CREATE;
-    r->serializable = true;
+    r->serializable = a->op == ET_ENTER || a->call.is_local;
     r->max_create_revision = a->below ? a->below - 1 : 0;
 }
 

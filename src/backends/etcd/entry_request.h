@@ -22,8 +22,7 @@ struct et_ahead {
     uint8_t other;    /* enum et_form: one of another kind; or PERMIT, */
     uint32_t size;    /* of a semaphore of that size */
     uint64_t permits; /* of all of them */
-    int64_t mod;      /* when that was written: */
-    size_t len;       /* the youngest that we have to wait for; 0: none */
+    size_t len;       /* of the youngest that we have to wait for; 0: none */
     char before[ET_KEY_MAX];
 };
 

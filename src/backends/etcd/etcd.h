@@ -8,7 +8,7 @@
  *   inspect.c list.c put.c latch.c diagnose.c, on query.c; changes.c, renew.c
  *   answer.c                      what requests about entries come to
  *   lock.c                        the lock's state machine
- *   slot.c, safety_poll.c, watch.c, batch.c, lease.c
+ *   slot.c, watch.c, batch.c, lease.c
  *   lock_state.c, entry_request.c
  *   txn.c, message.c, refusal.c, entry.c
  *
@@ -49,7 +49,6 @@
 
 #include "entry.h"
 #include "etcd.pb-c.h"
-#include "safety_poll.h"
 
 #include <stddef.h>
 
@@ -110,8 +109,6 @@ struct etcd {
     bool lacks_watch;             /* changes have none, or ask_watch is NULL */
     hf__time watch_at;            /* then */
     hf__time stream_at;           /* no stream of watches is opened before */
-
-    struct et_poll poll;
 
     struct et_lock *locks;
     struct et_query *queries;

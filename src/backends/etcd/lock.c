@@ -9,7 +9,6 @@
 #include "etcd.h"
 #include "lease.h"
 #include "lock_state.h"
-#include "safety_poll.h"
 #include "slot.h"
 #include "watch.h"
 
@@ -95,16 +94,16 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 }
 
 /* etcd 3.4 is up to 100 ms late with the events of a new watch if there was a
- * write while it was made. */
+ * write while it was made. After that the lock looks again in case the watch
+ * has failed silently. */
 static void lock_queue(struct et_lock *l)
 {
-    static const uint32_t recheck_ms[] = {5, 20, 80};
+    static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
     struct etcd *e = l->e;
 
-    l->attempt->poll_at = HF__NEVER;
-    if (l->rechecks < sizeof(recheck_ms) / sizeof(recheck_ms[0]))
-        l->attempt->poll_at =
-            e->core->now() + recheck_ms[l->rechecks++] * HF__MS;
+    if (l->looks < ET_LOOKS)
+        l->looks++;
+    l->attempt->poll_at = e->core->now() + pause_ms[l->looks - 1] * HF__MS;
     hf__et_finish(e, l->attempt, HF__QUEUED);
 }
 
@@ -285,14 +284,13 @@ static void lock_give_up(struct et_lock *l, int verdict)
 }
 
 static void lock_wait_for(struct et_lock *l, enum et_wait how, const char *key,
-                          size_t len, int64_t mod, int64_t view)
+                          size_t len, int64_t view)
 {
     if (!l->attempt->may_queue) {
         lock_give_up(l, HF__BUSY);
         return;
     }
-    hf__et_poll_wanted(l->e);
-    hf__et_wait(l, how, key, len, mod, view);
+    hf__et_wait(l, how, key, len, view);
     lock_queue(l);
 }
 
@@ -305,12 +303,12 @@ static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
     char dir[ET_KEY_MAX];
 
     if (s->permits > l->remote->permits) {
-        lock_wait_for(l, ET_WRITTEN, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_WRITTEN, s->before, s->len, view);
         return;
     }
     memcpy(dir, l->key, l->dir_len);
     memcpy(dir + l->dir_len, below, sizeof(below) - 1);
-    lock_wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, 0, view);
+    lock_wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, view);
 }
 
 static bool lock_is_free(const struct et_lock *l, const struct et_ahead *s)
@@ -339,7 +337,7 @@ void hf__et_queue_read(struct et_lock *l, int code, const struct et_ahead *s,
     } else if (l->form == ET_FORM_PERMIT) {
         lock_wait_for_permits(l, s, view);
     } else if (l->form != ET_FORM_READ) {
-        lock_wait_for(l, ET_GONE, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_GONE, s->before, s->len, view);
     } else {
         rc = hf__et_read_mark(l, s);
         if (rc)
@@ -353,14 +351,14 @@ void hf__et_mark_read(struct et_lock *l, const struct et_ahead *s,
     if (!l->attempt)
         return;
     if (is_blocked)
-        lock_wait_for(l, ET_PAIR, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_PAIR, s->before, s->len, view);
     else
         lock_grant(l);
 }
 
 /* Who waits waits for the round that it has found first. A latch holds
  * nothing. */
-void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
+void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 {
     struct etcd *e = l->e;
     struct hf__req *req = l->attempt;
@@ -370,7 +368,7 @@ void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
     if (!l->round)
         l->round = round;
     if (round && round == l->round) {
-        lock_wait_for(l, ET_GONE, l->key, l->key_len, mod, view);
+        lock_wait_for(l, ET_GONE, l->key, l->key_len, view);
         return;
     }
     hf__et_unqueue(l);
@@ -431,6 +429,8 @@ int hf__et_attempt(void *self, struct hf__req *req)
         return HF__LATER;
     req->sent_at = e->core->now();
     l->attempt = req;
+    if (hf__et_is_safety_look(l)) /* is the member there at all? */
+        hf__grpc_ping(&e->g, req->sent_at);
     if (!l->under_way && !l->let_go)
         rc = lock_step(l);
     if (rc) {

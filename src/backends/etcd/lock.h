@@ -30,7 +30,7 @@ void hf__et_queue_read(struct et_lock *, int code, const struct et_ahead *,
 void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
                       bool is_blocked, int64_t view);
 /* LATCH: its create revision, or 0. */
-void hf__et_counted(struct et_lock *, int64_t round, int64_t mod, int64_t view);
+void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
 /* Nothing of the request has reached the server. */
 void hf__et_unsent(struct et_lock *);

@@ -14,6 +14,7 @@ struct et_request;
 struct et_watch;
 
 #define ET_WATCHES 2 /* of a lock */
+#define ET_LOOKS 4   /* the last of them is repeated */
 
 /*
  * Where the lock is, between the requests of the core:
@@ -24,8 +25,8 @@ struct et_watch;
  *            READ_QUEUE, READ_MARK, COUNT;   an attempt is given up
  *            of what is let go or given up:
  *            CONFIRM, DROP
- *   QUEUED   none; then those of the next    the same; watch[0], view, before:
- *            attempt, as RESTING             it rings when that changes; round
+ *   QUEUED   none; then those of the next    the same; watch[0], view: it rings
+ *            attempt, as RESTING             when that changes; looks; round
  *   RUNG     as QUEUED                       the same; it has rung
  *   HELD     none; of an attempt with        rev; own, wanted; owes_mark,
  *            another hold id: CONFIRM, DROP  writes; is_fixed
@@ -91,7 +92,7 @@ struct et_lock {
     bool is_marked;             /* its mark is there, or may be */
     bool owes_mark;             /* it is not known to be */
     bool is_fresh;              /* its ENTER has found the entries before it */
-    uint8_t rechecks;           /* since a watch was made */
+    uint8_t looks;              /* since a watch was made */
     int64_t round;              /* of a latch: its create revision; 0 */
     int64_t wanted; /* somebody asked for the entry of that create revision */
     struct hf__req *attempt;      /* the one that is pending; NULL */
@@ -102,8 +103,6 @@ struct et_lock {
     struct et_watch *own; /* on its own entry, if the program hears of events;
                              NULL */
     int64_t view;         /* the revision at which that was there */
-    int64_t before;       /* and when it had been written */
-    uint32_t poll_no;     /* the last poll that has checked it */
     size_t key_len;       /* with ROOT and what an entry has behind NAME/ */
     size_t dir_len;       /* up to there */
     char key[];
@@ -113,6 +112,12 @@ struct et_lock {
 static inline bool hf__et_is_queued(const struct et_lock *l)
 {
     return l->state == ET_QUEUED || l->state == ET_RUNG;
+}
+
+/* Does it look only because it has heard nothing for a while? */
+static inline bool hf__et_is_safety_look(const struct et_lock *l)
+{
+    return l->state == ET_QUEUED && l->looks == ET_LOOKS;
 }
 
 /* It waits no more, or it is not held any more; else nothing changes. */

@@ -26,7 +26,6 @@
 #include "lock_state.h"
 #include "message.h"
 #include "refusal.h"
-#include "safety_poll.h"
 #include "watch.h"
 
 #include <poll.h>
@@ -470,7 +469,6 @@ int hf__et_session_init(struct etcd *e)
     hf__grpc_call_init(&e->put_guard, &e->g, &put_guard, e);
     hf__grpc_call_init(&e->keep, &e->g, &keep, e);
     hf__grpc_call_init(&e->watch, &e->g, &hf__et_watch, e);
-    hf__et_poll_init(e);
     return rc;
 }
 
@@ -484,7 +482,6 @@ void hf__et_session_fini(struct etcd *e)
     hf__grpc_call_fini(&e->put_guard);
     hf__grpc_call_fini(&e->keep);
     hf__grpc_call_fini(&e->watch);
-    hf__grpc_call_fini(&e->poll.call);
     hf__et_watches_fini(e);
     hf__grpc_fini(&e->g);
     hf__tls_free(tls);
@@ -496,7 +493,6 @@ void hf__et_session_move(struct etcd *e, hf__time now)
         if (now >= e->keep_at)
             hf__et_keep(e, now);
         session_watch(e, now);
-        hf__et_poll(e, now);
     }
     hf__grpc_advance(&e->g, now);
 }

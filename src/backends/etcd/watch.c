@@ -44,7 +44,7 @@ struct et_watch {
     unsigned idle;    /* events since it was last waited for */
     enum et_wait how;
     size_t len;
-    char *what; /* the key that is watched, and an ET_MARK */
+    char *what; /* the key that is watched, with room for a byte behind it */
 };
 
 static int watch_message(struct grpc_call *, const uint8_t *, size_t, hf__time);
@@ -124,7 +124,6 @@ static struct et_watch *watch_new(struct etcd *e, struct et_lock *l,
         return NULL;
     }
     memcpy(copy, what, len);
-    copy[len] = ET_MARK;
     w->lock = l;
     w->how = how;
     w->id = id;
@@ -219,7 +218,7 @@ static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
         watch_forget(e, w);
         return NULL;
     }
-    l->rechecks = 0;
+    l->looks = 0;
     return w;
 }
 
@@ -230,31 +229,17 @@ void hf__et_ring(struct et_lock *l)
     l->e->core->bell(l->e->client, l->remote);
 }
 
-/* If it cannot be watched, the next poll checks the lock. */
 void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
-                 size_t len, int64_t mod, int64_t view)
+                 size_t len, int64_t view)
 {
     const struct et_watch *w = watch_kept(l, how, key, len);
 
     if (!w)
         w = watch_add(l, how, key, len);
     l->view = view;
-    l->before = mod;
     l->state = ET_QUEUED;
     if (w && (w->reported > view || w->revision > view))
         hf__et_ring(l);
-}
-
-const char *hf__et_watched(const struct et_lock *l, enum et_wait *how,
-                           size_t *len)
-{
-    const struct et_watch *w = l->watch[0];
-
-    if (!w)
-        return NULL;
-    *how = w->how;
-    *len = w->len;
-    return w->what;
 }
 
 void hf__et_unwatch(struct et_lock *l)

@@ -2,8 +2,8 @@
  * One stream of watches for all of a client, and who hears of its events: a
  * lock that waits (its core gets a bell), a hold whose entry is deleted (it is
  * lost), holders that are wanted (hf_ask), changes.c, and the client itself,
- * whose guard goes with its lease. Watches may be lost at any time;
- * safety_poll.c and renewals find what they missed.
+ * whose guard goes with its lease. Watches may be lost at any time; the looks
+ * of those who wait (lock.c) and renewals find what they missed.
  */
 #ifndef HF_ETCD_WATCH_H
 #define HF_ETCD_WATCH_H
@@ -28,13 +28,10 @@ enum et_wait {
 /* ---- a lock that waits -------------------------------------------------- */
 
 /* It is QUEUED, and rings when that happens to the key, as it was at the
- * revision `view`, last written at `mod`. If the key cannot be watched, the
- * next poll finds out. */
+ * revision `view`. If the key cannot be watched, the next look finds out. */
 void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
-                 int64_t mod, int64_t view);
+                 int64_t view);
 void hf__et_ring(struct et_lock *);
-/* What is waited for, with an ET_MARK behind it; NULL: nothing is watched. */
-const char *hf__et_watched(const struct et_lock *, enum et_wait *, size_t *len);
 /* It keeps no watch any more. */
 void hf__et_unwatch(struct et_lock *);
 /* It is held: the core hears of it if somebody deletes the entry. */

@@ -8,7 +8,7 @@
 
 #include "net/grpc/grpc.h"
 
-/* etcd.request_over. A request may be sent for the same lock from inside. */
-int hf__et_request_over(struct grpc_call *, hf__time now);
+/* etcd.answered. A request may be sent for the same lock from inside. */
+int hf__et_answered(struct grpc_call *, hf__time now);
 
 #endif

@@ -16,7 +16,7 @@
 
 static int over_request(struct grpc_call *c, hf__time now)
 {
-    return ((struct etcd *)c->owner)->request_over(c, now);
+    return ((struct etcd *)c->owner)->answered(c, now);
 }
 
 static const struct grpc_method txn = {
@@ -50,10 +50,15 @@ struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
     return a;
 }
 
-void hf__et_request_free(struct etcd *e, struct et_request *a)
+void hf__et_request_over(struct et_request *a)
 {
     if (a->lock && a->lock->under_way == a)
         a->lock->under_way = NULL;
+}
+
+void hf__et_request_free(struct etcd *e, struct et_request *a)
+{
+    hf__et_request_over(a);
     e->drops -= a->op == ET_DROP || a->op == ET_CONFIRM;
     hf__list_remove(e->requests, a);
     a->next = e->spare;

@@ -3,7 +3,7 @@
  * request of an attempt or a release belongs to a lock, which has at most one
  * of them under way; one of a renewal belongs to some items of a batch; the
  * rest belongs to nobody. This unit packs and sends them and owns their memory.
- * What an answer means is not decided here: it goes to etcd.request_over, which
+ * What an answer means is not decided here: it goes to etcd.answered, which
  * frees the request afterwards.
  */
 #ifndef HF_ETCD_ENTRY_REQUEST_H
@@ -97,6 +97,8 @@ struct et_request *hf__et_request_new(struct etcd *, enum et_op,
                                       struct et_lock *);
 /* As those above; other than by 0 the request is gone. */
 int hf__et_request_send(struct et_request *, const void *message);
+/* It is not under way for its lock any more. */
+void hf__et_request_over(struct et_request *);
 void hf__et_request_free(struct etcd *, struct et_request *);
 /* It ends without an answer: an ENTER may have been done, or be done yet. */
 void hf__et_request_lost(const struct et_request *);

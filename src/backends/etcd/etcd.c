@@ -232,7 +232,7 @@ static int etcd_open(hf_client *client, const struct hf__core *core,
     e->core = e->peer.core = e->watches.core = core;
     e->client = e->peer.client = e->watches.client = client;
     e->memory = (ProtobufCAllocator){etcd_take, etcd_give, e};
-    e->request_over = hf__et_request_over;
+    e->answered = hf__et_answered;
     hf__about(e->about, sizeof(e->about), "");
     rc = hf__et_session_init(e);
     if (!rc)

@@ -10,7 +10,7 @@
  *   lock.c                        the lock's state machine
  *   slot.c, watch.c, batch.c, lease.c
  *   lock_state.c, entry_request.c
- *   txn.c, message.c, refusal.c, entry.c
+ *   exchange.c, txn.c, message.c, refusal.c, entry.c
  *
  * A client has one lease, whose id it has chosen at random. Under it are
  *
@@ -115,7 +115,7 @@ struct etcd {
     struct et_changes *changes;
     struct et_request *requests; /* under way */
     /* Their answers; answer.h. */
-    int (*request_over)(struct grpc_call *, hf__time now);
+    int (*answered)(struct grpc_call *, hf__time now);
     size_t drops;              /* of these delete an entry */
     struct et_request *spare;  /* their memory, with its buffers */
     struct hf__batch *batches; /* renewals that wait for a keep-alive */

@@ -258,7 +258,7 @@ static void lock_end_attempt(struct et_lock *l)
                   verdict == HF_EMISMATCH ? lock_mismatch(l) : verdict);
 }
 
-void hf__et_entered(struct et_lock *l, int code)
+void hf__et_stepped(struct et_lock *l, int code)
 {
     if (!l->attempt)
         return;
@@ -319,16 +319,14 @@ static bool lock_is_free(const struct et_lock *l, const struct et_ahead *s)
                                      : !s->len;
 }
 
-void hf__et_queue_read(struct et_lock *l, int code, const struct et_ahead *s,
+void hf__et_queue_read(struct et_lock *l, const struct et_ahead *s,
                        int64_t view)
 {
     int rc;
 
     if (!l->attempt)
         return;
-    if (code) {
-        hf__et_finish(l->e, l->attempt, code);
-    } else if (s->other) {
+    if (s->other) {
         l->other = s->other;
         l->size = s->size;
         lock_give_up(l, HF_EMISMATCH);

@@ -23,10 +23,10 @@ int hf__et_abandon(void *, struct hf__req *);
 
 /* ---- how a request of the lock has ended -------------------------------- */
 
-/* Its code; 0: the next step can be taken. */
-void hf__et_entered(struct et_lock *, int code);
-void hf__et_queue_read(struct et_lock *, int code, const struct et_ahead *,
-                       int64_t view);
+/* A step of the attempt has ended with that code, or with 0: the next one can
+ * be taken. */
+void hf__et_stepped(struct et_lock *, int code);
+void hf__et_queue_read(struct et_lock *, const struct et_ahead *, int64_t view);
 void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
                       bool is_blocked, int64_t view);
 /* LATCH: its create revision, or 0. */

@@ -98,7 +98,7 @@ static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
         return 0;
     }
     a->below = end < from ? end + 1 : from;
-    rc = hf__et_read_on(a);
+    rc = hf__et_read_queue(l, a);
     if (rc)
         hf__et_stepped(l, rc == HF__LATER ? HF_EUNKNOWN : rc);
     return 0;
@@ -222,7 +222,7 @@ static int answer_mark_written(struct et_request *a, const Etcd__TxnAnswer *t)
     bool is_gone = !t->succeeded;
 
     if (t->succeeded && l->rev == a->rev)
-        l->owes_mark = false;
+        l->mark = ET_MARKED;
     hf__et_checked(a, 0, &is_gone);
     return 0;
 }

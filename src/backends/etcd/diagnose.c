@@ -136,13 +136,15 @@ static int diagnose_find_server(struct etcd *e, struct hf__query *q,
     return HF__PENDING;
 }
 
-static void diagnose_find_promise(struct etcd *e, struct hf__query *q)
+static void diagnose_find_rest(struct etcd *e, struct hf__query *q)
 {
     FIND(OK, HF__PROMISE,
          "a crashed process loses its hold within %u s (its lease, which a new "
          "leader begins anew); holds survive if the servers are back "
          "within that time; a majority of the members has stored every answer",
          e->term_ms / 1000 + 1);
+    diagnose_find_lease(e, q);
+    diagnose_find_rights(e, q);
 }
 
 static int diagnose_find_members(struct etcd *e, struct hf__query *q,
@@ -158,9 +160,7 @@ static int diagnose_find_members(struct etcd *e, struct hf__query *q,
         quorum.voters += !a->members[i]->is_learner;
     etcd__member_list_answer__free_unpacked(a, &e->memory);
     hf__find_quorum(e->core, e->client, q, &quorum);
-    diagnose_find_promise(e, q);
-    diagnose_find_lease(e, q);
-    diagnose_find_rights(e, q);
+    diagnose_find_rest(e, q);
     return HF__DONE;
 }
 
@@ -174,9 +174,7 @@ static int diagnose_refused(struct et_query *x, int code)
     FIND(WARNING, "cluster", "the %s may not be read: %.120s",
          x->call.method == &status ? "status" : "list of members",
          x->call.text);
-    diagnose_find_promise(e, q);
-    diagnose_find_lease(e, q);
-    diagnose_find_rights(e, q);
+    diagnose_find_rest(e, q);
     return HF__DONE;
 }
 

@@ -56,10 +56,9 @@ struct et_request {
 
 /* These return 0: it is under way; HF__LATER, HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
-/* Reads the entries before ours. */
-int hf__et_read_queue(struct et_lock *);
-/* The same from where the last answer ended. */
-int hf__et_read_on(const struct et_request *);
+/* Reads the entries before ours; from where that answer ended, if one is given.
+ */
+int hf__et_read_queue(struct et_lock *, const struct et_request *before);
 /* READ: is the writer that was found marked? */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
 /* LATCH: is it set? */
@@ -92,11 +91,6 @@ void hf__et_leave(struct et_lock *);
 
 /* ---- a request from its beginning to its end ---------------------------- */
 
-/* NULL: out of memory. */
-struct et_request *hf__et_request_new(struct etcd *, enum et_op,
-                                      struct et_lock *);
-/* As those above; other than by 0 the request is gone. */
-int hf__et_request_send(struct et_request *, const void *message);
 /* It is not under way for its lock any more. */
 void hf__et_request_over(struct et_request *);
 void hf__et_request_free(struct etcd *, struct et_request *);

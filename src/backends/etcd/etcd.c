@@ -302,13 +302,11 @@ static int etcd_query(void *self, struct hf__query *q)
         return HF__LATER;
     switch (q->req.op) {
     case HF__INSPECT:
+    case HF__BREAK:
+    case HF__ASK:
         return hf__et_inspect(e, q);
     case HF__LIST:
         return hf__et_list(e, q);
-    case HF__BREAK:
-        return hf__et_break(e, q);
-    case HF__ASK:
-        return hf__et_ask_holders(e, q);
     case HF__DIAGNOSE:
         return hf__et_diagnose(e, q);
     case HF__LISTEN:

@@ -10,8 +10,7 @@ int hf__et_txn_read(struct grpc_call *c, const uint8_t *p, size_t len,
     Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
     int rc = t && t->header && t->header->revision > 0 ? take(c, t) : HF_EPROTO;
 
-    if (t)
-        etcd__txn_answer__free_unpacked(t, &e->memory);
+    etcd__txn_answer__free_unpacked(t, &e->memory);
     return rc;
 }
 

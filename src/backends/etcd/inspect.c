@@ -238,28 +238,6 @@ static int inspected(struct et_query *x, const Etcd__TxnAnswer *t)
     return rc ? rc : inspect_show((struct inspection *)x);
 }
 
-static int inspect_begin(struct etcd *e, struct hf__query *q,
-                         const struct et_play *play)
-{
-    int rc;
-    struct inspection *k = hf__et_query_new(e, q, play, "/", &rc);
-
-    if (!k)
-        return rc;
-    inspect_forget(k);
-    return hf__et_query_begin(&k->base);
-}
-
-int hf__et_inspect(struct etcd *e, struct hf__query *q)
-{
-    static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = send_inspect,
-                                        .answered = inspected,
-                                        .fini = inspect_fini};
-
-    return inspect_begin(e, q, &play);
-}
-
 /* ---- break, ask --------------------------------------------------------- */
 
 static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
@@ -356,16 +334,6 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
     return HF__PENDING;
 }
 
-int hf__et_break(struct etcd *e, struct hf__query *q)
-{
-    static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = inspect_send_break,
-                                        .answered = inspect_broke,
-                                        .fini = inspect_fini};
-
-    return inspect_begin(e, q, &play);
-}
-
 /* Under our lease, so that it goes with us. The create revisions say which
  * holds are meant, so it may be written twice, or late. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
@@ -388,12 +356,22 @@ static void inspect_send_ask(struct et_query *x, struct et_txn *t)
                x->e->lease);
 }
 
-int hf__et_ask_holders(struct etcd *e, struct hf__query *q)
+int hf__et_inspect(struct etcd *e, struct hf__query *q)
 {
-    static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = inspect_send_ask,
-                                        .answered = inspect_broke,
-                                        .fini = inspect_fini};
+#define PLAY(s, a)                                                             \
+    {                                                                          \
+        .size = sizeof(struct inspection), .send = s, .answered = a,           \
+        .fini = inspect_fini                                                   \
+    }
+    static const struct et_play plays[] = {
+        [HF__INSPECT] = PLAY(send_inspect, inspected),
+        [HF__BREAK] = PLAY(inspect_send_break, inspect_broke),
+        [HF__ASK] = PLAY(inspect_send_ask, inspect_broke)};
+    int rc;
+    struct inspection *k = hf__et_query_new(e, q, &plays[q->req.op], "/", &rc);
 
-    return inspect_begin(e, q, &play);
+    if (!k)
+        return rc;
+    inspect_forget(k);
+    return hf__et_query_begin(&k->base);
 }

@@ -10,8 +10,7 @@
 
 struct etcd;
 
+/* INSPECT, BREAK, ASK. */
 int hf__et_inspect(struct etcd *, struct hf__query *);
-int hf__et_break(struct etcd *, struct hf__query *);
-int hf__et_ask_holders(struct etcd *, struct hf__query *);
 
 #endif

@@ -194,17 +194,17 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
-        if (l->rev || l->maybe || l->doubt)
+        if (hf__et_may_be_there(l))
             return hf__et_drop(l);
         l->hold_id = l->attempt->hold_id;
         l->form = lock_form_of(l->remote);
         l->state = ET_RESTING;
-        l->owes_mark = false;
+        l->mark = ET_UNMARKED;
         l->round = 0;
         l->writes = 0;
     }
     if (l->rev)
-        return hf__et_read_queue(l);
+        return hf__et_read_queue(l, NULL);
     /* A proof that an earlier step waited for is not waited for any more. */
     l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
@@ -447,7 +447,7 @@ static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
 
     if (hf__et_is_down(e))
         return HF__LATER;
-    if (l->hold_id != req->hold_id || (!l->rev && !l->maybe && !l->doubt))
+    if (l->hold_id != req->hold_id || !hf__et_may_be_there(l))
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     req->sent_at = e->core->now();
     l->let_go = req;

@@ -15,7 +15,8 @@ struct et_lock *hf__et_lock_of(const struct etcd *e, uint64_t hold_id)
 void hf__et_lock_taken(struct et_lock *l)
 {
     l->rev = 0;
-    l->maybe = l->is_late = l->is_marked = false;
+    l->maybe = l->is_late = false;
+    l->mark = ET_UNMARKED;
     hf__et_unhold(l);
 }
 

@@ -28,7 +28,7 @@ struct et_watch;
  *   QUEUED   none; then those of the next    the same; watch[0], view: it rings
  *            attempt, as RESTING             when that changes; looks; round
  *   RUNG     as QUEUED                       the same; it has rung
- *   HELD     none; of an attempt with        rev; own, wanted; owes_mark,
+ *   HELD     none; of an attempt with        rev; own, wanted; mark,
  *            another hold id: CONFIRM, DROP  writes; is_fixed
  *
  *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING. (A QUEUED
@@ -60,6 +60,13 @@ enum et_lock_state {
  */
 enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
 
+/* The mark of a writer that goes on reading. */
+enum et_mark {
+    ET_UNMARKED,
+    ET_MARK_OWED, /* it may be there; the next renewal writes it */
+    ET_MARKED,    /* it is there */
+};
+
 /*
  * What the client knows of the entry, in any state (x: it is set; -: it is not;
  * any: either):
@@ -89,11 +96,10 @@ struct et_lock {
                         0: it is not */
     bool maybe, doubt, is_late; /* as above */
     bool is_fixed;              /* its lease is, which the core ends */
-    bool is_marked;             /* its mark is there, or may be */
-    bool owes_mark;             /* it is not known to be */
-    bool is_fresh;              /* its ENTER has found the entries before it */
-    uint8_t looks;              /* since a watch was made */
-    int64_t round;              /* of a latch: its create revision; 0 */
+    enum et_mark mark;
+    bool is_fresh;  /* its ENTER has found the entries before it */
+    uint8_t looks;  /* since a watch was made */
+    int64_t round;  /* of a latch: its create revision; 0 */
     int64_t wanted; /* somebody asked for the entry of that create revision */
     struct hf__req *attempt;      /* the one that is pending; NULL */
     struct hf__req *let_go;       /* a release or an abandon; NULL */
@@ -107,6 +113,12 @@ struct et_lock {
     size_t dir_len;       /* up to there */
     char key[];
 };
+
+/* Is there an entry, or may there be one? */
+static inline bool hf__et_may_be_there(const struct et_lock *l)
+{
+    return l->rev || l->maybe || l->doubt;
+}
 
 /* Was the core answered QUEUED? */
 static inline bool hf__et_is_queued(const struct et_lock *l)

@@ -149,7 +149,7 @@ static int put_marked(struct et_query *x, const Etcd__TxnAnswer *t)
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
     if (l && l->rev == p->rev)
-        l->owes_mark = false;
+        l->mark = ET_MARKED;
     /* It is nobody's loss if we have let go of it meanwhile. */
     return t->succeeded || !l || l->let_go || l->rev != p->rev ? HF__DONE
                                                                : HF_ENOTOWNER;
@@ -165,7 +165,7 @@ static void put_move(struct et_lock *from, struct et_lock *into)
     into->key_len = from->key_len;
     memcpy(into->key, from->key, from->key_len);
     into->state = ET_HELD;
-    into->is_marked = into->owes_mark = true;
+    into->mark = ET_MARK_OWED;
     into->doubt = from->doubt;
     into->writes = from->writes;
     from->rev = 0;

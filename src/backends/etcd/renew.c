@@ -40,7 +40,7 @@ static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
     const struct et_lock *l = b->item[i].remote->impl;
 
-    if (l->owes_mark)
+    if (l->mark == ET_MARK_OWED)
         renew_count(b, i, 1, hf__et_write_mark(e, b, i));
     if (l->is_fixed && b->item[i].lease_ms)
         hf__et_touch(l, b->item[i].lease_ms);

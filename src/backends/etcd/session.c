@@ -256,6 +256,7 @@ static int session_granted(struct grpc_call *c, hf__time now)
     struct etcd *e = c->owner;
     Etcd__GrantAnswer *a;
     const uint8_t *p;
+    int64_t ttl;
     size_t len;
 
     if (c->end == GRPC_ANSWERED && c->status == 9) {
@@ -266,15 +267,13 @@ static int session_granted(struct grpc_call *c, hf__time now)
         return session_not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__grant_answer__unpack(&e->memory, len, p);
-    if (!a || a->ttl <= 0 || a->ttl > UINT32_MAX / 1000) {
-        if (a)
-            etcd__grant_answer__free_unpacked(a, &e->memory);
+    ttl = a ? a->ttl : 0;
+    etcd__grant_answer__free_unpacked(a, &e->memory);
+    if (ttl <= 0 || ttl > UINT32_MAX / 1000)
         return hf__et_odd(e);
-    }
-    e->term_ms = (uint32_t)a->ttl * 1000;
+    e->term_ms = (uint32_t)ttl * 1000;
     e->proved = e->grant_sent_at;
     e->is_granted = true;
-    etcd__grant_answer__free_unpacked(a, &e->memory);
     return session_step_guard(e);
 }
 
@@ -319,8 +318,7 @@ static int session_version_reported(struct grpc_call *c, hf__time now)
                           "etcd %.40s is too old: use etcd 3.4 or later",
                           a->version);
     }
-    if (a)
-        etcd__status_answer__free_unpacked(a, &e->memory);
+    etcd__status_answer__free_unpacked(a, &e->memory);
     return rc ? rc : session_guarded_and_known(e, now);
 }
 
@@ -329,6 +327,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     struct etcd *e = c->owner;
     Etcd__PutAnswer *a;
     const uint8_t *p;
+    int64_t revision;
     size_t len;
 
     if (c->end == GRPC_ANSWERED && c->status == 5)
@@ -341,15 +340,13 @@ static int session_guarded(struct grpc_call *c, hf__time now)
         return session_not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__put_answer__unpack(&e->memory, len, p);
-    if (!a || !a->header || a->header->revision <= 0) {
-        if (a)
-            etcd__put_answer__free_unpacked(a, &e->memory);
+    revision = a && a->header ? a->header->revision : 0;
+    etcd__put_answer__free_unpacked(a, &e->memory);
+    if (revision <= 0)
         return hf__et_odd(e);
-    }
-    e->guard = a->header->revision;
+    e->guard = revision;
     if (!e->heard) /* no hold of this lease is older */
         hf__et_heard(e, e->guard);
-    etcd__put_answer__free_unpacked(a, &e->memory);
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
     e->is_guarded = true;
@@ -395,8 +392,7 @@ static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
 
     if (!e->lease)
         return 0;
-    if (a)
-        etcd__keep_alive_answer__free_unpacked(a, &e->memory);
+    etcd__keep_alive_answer__free_unpacked(a, &e->memory);
     if (!is_ours || ttl < 0 || ttl > UINT32_MAX / 1000)
         return hf__et_odd(e);
     if (!ttl)

@@ -512,8 +512,7 @@ static int watch_message(struct grpc_call *c, const uint8_t *p, size_t len,
     int rc = a && (a->header || a->canceled) ? watch_reported(e, a, now)
                                              : hf__et_odd(e);
 
-    if (a)
-        etcd__watch_answer__free_unpacked(a, &e->memory);
+    etcd__watch_answer__free_unpacked(a, &e->memory);
     return rc;
 }
 

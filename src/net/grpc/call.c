@@ -227,10 +227,9 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
 
     c->at = g->link.stream.core->now();
     /* A server that is slow is given more time, and not the same work twice. */
-    c->limit_ms = limit_ms << (g->late < LATE_MOST ? g->late : LATE_MOST - 1);
-    limit_ms = c->limit_ms;
-    c->until = limit_ms ? c->at + limit_ms * HF__MS : HF__NEVER;
-    c->is_repeated = c->is_closing = false;
+    c->limit_ms = limit_ms << g->late;
+    c->until = c->limit_ms ? c->at + c->limit_ms * HF__MS : HF__NEVER;
+    c->is_repeated = false;
     c->in_buf.len = 0;
     rc = hf__grpc_reserve(g, &c->in_buf, ANSWER_SIZE);
     if (!rc)
@@ -270,18 +269,11 @@ static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
     c->out.from += n;
     if (c->method->is_secret)
         g->link.stream.out.secret = true;
-    if (c->out.from == c->out.len && (!c->method->is_stream || c->is_closing))
+    if (c->out.from == c->out.len && !c->method->is_stream)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     else if (!n)
         return NGHTTP2_ERR_DEFERRED;
     return (ssize_t)n;
-}
-
-void hf__grpc_close_send(struct grpc_call *c)
-{
-    c->is_closing = true;
-    if (c->state == GRPC_OPEN)
-        nghttp2_session_resume_data(c->g->session, c->id);
 }
 
 void hf__grpc_drop(struct grpc_call *c, uint32_t error)

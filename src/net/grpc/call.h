@@ -102,7 +102,6 @@ struct grpc_call {
     bool is_begun;     /* `start` is set */
     bool is_repeated;  /* it was refused for its token once */
     bool is_whole;     /* unary: its message has come */
-    bool is_closing;   /* stream: no more is sent */
     int http;          /* HTTP's status; 0: not yet */
     bool is_grpc;      /* its content type is right */
     int said;          /* grpc-status; -1: not yet, or no number */
@@ -127,8 +126,6 @@ int hf__grpc_start(struct grpc_call *, uint32_t limit_ms);
 /* Whatever its state is: it is IDLE, over() is not called, and its request is
  * taken back if that is possible. */
 void hf__grpc_cancel(struct grpc_call *);
-/* A stream: no more is said. */
-void hf__grpc_close_send(struct grpc_call *);
 /* Unary, ANSWERED, status 0: the message, until the call is started again. */
 const uint8_t *hf__grpc_answer(const struct grpc_call *, size_t *len);
 bool hf__grpc_is_idle(const struct grpc_call *);

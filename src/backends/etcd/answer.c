@@ -255,7 +255,8 @@ static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int answer_take(struct grpc_call *c, const Etcd__TxnAnswer *t)
+/* The lock may send its next request from inside. */
+static int answer_read(struct et_request *a)
 {
     static int (*const take[])(struct et_request *, const Etcd__TxnAnswer *) = {
         [ET_ENTER] = answer_entered,
@@ -267,16 +268,14 @@ static int answer_take(struct grpc_call *c, const Etcd__TxnAnswer *t)
         [ET_RENEW] = answer_checked,
         [ET_WRITE_MARK] = answer_mark_written,
     };
-    struct et_request *a = (struct et_request *)c;
+    Etcd__TxnAnswer *t = hf__et_txn_read(&a->call);
+    int rc = t ? 0 : HF_EPROTO;
 
-    return take[a->op] ? take[a->op](a, t) : 0;
-}
-
-/* The lock may send its next request from inside. */
-static int answer_answered(struct grpc_call *c, const uint8_t *p, size_t len)
-{
-    hf__et_request_over((struct et_request *)c);
-    return hf__et_txn_read(c, p, len, answer_take);
+    hf__et_request_over(a);
+    if (t && take[a->op])
+        rc = take[a->op](a, t);
+    hf__et_txn_free(&a->call, t);
+    return rc;
 }
 
 static void answer_fail(const struct et_request *a, int code)
@@ -292,7 +291,7 @@ static void answer_fail(const struct et_request *a, int code)
 static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
 {
     struct et_request *a = (struct et_request *)c;
-    bool is_odd = c->end == GRPC_ANSWERED && !c->status;
+    bool is_odd = hf__et_has_answer(c);
     int rc = is_odd ? code : 0;
 
     (void)can_repeat; /* the core decides */
@@ -314,7 +313,6 @@ static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
 
 int hf__et_answered(struct grpc_call *c, hf__time now)
 {
-    static const struct et_exchange request = {answer_answered, answer_failed};
     struct et_request *a = (struct et_request *)c;
     int rc = 0;
 
@@ -323,7 +321,9 @@ int hf__et_answered(struct grpc_call *c, hf__time now)
         hf__et_request_over(a);
         hf__et_unsent(a->lock);
     } else {
-        rc = hf__et_exchange_over(c, &request);
+        rc = hf__et_has_answer(c) ? answer_read(a) : HF_EPROTO;
+        if (rc == HF_EPROTO)
+            rc = hf__et_failed(c, answer_failed);
     }
     hf__et_request_free(c->g->owner, a);
     return rc;

@@ -5,7 +5,7 @@
 #include "backends/common/finding.h"
 
 #include "etcd.h"
-#include "message.h"
+#include "exchange.h"
 #include "query.h"
 
 #include <stdio.h>

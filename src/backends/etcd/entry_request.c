@@ -6,8 +6,8 @@
 
 #include "entry.h"
 #include "etcd.h"
+#include "exchange.h"
 #include "lock_state.h"
-#include "message.h"
 #include "txn.h"
 
 #include <string.h>

@@ -3,49 +3,61 @@
 #include "etcd.h"
 #include "refusal.h"
 
-int hf__et_txn_read(struct grpc_call *c, const uint8_t *p, size_t len,
-                    int (*take)(struct grpc_call *, const Etcd__TxnAnswer *))
+int hf__et_pack(struct grpc_call *c, const void *message)
 {
-    struct etcd *e = c->g->owner;
-    Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
-    int rc = t && t->header && t->header->revision > 0 ? take(c, t) : HF_EPROTO;
+    uint8_t *p = hf__grpc_room(c, protobuf_c_message_get_packed_size(message));
 
-    etcd__txn_answer__free_unpacked(t, &e->memory);
-    return rc;
+    if (p)
+        protobuf_c_message_pack(message, p);
+    return p ? 0 : HF_ENOMEM;
 }
 
-static int exchange_answered(struct grpc_call *c, const struct et_exchange *x)
+Etcd__TxnAnswer *hf__et_txn_read(const struct grpc_call *c)
 {
+    struct etcd *e = c->g->owner;
     size_t len;
     const uint8_t *p = hf__grpc_answer(c, &len);
-    int rc = x->answered(c, p, len);
+    Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
 
-    return rc == HF_EPROTO ? x->failed(c, hf__et_odd(c->g->owner), false) : rc;
+    if (t && t->header && t->header->revision > 0)
+        return t;
+    hf__et_txn_free(c, t);
+    return NULL;
 }
 
-static int exchange_unsure(struct grpc_call *c, const struct et_exchange *x)
+void hf__et_txn_free(const struct grpc_call *c, Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->g->owner;
-    bool is_refused = c->end == GRPC_ANSWERED;
-    int rc = is_refused ? hf__et_leave_member(e, c) : 0;
 
-    if (c->end == GRPC_LOST || c->end == GRPC_UNSENT)
+    etcd__txn_answer__free_unpacked(t, &e->memory);
+}
+
+static void exchange_explain(const struct grpc_call *c)
+{
+    const struct etcd *e = c->g->owner;
+
+    if (c->end == GRPC_LOST || c->end == GRPC_UNSENT) /* it has the place */
         e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
     else
         e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where,
                      c->text);
-    x->failed(c, HF_EUNKNOWN, !rc && (is_refused || c->end == GRPC_LATE));
-    return rc;
 }
 
-int hf__et_exchange_over(struct grpc_call *c, const struct et_exchange *x)
+int hf__et_failed(struct grpc_call *c,
+                  int (*failed)(struct grpc_call *, int code, bool can_repeat))
 {
-    if (c->end == GRPC_ANSWERED && !c->status)
-        return exchange_answered(c, x);
-    if (c->end == GRPC_ANSWERED && c->status == 5)
-        return x->failed(c, HF_ENOTOWNER, false);
-    if (c->end != GRPC_ANSWERED || hf__et_is_unsure(c))
-        return exchange_unsure(c, x);
-    x->failed(c, hf__et_refusal(c->g->owner, c), false);
-    return 0;
+    struct etcd *e = c->g->owner;
+    bool is_refused = c->end == GRPC_ANSWERED;
+    int rc;
+
+    if (hf__et_has_answer(c))
+        return failed(c, hf__et_odd(e), false);
+    if (is_refused && c->status == 5)
+        return failed(c, HF_ENOTOWNER, false);
+    if (is_refused && !hf__et_is_unsure(c))
+        return failed(c, hf__et_refusal(e, c), false);
+    exchange_explain(c);
+    rc = is_refused ? hf__et_leave_member(e, c) : 0;
+    failed(c, HF_EUNKNOWN, !rc && (is_refused || c->end == GRPC_LATE));
+    return rc;
 }

@@ -1,7 +1,6 @@
 /*
- * A call of which nothing is left when it has ended: a request about entries,
- * a step of a query. This unit reads how it has ended and calls one of two
- * functions of its owner, exactly once.
+ * A call to the server: packs its message, reads the answer of a transaction,
+ * and tells how a request about entries or a step of a query has failed.
  */
 #ifndef HF_ETCD_EXCHANGE_H
 #define HF_ETCD_EXCHANGE_H
@@ -10,23 +9,31 @@
 
 #include "etcd.pb-c.h"
 
-struct et_exchange {
-    /* The server has answered. Returns 0, HF_EPROTO if the answer makes no
-     * sense (failed() follows), or a code that ends the connection. */
-    int (*answered)(struct grpc_call *, const uint8_t *, size_t len);
-    /* The server has not done what was asked. The code is that of its refusal,
-     * HF_ENOMEM or HF_EPROTO if its answer cannot be read, HF_ENOTOWNER if the
-     * client's lease has ended (failed() calls hf__et_lease_over()), or
-     * HF_EUNKNOWN: it may have done it. can_repeat: the same may be sent again
-     * on this connection. Returns 0, or a code that ends the connection. */
-    int (*failed)(struct grpc_call *, int code, bool can_repeat);
-};
+/* Packs the message into a call that is about to be started, or into a stream.
+ * 0, HF_ENOMEM. */
+int hf__et_pack(struct grpc_call *, const void *message);
 
-/* For method.over: returns what that returns. */
-int hf__et_exchange_over(struct grpc_call *, const struct et_exchange *);
-/* Reads a transaction's answer and passes it to take(), whose result it
- * returns. HF_EPROTO: it cannot be read. */
-int hf__et_txn_read(struct grpc_call *, const uint8_t *, size_t len,
-                    int (*take)(struct grpc_call *, const Etcd__TxnAnswer *));
+/* The call has ended with an answer to what was asked. */
+static inline bool hf__et_has_answer(const struct grpc_call *c)
+{
+    return c->end == GRPC_ANSWERED && c->status == GRPC_OK;
+}
+
+/* The answer of a transaction, which hf__et_txn_free() frees; NULL: it cannot
+ * be read. */
+Etcd__TxnAnswer *hf__et_txn_read(const struct grpc_call *);
+void hf__et_txn_free(const struct grpc_call *, Etcd__TxnAnswer *);
+
+/*
+ * The call has ended without an answer, or its answer makes no sense. Calls
+ * failed() once. The code is that of the server's refusal, HF_ENOMEM or
+ * HF_EPROTO if the answer cannot be read, HF_ENOTOWNER if the client's lease
+ * has ended (failed() then calls hf__et_lease_over()), or HF_EUNKNOWN: the
+ * server may have done what was asked. can_repeat: the same may be sent again
+ * on this connection. failed() returns 0, or a code that ends the connection,
+ * and so does this.
+ */
+int hf__et_failed(struct grpc_call *c,
+                  int (*failed)(struct grpc_call *, int code, bool can_repeat));
 
 #endif

@@ -1,8 +1,8 @@
 #include "lease.h"
 
 #include "etcd.h"
+#include "exchange.h"
 #include "lock_state.h"
-#include "message.h"
 
 static hf__time lease_part(const struct etcd *e, unsigned of)
 {

@@ -6,7 +6,6 @@
 #include "exchange.h"
 #include "lease.h"
 #include "lock_state.h"
-#include "message.h"
 #include "slot.h"
 #include "txn.h"
 
@@ -136,11 +135,13 @@ static void query_go_on(struct et_query *x)
         query_end(x, rc == HF__LATER ? HF_EUNKNOWN : rc);
 }
 
-static int query_take(struct grpc_call *c, const Etcd__TxnAnswer *t)
+static int query_read_txn(struct et_query *x)
 {
-    struct et_query *x = (struct et_query *)c;
+    Etcd__TxnAnswer *t = hf__et_txn_read(&x->call);
+    int rc = t ? x->play->answered(x, t) : HF_EPROTO;
 
-    return x->play->answered(x, t);
+    hf__et_txn_free(&x->call, t);
+    return rc;
 }
 
 /* A query that only reads, or that can be sent again, fails because memory is
@@ -153,11 +154,11 @@ static bool query_may_fail(const struct et_query *x)
            op == HF__ASK || op == HF__LATCH_GET || op == HF__DIAGNOSE;
 }
 
-static int query_answered(struct grpc_call *c, const uint8_t *p, size_t len)
+static int query_answered(struct et_query *x)
 {
-    struct et_query *x = (struct et_query *)c;
-    int rc = x->play->read ? x->play->read(x, p, len)
-                           : hf__et_txn_read(c, p, len, query_take);
+    size_t len;
+    const uint8_t *p = hf__grpc_answer(&x->call, &len);
+    int rc = x->play->read ? x->play->read(x, p, len) : query_read_txn(x);
 
     if (rc == HF_EPROTO)
         return rc;
@@ -181,7 +182,7 @@ static int query_failed(struct grpc_call *c, int code, bool can_repeat)
         query_go_on(x);
         return 0;
     }
-    if (c->end == GRPC_ANSWERED && !c->status) { /* it cannot be read */
+    if (hf__et_has_answer(c)) { /* it cannot be read */
         bool is_over = code == HF_ENOMEM && query_may_fail(x);
 
         query_end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
@@ -195,8 +196,9 @@ static int query_failed(struct grpc_call *c, int code, bool can_repeat)
 
 int hf__et_query_over(struct grpc_call *c, hf__time now)
 {
-    static const struct et_exchange query = {query_answered, query_failed};
+    int rc =
+        hf__et_has_answer(c) ? query_answered((struct et_query *)c) : HF_EPROTO;
 
     (void)now;
-    return hf__et_exchange_over(c, &query);
+    return rc == HF_EPROTO ? hf__et_failed(c, query_failed) : rc;
 }

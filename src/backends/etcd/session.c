@@ -21,10 +21,10 @@
 #include "batch.h"
 #include "changes.h"
 #include "etcd.h"
+#include "exchange.h"
 #include "lease.h"
 #include "lock.h"
 #include "lock_state.h"
-#include "message.h"
 #include "refusal.h"
 #include "watch.h"
 

@@ -23,8 +23,8 @@
 
 #include "entry.h"
 #include "etcd.h"
+#include "exchange.h"
 #include "lock_state.h"
-#include "message.h"
 #include "refusal.h"
 
 #include <string.h>

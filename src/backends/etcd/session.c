@@ -478,7 +478,7 @@ void hf__et_session_fini(struct etcd *e)
     hf__grpc_call_fini(&e->put_guard);
     hf__grpc_call_fini(&e->keep);
     hf__grpc_call_fini(&e->watch);
-    hf__et_watches_fini(e);
+    hf__table_fini(&e->watches);
     hf__grpc_fini(&e->g);
     hf__tls_free(tls);
 }

@@ -44,7 +44,7 @@ struct et_watch {
     unsigned idle;    /* events since it was last waited for */
     enum et_wait how;
     size_t len;
-    char *what; /* the key that is watched, with room for a byte behind it */
+    char what[]; /* the key that is watched; there is room for one byte more */
 };
 
 static int watch_message(struct grpc_call *, const uint8_t *, size_t, hf__time);
@@ -90,7 +90,6 @@ static struct et_watch **watch_place_of(const struct et_watch *w)
 static void watch_forget(struct etcd *e, struct et_watch *w)
 {
     *watch_place_of(w) = NULL;
-    e->core->free(e->client, w->what);
     hf__table_remove(&e->watches, w);
 }
 
@@ -114,20 +113,15 @@ static struct et_watch *watch_new(struct etcd *e, struct et_lock *l,
                                   size_t len)
 {
     int64_t id = ++e->watch_ids;
-    char *copy = e->core->alloc(e->client, len + 1);
-    struct et_watch *w = copy ? hf__table_add(&e->watches, sizeof(*w), 0,
-                                              (char *)&id, sizeof(id))
-                              : NULL;
+    struct et_watch *w = hf__table_add(&e->watches, sizeof(*w) + len + 1, 0,
+                                       (char *)&id, sizeof(id));
 
-    if (!w) {
-        e->core->free(e->client, copy);
+    if (!w)
         return NULL;
-    }
-    memcpy(copy, what, len);
+    memcpy(w->what, what, len);
     w->lock = l;
     w->how = how;
     w->id = id;
-    w->what = copy;
     w->len = len;
     return w;
 }
@@ -527,13 +521,4 @@ void hf__et_watches_down(struct etcd *e)
             hf__et_ring(w->lock);
         watch_forget(e, w);
     }
-}
-
-void hf__et_watches_fini(struct etcd *e)
-{
-    if (e->guard_watch)
-        watch_forget(e, e->guard_watch);
-    if (e->ask_watch)
-        watch_forget(e, e->ask_watch);
-    hf__table_fini(&e->watches);
 }

@@ -68,7 +68,5 @@ void hf__et_heard(struct etcd *, int64_t revision);
 void hf__et_heard_all(struct etcd *, int64_t revision);
 /* The stream is gone. */
 void hf__et_watches_down(struct etcd *);
-/* There are no locks any more. */
-void hf__et_watches_fini(struct etcd *);
 
 #endif

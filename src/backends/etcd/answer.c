@@ -1,5 +1,3 @@
-/* What the server answers to a request about an entry: it decides about one
- * lock, or, of a renewal, about many. */
 #include "answer.h"
 
 #include "batch.h"
@@ -29,7 +27,8 @@ static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
     s->len = kv->key.len;
 }
 
-/* One that is before ours, from the youngest on. True: nothing else matters. */
+/* Takes one entry that is older than ours; entries come the youngest first.
+ * Returns true if older entries do not matter. */
 static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
     const struct et_lock *l = a->lock;
@@ -59,9 +58,10 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* A transaction may have made several keys: those of the last revision of a
- * page may go on behind it, and are left to the next one. Unless there are more
- * of them than fit. */
+/* Returns the create revision of the last entry that this page does not hold
+ * completely, or 0. A transaction may have made several keys, which share a
+ * revision, so the last revision of a page is left to the next page. If it
+ * fills the largest page, it is taken as it is. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {
@@ -71,7 +71,8 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* The entries before ours, as far as this view shows. */
+/* Takes the entries before ours that part i of the answer holds. Reads the next
+ * page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
 {
@@ -109,7 +110,7 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
-/* There is an entry already, or the guard was written. */
+/* The entry exists already, or the guard was written by a later request. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
@@ -147,7 +148,7 @@ static int answer_entered(struct et_request *a, const Etcd__TxnAnswer *t)
     return answer_decide(a, t, 1);
 }
 
-/* The writer, its mark, or neither. */
+/* The answer holds the writer and its mark, one of them, or neither. */
 static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -159,7 +160,7 @@ static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
         is_there = is_there || r->kvs[i]->key.len == a->ahead.len;
         is_marked = is_marked || r->kvs[i]->key.len > a->ahead.len;
     }
-    if (!is_there) /* there may be an older one */
+    if (!is_there) /* an older writer may block us */
         hf__et_stepped(a->lock, 0);
     else
         hf__et_mark_read(a->lock, &a->ahead, !is_marked, t->header->revision);
@@ -177,7 +178,7 @@ static int answer_counted(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* Then it is deleted by its revision. */
+/* The entry that is found is deleted next, by its create revision. */
 static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
@@ -190,7 +191,7 @@ static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
         l->e->guard = t->header->revision;
     kv = r->n_kvs ? r->kvs[0] : NULL;
     if (kv && kv->create_revision != l->rev && kv->lease != l->e->lease)
-        kv = NULL; /* of another client */
+        kv = NULL; /* the entry of another client */
     l->is_late = kv && l->rev && kv->create_revision != l->rev;
     l->rev = kv ? kv->create_revision : 0;
     l->maybe = l->doubt = false;
@@ -249,13 +250,13 @@ static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
 
     if (t->succeeded)
         return answer_decide(a, t, 0);
-    hf__et_lock_taken(l); /* another client has deleted it, */
-    l->maybe = true;      /* unless the member is behind */
+    hf__et_lock_taken(l); /* another client deleted it, */
+    l->maybe = true;      /* or this member lags behind */
     hf__et_stepped(l, 0);
     return 0;
 }
 
-/* The lock may send its next request from inside. */
+/* The request leaves its lock first, so that the lock can send the next one. */
 static int answer_read(struct et_request *a)
 {
     static int (*const take[])(struct et_request *, const Etcd__TxnAnswer *) = {
@@ -294,12 +295,12 @@ static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
     bool is_odd = hf__et_has_answer(c);
     int rc = is_odd ? code : 0;
 
-    (void)can_repeat; /* the core decides */
+    (void)can_repeat; /* the core sends it again */
     hf__et_request_over(a);
     if (code == HF_ENOTOWNER) {
         rc = hf__et_lease_over(c->g->owner,
                                "the server ended the client's lease");
-        /* A CONFIRM hears what it was to find out: the entry is gone. */
+        /* A CONFIRM asks whether the entry is gone, and this answers it. */
         answer_fail(a, a->op == ET_CONFIRM ? 0 : HF_EUNKNOWN);
         return rc;
     }

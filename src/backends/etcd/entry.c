@@ -20,7 +20,7 @@ static bool entry_is_hex(const char *at, size_t len)
     return len > 0;
 }
 
-/* Takes the text from the front. */
+/* Moves past the text if the input begins with it. */
 static bool entry_skip(const char **at, size_t *len, const char *text)
 {
     size_t n = strlen(text);
@@ -32,8 +32,8 @@ static bool entry_skip(const char **at, size_t *len, const char *text)
     return true;
 }
 
-/* A number of 32 bits, and not 0, behind the last `stop`, which is taken from
- * the end. */
+/* Parses the digits after the last `stop` as a number from 1 to UINT32_MAX, and
+ * cuts them off. */
 static bool entry_last_number(const char *at, size_t *len, char stop,
                               uint32_t *out)
 {
@@ -85,7 +85,7 @@ enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
     return ET_FORM_PERMIT;
 }
 
-/* The rest has one part, or two. */
+/* An entry has one or two parts after its name. */
 size_t hf__et_name_len(const char *key, size_t len)
 {
     const char *slash = memrchr(key, '/', len);
@@ -100,7 +100,7 @@ size_t hf__et_name_len(const char *key, size_t len)
     return 0;
 }
 
-/* "\0" stands for the first key, and as an end for none. */
+/* "\0" is the first possible key. As the end of a range it means: no end. */
 size_t hf__et_prefix(char *key, size_t *len, char *end)
 {
     size_t n = *len;
@@ -170,7 +170,7 @@ size_t hf__et_rest(char out[ET_REST_MAX], enum et_form form, int64_t lease,
                             dirs[form], lease, hold_id, end);
 }
 
-/* ---- what it says of itself --------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,

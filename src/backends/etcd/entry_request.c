@@ -1,4 +1,3 @@
-/* Requests about entries. Most are transactions. */
 #include "entry_request.h"
 
 #include "backends/common/about.h"
@@ -12,7 +11,7 @@
 
 #include <string.h>
 
-#define VIEW 8 /* entries that are read in one go */
+#define VIEW 8 /* entries on the first page, where the youngest decides */
 
 static int over_request(struct grpc_call *c, hf__time now)
 {
@@ -22,11 +21,10 @@ static int over_request(struct grpc_call *c, hf__time now)
 static const struct grpc_method txn = {
     .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over_request};
 
-/* ---- memory ---------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------- */
 
-/* Also begins a transaction. NULL: out of memory; what is put into the
- * transaction is not sent then. */
+/* Also begins the transaction. Returns NULL if memory is short; request_send()
+ * accepts that, so the caller may fill in the transaction all the same. */
 static struct et_request *request_new(struct etcd *e, enum et_op op,
                                       struct et_lock *line, struct et_txn *t)
 {
@@ -81,7 +79,6 @@ void hf__et_requests_fini(struct etcd *e)
     }
 }
 
-/* An ENTER that nobody hears of may have been done, or be done yet. */
 void hf__et_request_lost(const struct et_request *a)
 {
     if (a->op != ET_ENTER || !a->lock)
@@ -100,9 +97,9 @@ void hf__et_request_forget(struct et_lock *l)
     hf__et_request_free(l->e, a);
 }
 
-/* ---- requests ----------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
-/* 0, HF__LATER, HF_ENOMEM. */
+/* 0, HF__LATER, HF_ENOMEM. A request that was not sent is freed. */
 static int request_send(struct et_request *a, const struct et_txn *t)
 {
     int rc;
@@ -121,17 +118,15 @@ static int request_send(struct et_request *a, const struct et_txn *t)
     return 0;
 }
 
-/* Where one that stands at the end has the lock, the youngest before ours
- * is all that matters. */
 bool hf__et_needs_all(const struct et_lock *l)
 {
     return l->form == ET_FORM_READ || l->form == ET_FORM_PERMIT;
 }
 
-/* The youngest entries below NAME/ that are older than a->below; all, if that
- * is 0. The member answers alone, without its leader: it has what was there
- * when our entry was made, because it has answered that or the greeting since,
- * and what it shows as deleted is. */
+/* Adds a range of the youngest entries below NAME/; if a->below is set, of
+ * those that are older. It may be read from this member without its leader: the
+ * member has answered the ENTER, or the greeting since, so it knows everything
+ * older than our entry, and what it reports as deleted is deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -201,7 +196,7 @@ int hf__et_read_queue(struct et_lock *l, const struct et_request *before)
     return request_send(a, &t);
 }
 
-/* A writer and its mark are neighbours. */
+/* The mark's key follows the writer's key. */
 int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 {
     char end[ET_KEY_MAX + 1];
@@ -219,8 +214,8 @@ int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
     return request_send(a, &t);
 }
 
-/* Whether there is an entry, and of which revision: no ENTER of the past is
- * done after the guard was written, so what is found stays so. */
+/* Writes the guard and reads the entry. No earlier ENTER can succeed after
+ * that, so the answer stays true. */
 static int request_confirm(struct et_lock *l)
 {
     struct et_txn t;
@@ -267,8 +262,8 @@ bool hf__et_is_dropped(const struct et_lock *l)
            (l->under_way->op == ET_DROP || l->under_way->op == ET_CONFIRM);
 }
 
-/* Only for keys that no other entry has ever had, so that one that is done late
- * finds no other. */
+/* To be called only for keys that no other entry will ever have: the deletion
+ * may be carried out late. */
 void hf__et_leave(struct et_lock *l)
 {
     char mark[ET_KEY_MAX + 1];
@@ -293,8 +288,8 @@ void hf__et_leave(struct et_lock *l)
     l->mark = ET_UNMARKED;
 }
 
-/* Go's RWMutex orders entries by their last change, so those of a read-write
- * lock must not be written again. */
+/* Go's RWMutex orders entries by their last change, so entries of read-write
+ * locks must never be written again. */
 void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
     struct etcd *e = l->e;
@@ -310,7 +305,7 @@ void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
                        hf__wall_ms());
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
-    request_send(a, &t); /* if it fails, nothing depends on it */
+    request_send(a, &t); /* a failure does no harm */
 }
 
 void hf__et_wipe(struct etcd *e, const char *key, size_t len)
@@ -319,7 +314,7 @@ void hf__et_wipe(struct etcd *e, const char *key, size_t len)
     struct et_request *a = request_new(e, ET_TOUCH, NULL, &t);
 
     hf__et_delete(&t, ET_THEN, key, len);
-    request_send(a, &t); /* if it fails, nothing depends on it */
+    request_send(a, &t); /* a failure does no harm: the lease removes the key */
 }
 
 int hf__et_count(struct et_lock *l)
@@ -331,7 +326,7 @@ int hf__et_count(struct et_lock *l)
     return request_send(a, &t);
 }
 
-/* ---- requests of a renewal ---------------------------------------------- */
+/* ---- requests of a renewal ----------------------------------------------- */
 
 static int request_send_of(struct et_request *a, const struct et_txn *t,
                            struct hf__batch *b, size_t from, size_t len)

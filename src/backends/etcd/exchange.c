@@ -36,7 +36,8 @@ static void exchange_explain(const struct grpc_call *c)
 {
     const struct etcd *e = c->g->owner;
 
-    if (c->end == GRPC_LOST || c->end == GRPC_UNSENT) /* it has the place */
+    /* The text of a connection that has ended names the server already. */
+    if (c->end == GRPC_LOST || c->end == GRPC_UNSENT)
         e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
     else
         e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where,

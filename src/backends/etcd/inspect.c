@@ -1,6 +1,6 @@
 /*
- * The entries of a name, the oldest first, and which of them hold it. Entries
- * of Go's clients are among them.
+ * The entries of a name, the oldest first, and which of them hold the lock.
+ * Entries of Go's clients are among them.
  */
 #include "inspect.h"
 
@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 500      /* entries of an answer */
-#define SEEN_MAX 5000 /* that are shown */
-#define DOOMED 16     /* that are deleted, or asked, in a transaction */
+#define PAGE 500      /* entries on a page */
+#define SEEN_MAX 5000 /* entries that are read, at most */
+#define DOOMED 16     /* entries that one transaction deletes or asks */
 
 struct seen {
     struct seen *next;
@@ -26,20 +26,20 @@ struct seen {
     enum et_form form;
     uint32_t permits, size;
     bool is_marked, holds;
-    bool is_doomed; /* BREAK: it is to be deleted; ASK: its holder is asked */
+    bool is_doomed; /* BREAK: to be deleted; ASK: its holder is to be asked */
     size_t key_len, value_len;
-    char data[]; /* the key, with room for its mark's; the value */
+    char data[]; /* the key, room for the end of its mark's key, the value */
 };
 
 struct inspection {
     struct et_query base;
-    int64_t from; /* the next page begins there */
+    int64_t from; /* create revision at which the next page begins */
     size_t seen_len;
-    struct seen *seen, **last; /* in the order of their creation */
-    bool is_known;             /* all were seen */
-    bool is_sent;              /* BREAK: a deletion was, and not answered */
-    bool is_unsure;            /* BREAK: such a one was sent again */
-    char tokens[ET_WISHES];    /* ASK: of DOOMED */
+    struct seen *seen, **last; /* the oldest first */
+    bool is_known;             /* all entries were read */
+    bool is_sent;              /* BREAK: a deletion was sent and not answered */
+    bool is_unsure; /* BREAK: one was sent twice, and may have been done */
+    char tokens[ET_WISHES]; /* ASK: of up to DOOMED holders */
 };
 
 static void inspect_forget(struct inspection *k)
@@ -62,7 +62,7 @@ static void inspect_fini(struct et_query *x)
     inspect_forget((struct inspection *)x);
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------- */
 
 static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
 {
@@ -96,8 +96,9 @@ static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
     return 0;
 }
 
-/* Where the page ends: keys of one revision may go on behind it, and are left
- * to the next one then, unless there are more than fit. */
+/* Returns the create revision at which the next page begins. Keys of one
+ * revision may go on behind this page; then all of them are left to the next
+ * page, unless they fill a page by themselves. */
 static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
 {
     int64_t last = r->kvs[r->n_kvs - 1]->create_revision;
@@ -105,7 +106,7 @@ static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
     return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
 }
 
-/* PENDING: there are more. */
+/* PENDING: there are more pages. */
 static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -131,7 +132,7 @@ static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
     return r->more && k->seen_len < SEEN_MAX ? HF__PENDING : 0;
 }
 
-/* ---- who holds it ------------------------------------------------------- */
+/* ---- holders ------------------------------------------------------------- */
 
 static void inspect_find_marks(struct inspection *k)
 {
@@ -222,7 +223,7 @@ static int inspect_show(struct inspection *k)
     return 0;
 }
 
-/* ---- inspect ------------------------------------------------------------ */
+/* ---- inspect ------------------------------------------------------------- */
 
 static void send_inspect(struct et_query *x, struct et_txn *t)
 {
@@ -238,7 +239,7 @@ static int inspected(struct et_query *x, const Etcd__TxnAnswer *t)
     return rc ? rc : inspect_show((struct inspection *)x);
 }
 
-/* ---- break, ask --------------------------------------------------------- */
+/* ---- break, ask ---------------------------------------------------------- */
 
 static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
 {
@@ -248,7 +249,7 @@ static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
     return hf__order_means(q, p.token, p.owner);
 }
 
-/* Which are meant. PENDING: there are some. */
+/* Marks the holders that the query means. PENDING: there are some. */
 static int inspect_choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
@@ -272,7 +273,7 @@ static int inspect_choose(struct inspection *k)
     k->is_known = true;
     if (any)
         return HF__PENDING;
-    if (k->is_unsure) /* they are gone, by us or meanwhile */
+    if (k->is_unsure) /* deleted by us, or by others meanwhile */
         return HF__DONE;
     if (others)
         return HF_EBUSY;
@@ -302,7 +303,8 @@ static void inspect_send_break(struct et_query *x, struct et_txn *t)
     }
 }
 
-/* Of those that were sent: they are gone. True: there are more. */
+/* The entries of the last transaction are gone. Returns true if others are
+ * left. */
 static bool inspect_strike(struct inspection *k)
 {
     unsigned len = 0;
@@ -330,12 +332,12 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
     k->is_sent = false;
     if (t->succeeded)
         return inspect_strike(k) ? HF__PENDING : HF__DONE;
-    inspect_forget(k); /* one has gone meanwhile */
+    inspect_forget(k); /* one has gone in the meantime: read again */
     return HF__PENDING;
 }
 
-/* Under our lease, so that it goes with us. The create revisions say which
- * holds are meant, so it may be written twice, or late. */
+/* The key is under the client's lease, so it goes with the client. Create
+ * revisions name the holds, so it does no harm to write it twice or late. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;

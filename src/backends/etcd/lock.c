@@ -1,4 +1,3 @@
-/* What the core wants of a lock, step by step. */
 #include "lock.h"
 
 #include "backends/common/about.h"
@@ -15,8 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- locks ------------------------------------------------------------------
- */
+/* ---- attach, detach ------------------------------------------------------ */
 
 static enum et_form lock_form_of(const struct hf__remote *r)
 {
@@ -32,7 +30,7 @@ static enum et_form lock_form_of(const struct hf__remote *r)
     }
 }
 
-/* The key of a new entry. */
+/* Sets the key of the entry that is made next. */
 static void lock_set_key(struct et_lock *l)
 {
     const struct hf__req *req = l->attempt;
@@ -52,7 +50,7 @@ int hf__et_attach(void *self, struct hf__remote *remote)
     if (hf__et_is_reserved(remote->name, remote->name_len))
         return e->core->why(e->client, HF_EINVAL,
                             "a part of the name begins with \"" ET_OURS
-                            "\", which is for keys of holdfast's own");
+                            "\", which is reserved for holdfast's keys");
     l = e->core->alloc(e->client, sizeof(*l) + len + ET_REST_MAX);
     if (!l)
         return HF_ENOMEM;
@@ -80,10 +78,10 @@ void hf__et_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* ---- answers to the core ------------------------------------------------ */
+/* ---- answers to the core ------------------------------------------------- */
 
-/* Is the lease known to live for long enough? What is believed begins when
- * that was sent, and so does a fixed lease. */
+/* Has the lease enough time left? Half of its TTL must be left; a fixed lease
+ * begins with the proof, so the proof must be fresh. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -93,9 +91,9 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
     return !req->fixed || age < (hf__time)req->lease_ms * HF__MS / 100;
 }
 
-/* etcd 3.4 is up to 100 ms late with the events of a new watch if there was a
- * write while it was made. After that the lock looks again in case the watch
- * has failed silently. */
+/* etcd 3.4 delivers the events of a new watch up to 100 ms late if something
+ * was written while the watch was made. After three early looks the lock looks
+ * once in a while, in case the watch has failed silently. */
 static void lock_queue(struct et_lock *l)
 {
     static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
@@ -107,7 +105,7 @@ static void lock_queue(struct et_lock *l)
     hf__et_finish(e, l->attempt, HF__QUEUED);
 }
 
-/* What is next for an attempt could not be sent. */
+/* The next request of the attempt could not be sent. */
 static void lock_not_sent(struct et_lock *l, int rc)
 {
     l->verdict = 0;
@@ -129,7 +127,7 @@ static void lock_grant(struct et_lock *l)
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
     l->is_fixed = req->fixed;
-    /* Entries of permits that came since have seen this one wait. */
+    /* Later waiters for permits have seen this entry wait. */
     if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
         l->since_ms = hf__wall_ms();
         hf__et_touch(l, req->fixed ? req->lease_ms : 0);
@@ -170,7 +168,7 @@ void hf__et_locks_down(struct etcd *e)
     }
 }
 
-/* ---- steps -------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
 static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
 {
@@ -178,8 +176,8 @@ static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
            memcmp(a->key, b->key, a->dir_len) == 0;
 }
 
-/* The server serves requests in any order. Who does not wait must not find what
- * the same client has let go of before. */
+/* The server carries out requests in any order, so an attempt that does not
+ * wait might still find the entry that the same client has just released. */
 static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
@@ -189,8 +187,8 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
     return o;
 }
 
-/* The entry of an earlier hold must be known to be gone: a DROP of it whose
- * answer was lost may yet be done. */
+/* The entry of an earlier hold must be known to be gone first: a DROP whose
+ * answer was lost may be carried out late. */
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
@@ -205,7 +203,7 @@ static int lock_step(struct et_lock *l)
     }
     if (l->rev)
         return hf__et_read_queue(l, NULL);
-    /* A proof that an earlier step waited for is not waited for any more. */
+    /* This step replaces one that may have waited for a proof. */
     l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
                     : ET_AWAITS_ANSWER;
@@ -215,7 +213,7 @@ static int lock_step(struct et_lock *l)
     return l->form == ET_FORM_LATCH ? hf__et_count(l) : hf__et_enter(l);
 }
 
-/* From inside of an answer. */
+/* For callbacks: takes the next step unless a request is under way. */
 static void lock_next_step(struct et_lock *l)
 {
     int rc = l->attempt && !l->under_way && !l->let_go ? lock_step(l) : 0;
@@ -247,7 +245,7 @@ static int lock_mismatch(const struct et_lock *l)
                         kinds[hf__et_kind(l->other)]);
 }
 
-/* By its verdict. */
+/* Reports the verdict to the core. */
 static void lock_end_attempt(struct et_lock *l)
 {
     int verdict = l->verdict;
@@ -268,7 +266,8 @@ void hf__et_stepped(struct et_lock *l, int code)
         lock_next_step(l);
 }
 
-/* It is not granted: first the entry goes, and what may yet come of it. */
+/* The attempt fails with this verdict once its entry, and any that may still be
+ * made, is gone. */
 static void lock_give_up(struct et_lock *l, int verdict)
 {
     int rc;
@@ -294,8 +293,9 @@ static void lock_wait_for(struct et_lock *l, enum et_wait how, const char *key,
     lock_queue(l);
 }
 
-/* The first who waits hears of all who go; everybody else of the one before,
- * that it is first now, or has gone. */
+/* The first waiter watches all permits that are released. Every other waiter
+ * watches the one before it, which is written when it becomes a holder and
+ * deleted when it goes. */
 static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
                                   int64_t view)
 {
@@ -354,8 +354,8 @@ void hf__et_mark_read(struct et_lock *l, const struct et_ahead *s,
         lock_grant(l);
 }
 
-/* Who waits waits for the round that it has found first. A latch holds
- * nothing. */
+/* A waiter waits for the round that it found first. A granted latch leaves
+ * nothing to release. */
 void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 {
     struct etcd *e = l->e;
@@ -411,11 +411,11 @@ void hf__et_unsent(struct et_lock *l)
         l->attempt = NULL;
     else
         l->let_go = NULL;
-    e->put_off = true; /* it is parked */
+    e->put_off = true; /* the core parks it */
     e->core->unsent(e->client, req);
 }
 
-/* ---- slots -------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------- */
 
 int hf__et_attempt(void *self, struct hf__req *req)
 {
@@ -427,7 +427,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
         return HF__LATER;
     req->sent_at = e->core->now();
     l->attempt = req;
-    if (hf__et_is_safety_look(l)) /* is the member there at all? */
+    if (hf__et_is_safety_look(l)) /* does the member answer at all? */
         hf__grpc_ping(&e->g, req->sent_at);
     if (!l->under_way && !l->let_go)
         rc = lock_step(l);
@@ -452,7 +452,7 @@ static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
     req->sent_at = e->core->now();
     l->let_go = req;
     hf__et_unhold(l);
-    if (!l->under_way && !l->writes) /* else it is being dropped, or will be */
+    if (!l->under_way && !l->writes) /* else it is dropped after these */
         rc = hf__et_drop(l);
     if (rc) {
         l->let_go = NULL;
@@ -485,8 +485,8 @@ int hf__et_abandon(void *self, struct hf__req *req)
 {
     struct et_lock *l = req->remote->impl;
 
-    /* Sent again, it may be about an earlier hold id than what is asked for
-     * now. */
+    /* An abandon that is sent again may be about an earlier hold than the
+     * attempt. */
     if (l->attempt && l->attempt->hold_id == req->hold_id) {
         l->attempt = NULL;
         hf__et_unproved(l);

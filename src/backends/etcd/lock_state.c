@@ -20,8 +20,7 @@ void hf__et_lock_taken(struct et_lock *l)
     hf__et_unhold(l);
 }
 
-/* What the server says of the entry is of no interest any more, but for a DROP.
- */
+/* A DROP goes on, because its answer tells whether the entry was there. */
 void hf__et_lock_over(struct et_lock *l, const char *why)
 {
     bool was_late = l->is_late && hf__et_is_dropped(l);

@@ -43,7 +43,10 @@ void *hf__et_query_new(struct etcd *e, struct hf__query *q,
         return NULL;
     if (root + q->name_len + more > ET_KEY_MAX) {
         e->core->free(e->client, x);
-        *rc = e->core->why(e->client, HF_EINVAL, "the key is too long");
+        *rc = e->core->why(e->client, HF_EINVAL,
+                           "the key has %zu bytes with the path; it must have "
+                           "at most %d",
+                           root + q->name_len + more, ET_KEY_MAX);
         return NULL;
     }
     x->e = e;

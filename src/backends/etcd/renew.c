@@ -7,8 +7,8 @@
 #include "lock_state.h"
 #include "slot.h"
 
-/* Those that are there stand together, so that they can be checked in one go.
- */
+/* Moves the items that are held to the front, so that they are checked in as
+ * few transactions as possible. Returns how many they are. */
 static size_t renew_sort(struct hf__batch *b)
 {
     size_t n = 0;
@@ -26,7 +26,7 @@ static size_t renew_sort(struct hf__batch *b)
     return n;
 }
 
-/* A part is under way, or could not be sent. */
+/* A part of the batch was sent, or could not be sent. */
 static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)
@@ -35,7 +35,7 @@ static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
         b->chunks++;
 }
 
-/* What the server is to hear of a hold. */
+/* Sends what the server does not know yet about this hold. */
 static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
     const struct et_lock *l = b->item[i].remote->impl;

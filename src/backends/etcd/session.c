@@ -1,18 +1,19 @@
 /*
- * The connection and the lease. A connection is greeted by these steps, each
- * the answer to the one before:
+ * The connection and the lease. A greeting has these steps, each begun by the
+ * answer to the one before:
  *
  *   Authenticate   if there is a user
- *   LeaseGrant     if there is no lease (or it is not known to be granted); of
- *                  hf_open() beside it Status: is the server too old?
- *   Put the guard  under the lease: no ENTER of the past is done from now on;
- *                  and the member that we talk to has a leader. A server that
- *                  is full refuses it, as it refuses every ENTER. It renews
- *                  leases and deletes entries all the same, so a client that
- *                  has written its guard before does without
+ *   LeaseGrant     if there is no lease, or if it is not known to be granted.
+ *                  During hf_open() a Status goes with it: is the server too
+ *                  old?
+ *   Put the guard  under the lease. No earlier ENTER can be carried out after
+ *                  it, and it shows that the member has a leader. A full server
+ *                  refuses it, as it refuses every ENTER, but still renews
+ *                  leases and deletes entries. So a client that has written its
+ *                  guard before goes on without it
  *
- * If the lease is gone, everything that was under it is, and the next greeting
- * makes a new one.
+ * If the lease is gone, everything under it is gone, and the next greeting
+ * makes another one.
  */
 #include "session.h"
 
@@ -33,9 +34,9 @@
 #include <string.h>
 #include <time.h>
 
-#define CLOSE_MS 500 /* for the lease to be revoked */
+#define CLOSE_MS 500 /* for the answer to the revocation of the lease */
 
-/* ---- refusals ----------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
 {
@@ -47,8 +48,8 @@ static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
                                 hf__et_says(c, "user name is empty"))));
 }
 
-/* Of a step of the greeting that has failed. What a balancer says is ODD, too.
- */
+/* The code for a step of the greeting that has failed. A load balancer's answer
+ * is also ODD. */
 static int session_code_of_step(const struct grpc_call *c)
 {
     int code = hf__et_code_of(c);
@@ -90,8 +91,7 @@ static bool session_is_ok(const struct grpc_call *c)
     return c->end == GRPC_ANSWERED && c->status == GRPC_OK;
 }
 
-/* ---- the greeting -----------------------------------------------------------
- */
+/* ---- the greeting -------------------------------------------------------- */
 
 static int session_version_reported(struct grpc_call *, hf__time);
 static int session_guarded(struct grpc_call *, hf__time);
@@ -128,7 +128,7 @@ static const struct grpc_method keep = {
     .message = session_kept,
     .over = session_keep_over};
 
-/* The link limits the greeting. */
+/* During the greeting the link's time limit applies. */
 static int session_start(struct etcd *e, struct grpc_call *c,
                          const void *message)
 {
@@ -196,8 +196,8 @@ static int session_hello(struct grpc *g, hf__time now)
     return e->user[0] ? session_step_user(e) : session_step_lease(e, now);
 }
 
-/* Calls that wait for a token hear of a refusal only; whatever passes is tried
- * again on the next connection. */
+/* A token could not be renewed. Calls that wait for it hear only of a refusal;
+ * any other failure ends the connection. */
 static int session_not_signed_in(struct etcd *e, const struct grpc_call *c,
                                  hf__time now)
 {
@@ -236,7 +236,7 @@ static int session_signed_in(struct grpc_call *c, hf__time now)
         return hf__et_no_memory(e);
     if (is_greeting)
         return session_step_lease(e, now);
-    /* The stream of watches has the old one, and hears of no other. */
+    /* The stream of watches has the old token and cannot get another one. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -249,8 +249,8 @@ static int session_renew_token(struct grpc *g, hf__time now)
     return session_step_user(g->owner);
 }
 
-/* "Already exists": an earlier one of ours was done, and its answer was lost.
- * Then we do not know since when it counts: a keep-alive says so. */
+/* "Already exists" means that an earlier grant was carried out and its answer
+ * was lost. A keep-alive then tells when the lease began. */
 static int session_granted(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
@@ -277,7 +277,7 @@ static int session_granted(struct grpc_call *c, hf__time now)
     return session_step_guard(e);
 }
 
-/* The last of the two answers ends the greeting. */
+/* The greeting ends with the later of these two answers. */
 static int session_guarded_and_known(struct etcd *e, hf__time now)
 {
     if (e->is_guarded && hf__grpc_is_idle(&e->get_version))
@@ -285,7 +285,7 @@ static int session_guarded_and_known(struct etcd *e, hf__time now)
     return 0;
 }
 
-/* What does not begin with a number is nobody's version. */
+/* A text that does not begin with a number says nothing about the version. */
 static bool session_is_old(const char *version)
 {
     unsigned major = 0, minor = 0;
@@ -294,7 +294,7 @@ static bool session_is_old(const char *version)
            (major < 3 || (major == 3 && minor < 4));
 }
 
-/* A server that does not tell is not known to be too old. */
+/* A server that does not tell its version is accepted. */
 static int session_version_reported(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
@@ -353,7 +353,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     return session_guarded_and_known(e, now);
 }
 
-/* Those who hear of changes come first. */
+/* Listeners come first. */
 static void session_watch(struct etcd *e, hf__time now)
 {
     if (!hf__et_watch_is_due(e, now))
@@ -376,10 +376,10 @@ static void session_up(struct grpc *g, hf__time now)
     session_watch(e, now);
 }
 
-/* ---- the lease ---------------------------------------------------------- */
+/* ---- the lease ----------------------------------------------------------- */
 
-/* Without a lease the client is leaving, and the answer is about a lease that
- * is known to be gone. */
+/* Without a lease the client is leaving: the answer is about a lease that has
+ * ended. */
 static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
                         hf__time now)
 {
@@ -407,21 +407,21 @@ static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
     return 0;
 }
 
-/* The connection may live on: it is made anew. A member without a leader or one
- * that stops is left. */
+/* The stream of keep-alives is opened again. A member that has no leader, or
+ * that stops, is left. */
 static int session_keep_over(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
 
     e->kept_len = 0;
-    e->keep_at = now + 100 * HF__MS; /* for those who wait for it, too */
+    e->keep_at = now + 100 * HF__MS; /* soon: grants and renewals wait for it */
     hf__et_renew_failed(e, HF_EUNKNOWN);
     return c->end == GRPC_ANSWERED && c->status == 14
                ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
                : 0;
 }
 
-/* ---- the end of a connection -------------------------------------------- */
+/* ---- the end of a connection --------------------------------------------- */
 
 static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
 {
@@ -442,7 +442,8 @@ static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
     e->core->why(e->client, code, "%s", l->text);
     if (code == HF_EPROTO && l->timer > now)
         e->core->refuse(e->client, code);
-    /* A refusal is an answer, unless another address is tried now. */
+    /* A refusal is reported to callers, unless the link tries another address
+     * at once. */
     else if (l->refused_at == now && l->timer > now)
         e->core->refuse(e->client, code);
 }
@@ -453,7 +454,7 @@ static const struct grpc_owner owner = {.hello = session_hello,
                                         .is_stale = session_is_stale,
                                         .renew = session_renew_token};
 
-/* ---- beginning, driving, end -------------------------------------------- */
+/* ---- beginning, driving, end --------------------------------------------- */
 
 int hf__et_session_init(struct etcd *e)
 {

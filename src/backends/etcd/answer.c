@@ -58,10 +58,10 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* Returns the create revision of the last entry that this page does not hold
- * completely, or 0. A transaction may have made several keys, which share a
- * revision, so the last revision of a page is left to the next page. If it
- * fills the largest page, it is taken as it is. */
+/* Returns the create revision at which the next page begins, or 0: what is
+ * newer is on this page. A transaction may have made several keys, which share
+ * a revision, so the last revision of a page is left to the next page, unless
+ * it fills the largest page. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {

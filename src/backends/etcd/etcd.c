@@ -215,7 +215,6 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     e->g.token_name = "token";
     e->g.ping_ms = 10000;
     e->ttl_s = (config->ttl_ms + 999) / 1000;
-    e->op_timeout_ms = config->op_timeout_ms;
     e->listens = config->listens;
     hf__link_start(l, e->core->now());
     return 0;

@@ -76,7 +76,6 @@ struct etcd {
     char *ask_key; /* its value: holders that are asked to release */
     char *user, *password;
     uint32_t ttl_s;
-    uint32_t op_timeout_ms;
     char about[160];
     ProtobufCAllocator memory; /* allocates answers while they are read */
     bool is_short;             /* an allocation has failed */

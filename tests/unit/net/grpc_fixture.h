@@ -1,6 +1,6 @@
 /*
- * gRPC by itself: its server is a listening socket of this program. Requests
- * are read by nghttp2; answers are frames written by hand, so that they can be
+ * gRPC by itself. The server is a listening socket of this program. nghttp2
+ * reads the requests; answers are frames written by hand, so that they can be
  * as odd as a case wants.
  */
 #ifndef TESTS_GRPC_FIXTURE_H
@@ -24,15 +24,14 @@
 #include "../../lib/h2_frame.h"
 #include "../../lib/shm_dir.h"
 
-/* ---- what the server hears ------------------------------------------------
- */
+/* ---- what the server hears ----------------------------------------------- */
 
 #define HEARD 64
 
 struct heard {
     int32_t id;
-    char headers[400]; /* "name=value " each */
-    uint8_t body[64];  /* its beginning */
+    char headers[400]; /* "name=value " for each */
+    uint8_t body[64];  /* the first bytes */
     size_t len;
     bool is_closed; /* END_STREAM */
     int reset;      /* RST_STREAM's code; -1: none */
@@ -42,13 +41,13 @@ struct scene {
     char dir[64];
     int listener, fd; /* -1: not connected */
     nghttp2_session *server;
-    bool is_deaf; /* it does not read */
+    bool is_deaf; /* the server does not read */
     struct net_endpoint peer;
     uint32_t tags;
     struct grpc g;
     unsigned ups, downs, renewals, pings, acks;
     int down_code;
-    uint8_t ack[8]; /* the last */
+    uint8_t ack[8]; /* the last one */
     int hello_rc, renew_rc;
     bool has_hello;
     struct heard heard[HEARD];
@@ -111,8 +110,7 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- what the server says --------------------------------------------------
- */
+/* ---- what the server says ------------------------------------------------ */
 
 static void raw(struct scene *t, const void *p, size_t len)
 {
@@ -181,8 +179,7 @@ static void answers(struct scene *t, int32_t id, const char *text)
     headers(t, id, true, "grpc-status=0;grpc-message=");
 }
 
-/* ---- both sides ------------------------------------------------------------
- */
+/* ---- both sides ---------------------------------------------------------- */
 
 static bool serve(struct scene *t)
 {
@@ -205,7 +202,7 @@ static bool serve(struct scene *t)
     return moved;
 }
 
-/* Until nothing moves any more. */
+/* Drives both sides until nothing moves. */
 static void go(struct scene *t)
 {
     do {
@@ -217,7 +214,7 @@ static void go(struct scene *t)
     } while (serve(t));
 }
 
-/* As answers(), and the client has it; so with the end. */
+/* Like answers(), and the client has read it; the same for the end. */
 static void answer_one(struct scene *t, int32_t id, const char *text)
 {
     answers(t, id, text);
@@ -245,7 +242,7 @@ static void hang_up(struct scene *t)
     t->fd = -1;
 }
 
-/* The client has connected; the server has said nothing yet. */
+/* The client has connected; the server has sent nothing yet. */
 static void accept_it(struct scene *t)
 {
     nghttp2_session_callbacks *cb;
@@ -253,7 +250,7 @@ static void accept_it(struct scene *t)
 
     hang_up(t);
     hf__link_start(&t->g.link, clock_ns);
-    clock_ns += 200 * HF__MS; /* over any pause */
+    clock_ns += 200 * HF__MS; /* longer than any pause */
     hf__grpc_advance(&t->g, clock_ns);
     t->fd = accept(t->listener, NULL, NULL);
     assert_true(t->fd >= 0);
@@ -269,7 +266,7 @@ static void accept_it(struct scene *t)
     nghttp2_option_del(option);
 }
 
-/* As its SETTINGS say; 0: any number of streams. */
+/* Sends SETTINGS with that limit; 0: any number of streams. */
 static void connect_with(struct scene *t, uint32_t streams)
 {
     nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
@@ -287,17 +284,16 @@ static void connect_it(struct scene *t)
     assert_int_equal(t->g.link.state, t->has_hello ? NET_GREETING : NET_UP);
 }
 
-/* ---- calls -----------------------------------------------------------------
- */
+/* ---- calls --------------------------------------------------------------- */
 
 struct one {
-    struct grpc_call call; /* first: callbacks cast it back */
+    struct grpc_call call; /* first: callbacks cast it to struct one */
     int overs, messages;
     enum grpc_end end;
     int status;
     char text[200], got[300];
-    int rc;              /* of its callbacks */
-    struct one *cancels; /* in its next callback */
+    int rc;              /* what its callbacks return */
+    struct one *cancels; /* cancelled by its next callback */
     bool restarts;
 };
 
@@ -380,7 +376,7 @@ static const struct grpc_method greeting = {.path = "/test.Test/Hello",
                                             .most = MOST,
                                             .over = over};
 
-/* As ask(), and the server has it. */
+/* Like ask(), and the server has it. */
 static void send_one(struct scene *t, struct one *o, const char *text,
                      uint32_t limit_ms)
 {
@@ -397,7 +393,7 @@ static struct one *one_of(struct scene *t, const struct grpc_method *m)
     return o;
 }
 
-/* A call over a new connection; the server has it. */
+/* Starts a call on a new connection; the server has it. */
 static struct one *first_of(struct scene *t, const struct grpc_method *m)
 {
     struct one *o = one_of(t, m);
@@ -413,7 +409,7 @@ static void one_free(struct one *o)
     free(o);
 }
 
-/* ---- the owner ---------------------------------------------------------- */
+/* ---- the owner ----------------------------------------------------------- */
 
 #include "grpc_owner.h"
 

@@ -1,5 +1,7 @@
-/* Who owns the connection of a `struct scene`, which is known where this is
- * included; it has a greeting and new tokens of its own. */
+/*
+ * The owner of the connection of a `struct scene`, which the including file
+ * defines. It has a greeting, and it renews tokens.
+ */
 #ifndef TESTS_GRPC_OWNER_H
 #define TESTS_GRPC_OWNER_H
 

@@ -1,7 +1,7 @@
 /* A server that is odd, hostile, or no gRPC server at all. */
 #include "grpc_fixture.h"
 
-/* Nothing is left over, whatever has come: the next connection works. */
+/* The next connection works, whatever has come on this one. */
 static void works_again(struct scene *t)
 {
     struct one *o = one_of(t, &unary);
@@ -19,13 +19,13 @@ static void works_again(struct scene *t)
     one_free(o);
 }
 
-/* ---- answers ------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------- */
 
 #define OK_END "grpc-status=0"
 
 static const struct odd {
     const char *head;
-    bool is_last; /* the head is all */
+    bool is_last; /* the headers end the stream */
     const char *body;
     size_t len;
     const char *tail;
@@ -83,12 +83,12 @@ static void test_odd_answers(void **state)
         if (!strstr(o->text, odd[i].text))
             fail_msg("%zu: %s", i, o->text);
     }
-    assert_int_equal(t->downs, 0); /* the others need not suffer */
+    assert_int_equal(t->downs, 0); /* other calls go on */
     one_free(o);
     works_again(t);
 }
 
-/* The longest that is allowed is. */
+/* A message of the greatest length is allowed. */
 static void test_longest_message(void **state)
 {
     struct scene *t = *state;
@@ -104,14 +104,14 @@ static void test_longest_message(void **state)
     go(t);
     assert_int_equal(o->end, GRPC_ODD);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* it had not heard */
+    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* not ended yet */
     go(t);
     assert_int_equal(o->overs, 1);
     assert_int_equal(t->downs, 0);
     one_free(o);
 }
 
-/* A half message at the end of a stream is not an orderly end. */
+/* A stream that ends within a message has not ended normally. */
 static void test_stream_ends_within_a_message(void **state)
 {
     struct scene *t = *state;
@@ -125,7 +125,7 @@ static void test_stream_ends_within_a_message(void **state)
     one_free(o);
 }
 
-/* The code of a callback ends the connection. */
+/* A code that a callback returns ends the connection. */
 static void test_callbacks_end_the_connection(void **state)
 {
     struct scene *t = *state;
@@ -158,8 +158,7 @@ static void test_callbacks_end_the_connection(void **state)
     works_again(t);
 }
 
-/* ---- no HTTP/2 ------------------------------------------------------------
- */
+/* ---- no HTTP/2 ----------------------------------------------------------- */
 
 static void test_something_else_answers(void **state)
 {
@@ -186,7 +185,7 @@ static void test_something_else_answers(void **state)
     works_again(t);
 }
 
-/* It accepts, and says nothing. */
+/* The server accepts the connection and sends nothing. */
 static void test_silent_server_is_not_up(void **state)
 {
     struct scene *t = *state;
@@ -203,10 +202,10 @@ static void test_silent_server_is_not_up(void **state)
     works_again(t);
 }
 
-/* ---- hostile frames ---------------------------------------------------------
- */
+/* ---- hostile frames ------------------------------------------------------ */
 
-/* A server that is not served (serve() would complain of what it gets back). */
+/* Drives the client, but not the server: serve() would fail on the frames that
+ * come back. */
 static void hear(struct scene *t)
 {
     char buf[4096];
@@ -241,9 +240,9 @@ static void test_hostile_frames(void **state)
 
     frame(t, NGHTTP2_DATA, 0, 1, big, sizeof(big)); /* longer than allowed */
     end_by(t, o, ++n, HF_EPROTO);
-    frame(t, NGHTTP2_DATA, 0, 0, zeros, 4); /* of no stream */
+    frame(t, NGHTTP2_DATA, 0, 0, zeros, 4); /* on stream 0 */
     end_by(t, o, ++n, HF_EPROTO);
-    frame(t, NGHTTP2_DATA, 0, 2, zeros, 4); /* of one that nobody opened */
+    frame(t, NGHTTP2_DATA, 0, 2, zeros, 4); /* of one never opened */
     end_by(t, o, ++n, HF_EPROTO);
     frame(t, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "\377\377\377", 3);
     end_by(t, o, ++n, HF_EPROTO);
@@ -268,7 +267,7 @@ static void test_hostile_frames(void **state)
     works_again(t);
 }
 
-/* What comes is read and acknowledged: no memory grows. */
+/* Whatever comes is read and acknowledged, and memory does not grow. */
 static void test_very_much_data(void **state)
 {
     enum { FRAMES = 2000, SIZE = 16380 }; /* of empty messages, 8 windows */
@@ -288,8 +287,8 @@ static void test_very_much_data(void **state)
     works_again(t);
 }
 
-/* What it wants acknowledged is not kept without bound while it reads nothing.
- */
+/* The PINGs that are still to be acknowledged have a limit while the server
+ * reads nothing. */
 static void test_flood_of_pings(void **state)
 {
     struct scene *t = *state;
@@ -310,7 +309,7 @@ static void test_flood_of_pings(void **state)
     works_again(t);
 }
 
-/* ---- noise -------------------------------------------------------------- */
+/* ---- noise --------------------------------------------------------------- */
 
 static uint64_t seed;
 
@@ -322,7 +321,7 @@ static uint32_t chance(uint32_t below)
     return (uint32_t)((seed * 0x2545f4914f6cdd1dULL) >> 33) % below;
 }
 
-/* A frame that is nearly right. */
+/* Writes a frame that is almost right. */
 static void nearly_right(struct scene *t)
 {
     static const char *const blocks[] = {

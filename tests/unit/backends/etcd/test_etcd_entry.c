@@ -1,4 +1,4 @@
-/* Entries of etcd's locks: the forms of their keys, and what they say. */
+/* Entries of etcd's locks: the forms of their keys, and their values. */
 #include "backends/etcd/entry.h"
 
 #include <setjmp.h>
@@ -13,7 +13,8 @@
 #define OWN "0123456789abcdef-1"
 #define GO "1700000000000000000" /* unix ns */
 
-/* The bytes have no end: a sanitizer sees who reads on. */
+/* Returns a copy that is not terminated, so that a sanitizer notices a read
+ * beyond it. */
 static char *bytes(const char *text, size_t len)
 {
     char *p = malloc(len ? len : 1);
@@ -117,7 +118,7 @@ static void test_strangers(void **state)
     assert_int_equal(hf__et_kind(ET_FORM_NONE), 0);
 }
 
-/* What is written is read, with the longest numbers that there are. */
+/* hf__et_form() reads back what was written, with the longest numbers. */
 static void test_rest(void **state)
 {
     static const int64_t leases[] = {1, INT64_MAX, INT64_MIN, -1};
@@ -140,15 +141,14 @@ static void test_rest(void **state)
         }
     assert_int_equal(hf__et_rest(rest, ET_FORM_NONE, 1, 1, 1, 1), 0);
     hf__et_rest(rest, ET_FORM_MUTEX, 0x1f, 0, 0, 0);
-    assert_string_equal(rest, "1f"); /* as Go does it: no zeros before it */
+    assert_string_equal(rest, "1f"); /* like Go: without leading zeros */
     hf__et_rest(rest, ET_FORM_READ, 0x1f, 0xa, 0, 0);
     assert_string_equal(rest, "read/000000000000001f-a");
     hf__et_rest(rest, ET_FORM_PERMIT, 0x1f, 0xa, 2, 3);
     assert_string_equal(rest, "permit/000000000000001f-a.2.3");
 }
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values -------------------------------------------------------------- */
 
 static hf_party read_value(const char *text, size_t len, int64_t now_ms)
 {
@@ -188,7 +188,7 @@ static void test_value(void **state)
     assert_memory_equal(read_value(value, len, 0).label, label, 63);
 }
 
-/* Whatever it says, and wherever it ends. */
+/* Values of other programs, and values that are cut anywhere. */
 static void test_value_of_strangers(void **state)
 {
     static const char *const all[] = {

@@ -1,5 +1,5 @@
-/* gRPC with a real etcd: what it says to calls, streams, tokens and TLS, and
- * how its end is found. By the clock and the sockets of this machine. */
+/* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and how
+ * the end of the server is noticed. Uses this machine's clock and sockets. */
 #include "etcd.pb-c.h"
 #include "net/grpc/grpc.h"
 #include "net/tls.h"
@@ -23,8 +23,7 @@
 #include "../../../lib/loopback.h"
 #include "../../../lib/wait.h"
 
-/* ---- a connection ---------------------------------------------------------
- */
+/* ---- a connection -------------------------------------------------------- */
 
 #define PASSWORD "Geheimnis-7391"
 
@@ -40,13 +39,13 @@ struct scene {
 };
 
 struct one {
-    struct grpc_call call; /* first: callbacks cast it back */
+    struct grpc_call call; /* first: callbacks cast it to struct one */
     struct scene *t;
     int overs, messages;
     enum grpc_end end;
     int status;
     char text[200];
-    Etcd__WatchAnswer *event; /* of a watch: the last */
+    Etcd__WatchAnswer *event; /* of a watch: the last event */
     Etcd__KeepAliveAnswer *kept;
 };
 
@@ -196,7 +195,7 @@ static void ask(struct one *o, const void *message, uint32_t limit_ms)
     assert_int_equal(hf__grpc_start(&o->call, limit_ms), 0);
 }
 
-/* The status of its answer. */
+/* Sends the request and returns the status of its answer. */
 static int asked(struct one *o, const void *message)
 {
     int overs = o->overs;
@@ -221,8 +220,7 @@ static int put_it(struct one *o, const char *key, const char *value)
     return asked(o, &m);
 }
 
-/* ---- the owner --------------------------------------------------------------
- */
+/* ---- the owner ----------------------------------------------------------- */
 
 #include "../../net/grpc_owner.h"
 
@@ -285,8 +283,7 @@ static void scene_free(struct scene *t)
     free(t);
 }
 
-/* ---- calls ------------------------------------------------------------------
- */
+/* ---- calls --------------------------------------------------------------- */
 
 static struct etcd_server plain;
 
@@ -314,7 +311,7 @@ static void test_calls_and_refusals(void **state)
     assert_true(a->header->revision > 1);
     etcd__range_answer__free_unpacked(a, NULL);
     m.key = bytes("calls/a");
-    m.lease = 4711; /* which nobody granted */
+    m.lease = 4711; /* a lease that was never granted */
     assert_int_equal(asked(p, &m), 5);
     assert_non_null(strstr(p->text, "requested lease not found"));
     assert_int_equal(asked(p, &(Etcd__Put)ETCD__PUT__INIT), 3);
@@ -336,7 +333,8 @@ static void test_calls_and_refusals(void **state)
     scene_free(t);
 }
 
-/* Larger than any window, in many pieces; and too large for the caller. */
+/* An answer larger than any window, which comes in many pieces; and one that is
+ * too large for the caller. */
 static void test_long_answers(void **state)
 {
     struct scene *t = scene_of(&plain);
@@ -399,7 +397,7 @@ static void test_many_at_a_time(void **state)
     scene_free(t);
 }
 
-/* A watch and a keep-alive beside calls, on one connection. */
+/* A watch and keep-alives beside calls, on one connection. */
 static void test_streams(void **state)
 {
     struct scene *t = scene_of(&plain);
@@ -444,7 +442,7 @@ static void test_streams(void **state)
     assert_true(DRIVE_UNTIL(t, k->messages == 21));
     say(k, &keep);
     assert_true(DRIVE_UNTIL(t, k->messages == 22));
-    assert_int_equal(k->kept->ttl, 0); /* gone */
+    assert_int_equal(k->kept->ttl, 0); /* the lease has ended */
     hf__grpc_cancel(&w->call);
     key.lease = 0;
     assert_int_equal(asked(p, &key), 0);
@@ -458,7 +456,7 @@ static void test_streams(void **state)
     scene_free(t);
 }
 
-/* As a fair lock is asked for: put, and who is before us. */
+/* What a fair lock sends: puts its entry and reads the older ones. */
 static void test_transaction(void **state)
 {
     struct scene *t = scene_of(&plain);
@@ -507,10 +505,10 @@ static void test_transaction(void **state)
     scene_free(t);
 }
 
-/* ---- failures ----------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------ */
 
-/* One that is stopped takes what is sent; one that is killed does not. The next
- * address is used then. */
+/* A stopped server accepts what is sent, a killed one does not. In both cases
+ * the client goes to the next address. */
 static void test_next_address_takes_over(void **state)
 {
     struct etcd_server other = {0};
@@ -541,9 +539,9 @@ static void test_next_address_takes_over(void **state)
     hf__grpc_flush(&t->g);
     assert_true(DRIVE_UNTIL(t, p->overs == 1));
     assert_int_equal(p->end, GRPC_LATE);
-    assert_true(DRIVE_UNTIL(t, t->downs)); /* it was asked, and is silent */
+    assert_true(DRIVE_UNTIL(t, t->downs)); /* silent */
     assert_int_equal(w->end, GRPC_LOST);
-    t->g.link.connect_ms = 2000; /* again and again, until it is time enough */
+    t->g.link.connect_ms = 2000; /* tries again until then */
     assert_true(DRIVE_UNTIL(t, t->ups == 2));
     assert_non_null(strstr(t->g.link.where, strchr(plain.url + 7, ':')));
     assert_int_equal(put_it(p, "next/a", "2"), 0);
@@ -585,7 +583,7 @@ static void test_killed_and_started_again(void **state)
     scene_free(t);
 }
 
-/* ---- tokens ------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------- */
 
 static void test_tokens(void **state)
 {
@@ -620,7 +618,7 @@ static void test_tokens(void **state)
     etcd_server_end(&s);
 }
 
-/* ---- TLS ---------------------------------------------------------------- */
+/* ---- TLS ----------------------------------------------------------------- */
 
 static void use_tls(struct scene *t, const struct etcd_server *s,
                     const char *ca_name, bool certificate)

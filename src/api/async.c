@@ -44,6 +44,7 @@ int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
             return hf__fail(err, rc, "out of memory");
         }
         a->lock = lock;
+        a->sleeper.is_async = true;
         a->waiter.state = HF__W_FINISHED;
         lock->async = a;
     }
@@ -160,7 +161,7 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
 
     if (rc)
         return rc;
-    a->releaser = (struct hf__releaser){.async = a};
+    a->releaser = (struct hf__releaser){.sleeper = &a->sleeper};
     a->waiter.state = HF__W_FINISHED;
     a->line = hf__pick_held(lock->line, lock->owner);
     released = hf__release_enter(a->line, lock->owner, &a->releaser);

@@ -83,14 +83,13 @@ static bool close_forget_line(struct hf__line *n)
     struct hf__exchange *x = hf__exchange_of(n);
 
     hf__line_finish_releases(n, 0, HF_EUNKNOWN);
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (x) {
         n->refs -= x->attempt.flying + x->let_go.flying;
         x->attempt.flying = x->let_go.flying = false;
     }
     n->refs -= n->owes;
     n->owes = false;
-    hf__mutex_unlock(&c->mu);
     return true;
 }
 
@@ -110,12 +109,11 @@ struct close_wait {
  * it? */
 static bool close_is_awaited(hf_client *c)
 {
-    const struct hf__request *f;
+    HF__HOLDING(&c->mu);
+    const struct hf__request *f = c->requests;
 
-    hf__mutex_lock(&c->mu);
-    for (f = c->requests; f && (!f->async || f->delivered); f = f->next)
-        ;
-    hf__mutex_unlock(&c->mu);
+    while (f && (!f->sleeper || f->delivered))
+        f = f->next;
     return f != NULL;
 }
 
@@ -148,7 +146,7 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
 /* It will not be answered. */
 static void close_drop_request_locked(hf_client *c, struct hf__request *f)
 {
-    struct hf__async *a = f->async;
+    struct hf__async *a = f->sleeper ? hf__async_of(f->sleeper) : NULL;
 
     if (a) {
         a->call.request = NULL;

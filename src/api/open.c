@@ -41,12 +41,9 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
 {
     struct open_wait *w = arg;
 
-    hf__mutex_lock(&w->client->mu);
-    if (w->client->be->opened)
-        w->result = w->client->be->opened(w->client->self);
-    else
-        w->result = HF__DONE;
-    hf__mutex_unlock(&w->client->mu);
+    HF__HOLDING(&w->client->mu);
+    w->result = w->client->be->opened ? w->client->be->opened(w->client->self)
+                                      : HF__DONE;
     *until = w->until;
     return w->result != HF__PENDING || now >= w->until;
 }

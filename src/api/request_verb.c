@@ -22,15 +22,16 @@
 
 void hf__verb_send(hf_client *c, struct hf__verb_call *t, struct hf__request *f)
 {
+    struct hf__async *a = hf__async_of(t->sleeper);
+
     hf__mutex_lock(&c->mu);
     t->request = f;
     f->sleeper = t->sleeper;
-    f->async = t->async;
     if (f->req.op != HF__DOWNGRADE)
         f->req.meant_until = t->until;
     hf__mutex_unlock(&c->mu);
-    if (t->async)
-        hf__helper_timer(c, &t->async->timer, t->until);
+    if (a)
+        hf__helper_timer(c, &a->timer, t->until);
     hf__request_submit(c, f);
 }
 
@@ -154,7 +155,7 @@ static int verb_begin_async(hf_lock *lock, const struct hf__verb_call *what,
         return rc;
     a->line = lock->line;
     a->call = *what;
-    a->call.async = a;
+    a->call.sleeper = &a->sleeper;
     a->call.line = lock->line;
     a->call.until = hf__op_deadline(lock->line->client);
     rc = what->verb->begin(lock, &a->call, err);

@@ -39,6 +39,24 @@ static inline void hf__mutex_unlock(struct hf__mutex *m)
         hf__futex_wake(&m->word, 1);
 }
 
+static inline struct hf__mutex *hf__mutex_enter(struct hf__mutex *m)
+{
+    hf__mutex_lock(m);
+    return m;
+}
+
+static inline void hf__mutex_leave(struct hf__mutex *const *m)
+{
+    hf__mutex_unlock(*m);
+}
+
+/* Holds the mutex until the end of the block, after a return value has been
+ * computed. */
+#define HF__HOLDING(mutex)                                                     \
+    struct hf__mutex *const hf__holding                                        \
+        __attribute__((cleanup(hf__mutex_leave), unused)) =                    \
+            hf__mutex_enter(mutex)
+
 /* No sleep that has an end is longer: the kernel measures it by a clock that
  * stands while the machine is suspended. */
 #define HF__NAP (30000 * HF__MS)

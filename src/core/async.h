@@ -7,7 +7,9 @@
 #ifndef HF_CORE_ASYNC_H
 #define HF_CORE_ASYNC_H
 
+#include "base/list.h"
 #include "core/line.h"
+#include "core/wakeup.h"
 
 struct hf__request;
 struct hf__put;
@@ -36,8 +38,7 @@ struct hf__verb {
 struct hf__verb_call {
     const struct hf__verb *verb;
     struct hf__request *request; /* client->mu. NULL: given up */
-    struct hf__sleeper *sleeper; /* the thread's, or NULL: */
-    struct hf__async *async;
+    struct hf__sleeper *sleeper;
     hf__time until;        /* all its requests together */
     struct hf__line *line; /* with the hold that it is about */
     uint64_t hold_id;
@@ -51,6 +52,7 @@ struct hf__verb_call {
 
 /* An asynchronous verb; made at the handle's first. */
 struct hf__async {
+    struct hf__sleeper sleeper;
     struct hf__waiter waiter;
     struct hf__timer timer; /* when the wait is over */
     hf__time grace;         /* latest time to wait for the first answer */
@@ -69,5 +71,11 @@ struct hf__async {
                       with line->mu and client->mu */
     bool firing;   /* its timer is being handled; client->mu */
 };
+
+/* The verb that waits; NULL: a thread does. */
+static inline struct hf__async *hf__async_of(struct hf__sleeper *s)
+{
+    return s->is_async ? hf__container(s, struct hf__async, sleeper) : NULL;
+}
 
 #endif

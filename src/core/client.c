@@ -95,20 +95,18 @@ int hf__client_usable(const hf_client *c, hf_error *err)
 
 bool hf__client_enter(hf_client *c)
 {
-    bool open;
+    HF__HOLDING(&c->mu);
+    bool open = !__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE);
 
-    hf__mutex_lock(&c->mu);
-    open = !__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE);
     c->inside += open;
-    hf__mutex_unlock(&c->mu);
     return open;
 }
 
 void hf__client_leave(hf_client *c)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     c->inside--;
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__client_put(hf_client *c)

@@ -18,10 +18,9 @@ static void fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
     char text[720];
 
     vsnprintf(text, sizeof(text), fmt, ap);
-    hf__mutex_lock(&c->why_mu);
+    HF__HOLDING(&c->why_mu);
     hf__fail(&c->why, code, "%s: %s", c->be->name, text);
     c->why.may_pass = may_pass;
-    hf__mutex_unlock(&c->why_mu);
 }
 
 int hf__fail_why_set(hf_client *c, int code, const char *fmt, ...)
@@ -74,15 +73,9 @@ static int fail_without_words(hf_client *c, hf_error *err, int code)
 
 int hf__fail_why(hf_client *c, hf_error *err, int code)
 {
-    if (!err)
-        return code;
-    hf__mutex_lock(&c->why_mu);
-    if (c->why.code == code)
-        *err = c->why;
-    else
-        fail_without_words(c, err, code);
-    hf__mutex_unlock(&c->why_mu);
-    return code;
+    HF__HOLDING(&c->why_mu);
+
+    return hf__fail_word(c, &c->why, err, code);
 }
 
 int hf__fail_word(hf_client *c, const hf_error *word, hf_error *err, int code)
@@ -132,11 +125,10 @@ int hf__silence(hf_client *c, hf_error *err)
 
 struct hf__trouble hf__trouble(hf_client *c)
 {
+    HF__HOLDING(&c->why_mu);
     struct hf__trouble t = {""};
 
-    hf__mutex_lock(&c->why_mu);
     if (c->trouble[0])
         snprintf(t.text, sizeof(t.text), "; cause: %s", c->trouble);
-    hf__mutex_unlock(&c->why_mu);
     return t;
 }

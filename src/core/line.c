@@ -107,16 +107,14 @@ static bool line_copy_words(struct hf__line *n, bool let_go, int code,
                             hf_error *err)
 {
     struct hf__exchange *x = hf__exchange_of(n);
-    bool copied;
 
     if (!x || !err || code >= 0)
         return false;
-    hf__mutex_lock(&n->client->mu);
-    copied = x->why[let_go] && x->why[let_go]->code == code;
-    if (copied)
-        *err = *x->why[let_go];
-    hf__mutex_unlock(&n->client->mu);
-    return copied;
+    HF__HOLDING(&n->client->mu);
+    if (!x->why[let_go] || x->why[let_go]->code != code)
+        return false;
+    *err = *x->why[let_go];
+    return true;
 }
 
 void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
@@ -156,10 +154,10 @@ void hf__line_finish_releases(struct hf__line *n, uint64_t hold_id, int result)
         if (result == HF_ELOST)
             hf__count(&n->client->counts.lost, 1);
         line_copy_words(n, true, result, r->word);
-        if (r->sleeper)
-            line_wake(n, r->sleeper);
+        if (r->sleeper->is_async)
+            hf__callback_queue(hf__async_of(r->sleeper), result);
         else
-            hf__callback_queue(r->async, result);
+            line_wake(n, r->sleeper);
     }
 }
 
@@ -182,7 +180,7 @@ static int line_submit(struct hf__line *n, struct hf__req *req,
 
     if (c->direct)
         return slot(c->self, req);
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     req->flying = true;
     n->refs++;
     c->under_way++;
@@ -193,7 +191,6 @@ static int line_submit(struct hf__line *n, struct hf__req *req,
         c->under_way--;
         hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT, rc);
     }
-    hf__mutex_unlock(&c->mu);
     return rc;
 }
 
@@ -204,14 +201,13 @@ struct hf__exchange *hf__exchange_make(struct hf__line *n)
 
     if (x)
         return x;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     x = c->exchanges;
     if (x)
         c->exchanges = x->next;
     else
         x = hf__alloc(c, sizeof(*x));
     n->remote.attempt = x ? &x->attempt : NULL;
-    hf__mutex_unlock(&c->mu);
     return x;
 }
 
@@ -220,16 +216,15 @@ static void line_exchange_end(struct hf__line *n)
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__mutex_lock(&c->mu);
-    if (!x->attempt.flying && !x->let_go.flying && !n->attempt_ready &&
-        !n->let_go_ready) {
-        x->lost_id = 0;
-        hf__words_free(c, x);
-        x->next = c->exchanges;
-        c->exchanges = x;
-        n->remote.attempt = NULL;
-    }
-    hf__mutex_unlock(&c->mu);
+    HF__HOLDING(&c->mu);
+    if (x->attempt.flying || x->let_go.flying || n->attempt_ready ||
+        n->let_go_ready)
+        return;
+    x->lost_id = 0;
+    hf__words_free(c, x);
+    x->next = c->exchanges;
+    c->exchanges = x;
+    n->remote.attempt = NULL;
 }
 
 static void line_send_attempt(struct hf__line *n,
@@ -275,15 +270,12 @@ static void line_forget_attempt(struct hf__line *n)
 
     if (attempt->hold_id != n->queue.lease.let_go_id)
         return;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     n->attempt_ready = false;
     hf__outbox_remove_locked(c, attempt);
-    if (attempt->flying) {
-        attempt->flying = false;
-        n->refs--; /* the caller has one */
-        c->under_way--;
-    }
-    hf__mutex_unlock(&c->mu);
+    n->refs -= attempt->flying; /* the caller has one */
+    c->under_way -= attempt->flying;
+    attempt->flying = false;
 }
 
 static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
@@ -374,12 +366,8 @@ static void line_keep_while_it_owes(struct hf__line *n)
     if (owes == n->owes)
         return;
     n->owes = owes;
-    hf__mutex_lock(&n->client->mu);
-    if (owes)
-        n->refs++;
-    else
-        n->refs--; /* the caller has one */
-    hf__mutex_unlock(&n->client->mu);
+    HF__HOLDING(&n->client->mu);
+    n->refs += owes ? 1u : -1u; /* the caller has one */
 }
 
 void hf__line_run(struct hf__line *n, hf__time now)
@@ -460,15 +448,11 @@ void hf__line_news(struct hf__line *n)
 /* Has the server said yes, no or not yet? */
 static bool line_is_answered(struct hf__line *n)
 {
-    const struct hf__exchange *x;
-    bool answered;
+    HF__HOLDING(&n->client->mu);
+    const struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__mutex_lock(&n->client->mu);
-    x = hf__exchange_of(n);
-    answered = (n->attempt_ready && x->attempt.result != HF_EUNKNOWN) ||
-               (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
-    hf__mutex_unlock(&n->client->mu);
-    return answered;
+    return (n->attempt_ready && x->attempt.result != HF_EUNKNOWN) ||
+           (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
 }
 
 /* For the texts of those who are about to fail. */
@@ -477,22 +461,20 @@ static void line_note_silence(struct hf__line *n)
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (x && !x->why[0])
         x->why[0] = hf__alloc(c, sizeof(*x->why[0]));
     if (x && x->why[0])
         hf__silence(c, x->why[0]);
-    hf__mutex_unlock(&c->mu);
 }
 
 static void line_report_orphan(struct hf__line *n)
 {
     hf_client *c = n->client;
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__event_queue_locked(c, HF_EVENT_ORPHANED, n, n->queue.lease.token,
                            hf__no_loss);
-    hf__mutex_unlock(&c->mu);
 }
 
 /* Whoever exited while holding is reported. True: there is nobody else. */

@@ -20,13 +20,11 @@
 struct hf__async;
 struct hf__sleeper;
 
-/* A thread or an asynchronous verb that waits for the answer to a release. On
- * line->releasers, under line->mu. */
+/* Waits for the answer to a release. On line->releasers, under line->mu. */
 struct hf__releaser {
     struct hf__releaser *next;
     uint64_t hold_id;
-    struct hf__sleeper *sleeper; /* or NULL: */
-    struct hf__async *async;
+    struct hf__sleeper *sleeper;
     hf_error *word; /* or NULL: where the server's words about it go */
     int result;
     bool finished;

@@ -80,20 +80,18 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 
     snprintf(shown, sizeof(shown), "%s", text);
     hf__printable(shown, sizeof(shown)); /* they may be a server's words */
-    hf__mutex_lock(&c->why_mu);
+    HF__HOLDING(&c->why_mu);
     reason_note(c, why, shown);
-    hf__mutex_unlock(&c->why_mu);
 }
 
 void hf__note_over(hf_client *c, enum hf__loss_why why)
 {
     hf__time now = hf__now();
 
-    hf__mutex_lock(&c->why_mu);
+    HF__HOLDING(&c->why_mu);
     for (int i = 0; i < HF__NOTES; i++)
         if (c->notes[i].why == why && c->notes[i].until == HF__NEVER)
             c->notes[i].until = now;
-    hf__mutex_unlock(&c->why_mu);
 }
 
 void hf__note_refusal(hf_client *c, int code, const hf_error *word)
@@ -219,26 +217,23 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
 
 struct hf__reason hf__reason(hf_client *c, struct hf__loss loss)
 {
+    HF__HOLDING(&c->why_mu);
     struct hf__reason r = {""};
 
-    hf__mutex_lock(&c->why_mu);
     reason_put(c, loss, &r);
-    hf__mutex_unlock(&c->why_mu);
     return r;
 }
 
 struct hf__reason hf__doubt(hf_client *c, bool refused)
 {
+    HF__HOLDING(&c->why_mu);
     struct hf__reason r = {""};
-    const struct hf__note *n;
+    const struct hf__note *n = reason_find(c, HF__LOSS_SILENT, HF__NEVER);
 
-    hf__mutex_lock(&c->why_mu);
-    n = reason_find(c, HF__LOSS_SILENT, HF__NEVER);
     if (n)
         reason_put_unreachable(c, &r, n);
     else if (refused)
         reason_put_refused(&r, reason_find(c, HF__LOSS_REFUSED, HF__NEVER));
-    hf__mutex_unlock(&c->why_mu);
     return r;
 }
 

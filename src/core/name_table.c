@@ -238,15 +238,12 @@ int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
     as.mode = mode == HF_READ;
     as.impl = NULL;
     as.attempt = NULL;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     /* hf_close() looks at every line, and may have been at this name. */
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
-        rc = hf__fail(err, HF_ECLOSED, "the client was closed");
-    else
-        rc = names_add_locked(c, &as, first, out, err);
-    if (!rc)
-        first->refs++;
-    hf__mutex_unlock(&c->mu);
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    rc = names_add_locked(c, &as, first, out, err);
+    first->refs += !rc;
     return rc == HF__LATER ? HF_EBACKEND : rc;
 }
 
@@ -341,9 +338,8 @@ void hf__line_unref(struct hf__line *n)
 {
     hf_client *c = n->client;
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__line_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__names_put(struct hf__line *n)

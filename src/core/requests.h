@@ -9,15 +9,13 @@
 
 #include "backends/backend.h"
 
-struct hf__async;
 struct hf__sleeper;
 
 /* client->mu guards it. */
 struct hf__request {
     struct hf__request *next, *prev; /* client->requests */
     struct hf__request *next_landed;
-    struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
-    struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
+    struct hf__sleeper *sleeper; /* NULL: nobody waits */
     bool delivered;
     hf_error why; /* what the backend said of its failure */
     /* Frees what the answer brought and nobody took. Called with client->mu

@@ -76,18 +76,17 @@ void hf__helper_due_locked(hf_client *c, hf__time at)
 
 void hf__helper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     hf__timers_set(&c->timers, timer, at);
     hf__helper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__helper_check_later(hf_client *c)
 {
     if (c->direct)
         return;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (c->under_way || c->landed)
         hf__helper_due_locked(c, hf__now() + HF__PATIENCE);
-    hf__mutex_unlock(&c->mu);
 }

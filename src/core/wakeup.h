@@ -19,7 +19,8 @@
 #define HF__ATTACHED 2u /* firing has to wake the driver of its client, too */
 #define HF__NEWS 4u
 
-/* A thread that waits for something. */
+/* A thread that waits for something, or an asynchronous verb (hf__async_of),
+ * which has none of the other members: its callback is queued instead. */
 struct hf__sleeper {
     struct hf__sleeper *next, *prev; /* of the followers of a driver */
     uint32_t *word;                  /* own_word, or that of an hf_cancel */
@@ -27,6 +28,7 @@ struct hf__sleeper {
     uint32_t posture; /* enum hf__posture */
     bool following;
     bool fresh; /* see hf__sleeper_checks() */
+    bool is_async;
 };
 
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };

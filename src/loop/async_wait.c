@@ -17,7 +17,7 @@
 void hf__async_give_up(struct hf__async *a)
 {
     hf_client *c = a->lock->line->client;
-    bool waits = a->releaser.async && !a->releaser.finished;
+    bool waits = a->releaser.sleeper && !a->releaser.finished;
 
     if (waits) {
         hf__line_forget_releaser(a->line, &a->releaser);
@@ -25,7 +25,7 @@ void hf__async_give_up(struct hf__async *a)
     }
     hf__mutex_lock(&c->mu);
     if (a->call.request && !a->call.request->delivered) {
-        a->call.request->async = NULL; /* delivery frees it from now on */
+        a->call.request->sleeper = NULL; /* delivery frees it from now on */
         hf__outbox_give_up_locked(c, &a->call.request->req);
         a->call.request = NULL;
         waits = true;

@@ -101,11 +101,11 @@ static void deliver_landed(hf_client *c)
             hf__renewals_landed(c, f);
         hf__mutex_lock(&c->mu);
         f->delivered = true;
-        wanted = f->sleeper || f->async;
-        if (f->sleeper)
+        wanted = f->sleeper != NULL;
+        if (wanted && f->sleeper->is_async)
+            hf__callback_queue_locked(c, hf__async_of(f->sleeper), 0);
+        else if (wanted)
             hf__sleeper_wake(c, f->sleeper);
-        else if (f->async)
-            hf__callback_queue_locked(c, f->async, 0);
         hf__mutex_unlock(&c->mu);
         if (!wanted)
             hf__request_free(c, f);

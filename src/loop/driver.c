@@ -179,44 +179,39 @@ void hf__driver_lead_locked(hf_client *c)
 
 bool hf__driver_take(hf_client *c)
 {
-    bool taken;
+    HF__HOLDING(&c->mu);
 
-    hf__mutex_lock(&c->mu);
-    taken = !c->driven;
-    if (taken)
-        hf__driver_lead_locked(c);
-    hf__mutex_unlock(&c->mu);
-    return taken;
+    if (c->driven)
+        return false;
+    hf__driver_lead_locked(c);
+    return true;
 }
 
 void hf__driver_give(hf_client *c)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     c->driven = false;
     driver_pass_on_locked(c);
-    hf__mutex_unlock(&c->mu);
 }
 
 /* Takes the role if it is free. Else this thread is a follower, and its
  * posture says so before anybody could want to wake it. */
 static bool driver_lead_or_follow(hf_client *c, struct hf__sleeper *s)
 {
-    bool lead;
+    HF__HOLDING(&c->mu);
 
-    hf__mutex_lock(&c->mu);
-    lead = !c->driven;
-    if (lead) {
+    if (!c->driven) {
         hf__driver_lead_locked(c);
         driver_unfollow_locked(c, s);
-    } else {
-        driver_follow_locked(c, s);
-        if (!c->direct && !c->helper_drives)
-            hf__helper_due_locked(c, hf__now() +
-                                         driver_follower_patience_locked(c));
-        __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
+        return true;
     }
-    hf__mutex_unlock(&c->mu);
-    return lead;
+    driver_follow_locked(c, s);
+    if (!c->direct && !c->helper_drives)
+        hf__helper_due_locked(c,
+                              hf__now() + driver_follower_patience_locked(c));
+    __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
+    return false;
 }
 
 void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
@@ -243,10 +238,9 @@ void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
             hf__driver_round(c, s, until);
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     driver_unfollow_locked(c, s);
     if (leading)
         c->driven = false;
     driver_pass_on_locked(c);
-    hf__mutex_unlock(&c->mu);
 }

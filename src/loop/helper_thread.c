@@ -148,28 +148,25 @@ static void helper_keep(hf_client *c)
 /* False: nobody waits for the result any more, the client is ours to free. */
 static bool helper_report_open(hf_client *c, void *self, int rc)
 {
-    bool wanted;
+    HF__HOLDING(&c->mu);
 
-    hf__mutex_lock(&c->mu);
     c->self = self;
     c->open_result = rc;
-    wanted = !c->open_given_up;
     __atomic_store_n(&c->open_word, 1, __ATOMIC_RELEASE);
     hf__futex_wake(&c->open_word, 1);
-    hf__mutex_unlock(&c->mu);
-    return wanted;
+    return !c->open_given_up;
 }
 
 /* Nobody moves the backend any more: the names can go from it, and those whose
  * handles are freed from now on have left it. */
 static void helper_detach_all(hf_client *c, void *self)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             c->be->detach(self, &n->remote);
     c->self = NULL;
-    hf__mutex_unlock(&c->mu);
 }
 
 static void *helper_main(void *arg)

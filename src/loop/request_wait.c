@@ -20,17 +20,14 @@ enum { STEPS = 100 }; /* times op_timeout: how long a list may take */
 static bool request_ready(void *arg, hf__time now, hf__time *until)
 {
     struct request_wait *w = arg;
-    bool over;
 
-    hf__mutex_lock(&w->client->mu);
-    over = w->request->delivered;
+    HF__HOLDING(&w->client->mu);
     /* The backend moves the time on with each step of a list. */
     if (w->request->req.op == HF__LIST &&
         w->request->req.meant_until > w->until)
         w->until = hf__min_time(w->request->req.meant_until, w->last);
-    hf__mutex_unlock(&w->client->mu);
     *until = w->until;
-    return over || now >= w->until;
+    return w->request->delivered || now >= w->until;
 }
 
 bool hf__request_await(hf_client *c, struct hf__request *f, hf__time until)

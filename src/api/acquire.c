@@ -122,7 +122,7 @@ static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
         hf__queue_quick_share(&n->queue, w, id, req.token);
     else
         hf__queue_quick_grant(&n->queue, w, id, req.token);
-    hf__tally_add(n, HF__TALLY_GRANT);
+    hf__tally_add(n, HF__TALLY_GRANT + HF__TALLY_HOLD);
     hf__tally_limit(n);
     if (shared || n->kin || n->owner_thread != w->thread || n->watchers)
         hf__line_own(n, w);

@@ -48,7 +48,7 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     if ((has_kin ? n->kin->first : n)->watchers)
         hf__loss_fd_arm_of(n, owner);
     *rc = n->client->be->release(n->client->self, &req);
-    hf__tally_add(n, HF__TALLY_RELEASE);
+    hf__tally_add(n, HF__TALLY_RELEASE - HF__TALLY_HOLD);
     if (__builtin_expect(*rc != HF__DONE, 0))
         *rc = release_refused(n, *rc);
     return true;

@@ -15,7 +15,6 @@
 
 #include "base/futex.h"
 #include "base/timer.h"
-#include "core/counters.h"
 #include "core/events.h"
 #include "core/loss_reason.h"
 
@@ -80,7 +79,10 @@ struct hf_client {
     hf_watch *changed, *changed_tail; /* see watches.h */
     size_t changed_len;
 
-    struct hf__counts counts;
+    /* What the lines do not count (hf__tally_add), and what freed lines have
+     * counted. Changed by atomic adds; see hf__counters_read_locked(). */
+    hf_metrics counts;
+    uint64_t longest_waits; /* grants after longer waits than any bucket's */
 
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last word; why_mu */

@@ -11,17 +11,6 @@
 
 #include "core/line.h"
 
-/* What the lines do not count (see hf__tally_add()), and what lines have
- * counted that are gone. Changed by atomic adds: after a wait, or when an
- * acquire was not granted. */
-struct hf__counts {
-    uint64_t granted; /* without a wait */
-    uint64_t busy, timed_out, cancelled, failed, released;
-    uint64_t lost, renewed, renewals_failed, disconnects, reconnects;
-    uint64_t waiting;
-    uint64_t wait_sum_ns, wait[HF_WAIT_BUCKETS + 1];
-};
-
 static inline void hf__count(uint64_t *counter, uint64_t n)
 {
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
@@ -38,23 +27,22 @@ void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
 void hf__counters_read_locked(hf_client *, hf_metrics *);
 
 /*
- * What a line counts, in one number. From the lowest bit on: 20 bits for the
- * acquires that were granted without a wait; 20 bits for the releases; 24 bits
- * for what has to be added to the difference of the two to get the number of
- * holds now.
+ * What a line counts, in one number: from the lowest bit on, 20 bits for the
+ * acquires that were granted without a wait, 20 bits for the releases, and 24
+ * bits for the holds that it has now.
  *
- * Written with line->mu held, read with client->mu held: so every access is
- * atomic but for the writer's own read, and threads that use different names do
- * not write the same counters. An acquire and a release in shared memory that
- * go the short way write it once: every store delays the next locked
- * instruction.
+ * It is written with line->mu held and read with client->mu held, so every
+ * access but the writer's own read is atomic, and threads that use different
+ * names do not write the same counters. An acquire or a release that goes the
+ * short way in shared memory writes it once, because every store delays the
+ * next locked instruction.
  */
 #define HF__TALLY_BITS 20
 #define HF__TALLY_GRANT UINT64_C(1)
 #define HF__TALLY_RELEASE (HF__TALLY_GRANT << HF__TALLY_BITS)
 #define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
-/* The client takes over what the line has counted so far; the second is for a
- * line that is about to be freed. */
+/* Adds what the line has granted and released to the client's counters; the
+ * second is for a line that is about to be freed. */
 void hf__tally_carry(struct hf__line *);
 void hf__tally_carry_locked(struct hf__line *);
 
@@ -70,21 +58,16 @@ static inline uint32_t hf__tally_released(uint64_t tally)
 
 static inline uint32_t hf__tally_held(uint64_t tally)
 {
-    uint64_t held = tally / HF__TALLY_HOLD + hf__tally_granted(tally) -
-                    hf__tally_released(tally);
-
-    return (uint32_t)(held % (UINT64_MAX / HF__TALLY_HOLD + 1));
+    return (uint32_t)(tally / HF__TALLY_HOLD);
 }
 
 /* From here on: line->mu is held. */
-/* A GRANT or a RELEASE: one hold more or less, unless hf__tally_hold() or
- * hf__tally_set() follows. */
 static inline void hf__tally_add(struct hf__line *n, uint64_t what)
 {
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
 }
 
-/* Neither counter overflows; to be called between any two releases. */
+/* Keeps both counters from overflowing; called between any two releases. */
 static inline void hf__tally_limit(struct hf__line *n)
 {
     const uint64_t half = (HF__TALLY_RELEASE | HF__TALLY_HOLD) / 2;
@@ -93,16 +76,12 @@ static inline void hf__tally_limit(struct hf__line *n)
         hf__tally_carry(n);
 }
 
-static inline void hf__tally_set(struct hf__line *n, uint32_t held)
-{
-    hf__tally_add(n,
-                  (uint64_t)(held - hf__tally_held(n->tally)) * HF__TALLY_HOLD);
-}
-
 /* The queue has a holder more or less; not by a loss. */
 static inline void hf__tally_hold(struct hf__line *n)
 {
-    hf__tally_set(n, n->queue.shared ? n->queue.count : n->queue.owner != 0);
+    uint64_t held = n->queue.shared ? n->queue.count : n->queue.owner != 0;
+
+    hf__tally_add(n, (held - n->tally / HF__TALLY_HOLD) * HF__TALLY_HOLD);
     hf__tally_limit(n);
 }
 

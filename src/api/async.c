@@ -22,32 +22,36 @@
 #include "loop/async_wait.h"
 #include "policy/local_queue.h"
 
+/* NULL: out of memory. */
+static struct hf__async *async_make(hf_lock *lock)
+{
+    hf_client *c = lock->line->client;
+    struct hf__async *a = hf__alloc(c, sizeof(*a));
+
+    if (!a)
+        return NULL;
+    a->lock = lock;
+    a->sleeper.is_async = true;
+    a->waiter.state = HF__W_FINISHED;
+    HF__HOLDING(&c->mu);
+    if (!hf__timers_reserve(&c->hooks, &c->timers))
+        return a;
+    hf__free(c, a);
+    return NULL;
+}
+
 int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
                     hf_error *err)
 {
-    hf_client *c = lock->line->client;
     struct hf__async *a = lock->async;
-    int rc;
 
     if (a && a->busy)
         return hf__fail(err, HF_EBUSY,
                         "a verb of this handle is under way already");
-    if (!a) {
-        a = hf__alloc(c, sizeof(*a));
-        if (!a)
-            return hf__fail(err, HF_ENOMEM, "out of memory");
-        hf__mutex_lock(&c->mu);
-        rc = hf__timers_reserve(&c->hooks, &c->timers);
-        hf__mutex_unlock(&c->mu);
-        if (rc) {
-            hf__free(c, a);
-            return hf__fail(err, rc, "out of memory");
-        }
-        a->lock = lock;
-        a->sleeper.is_async = true;
-        a->waiter.state = HF__W_FINISHED;
-        lock->async = a;
-    }
+    if (!a)
+        a = lock->async = async_make(lock);
+    if (!a)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
     a->done = done;
     a->arg = arg;
     a->busy = true;
@@ -196,10 +200,8 @@ int hf_lock_cancel(hf_lock *lock)
 {
     HF__UNCANCELLED;
     struct hf__async *a;
-    int rc = hf__lock_check(lock, NULL);
+    int rc = hf__lock_begin(lock, NULL);
 
-    if (!rc)
-        rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     a = lock->async;

@@ -36,26 +36,21 @@ int hf_client_fd(hf_client *c)
 {
     HF__UNCANCELLED;
     struct epoll_event ev = {.events = EPOLLIN};
-    int fd, rc;
+    int fd, rc = hf__client_usable(c, NULL);
 
-    if (!c)
-        return HF_EINVAL;
-    rc = hf__client_check(c);
     if (rc)
         return rc;
-    hf__mutex_lock(&c->mu);
-    fd = c->outer_fd;
-    if (fd < 0) {
-        fd = epoll_create1(EPOLL_CLOEXEC);
-        if (fd >= 0 && (epoll_ctl(fd, EPOLL_CTL_ADD, c->epfd, &ev) ||
-                        epoll_ctl(fd, EPOLL_CTL_ADD, c->ready_fd, &ev))) {
-            close(fd);
-            fd = -1;
-        }
-        c->outer_fd = fd;
-        hf__helper_due_locked(c, 0); /* it leaves the driving to the program */
+    HF__HOLDING(&c->mu);
+    if (c->outer_fd >= 0)
+        return c->outer_fd;
+    fd = epoll_create1(EPOLL_CLOEXEC);
+    if (fd >= 0 && (epoll_ctl(fd, EPOLL_CTL_ADD, c->epfd, &ev) ||
+                    epoll_ctl(fd, EPOLL_CTL_ADD, c->ready_fd, &ev))) {
+        close(fd);
+        fd = -1;
     }
-    hf__mutex_unlock(&c->mu);
+    c->outer_fd = fd;
+    hf__helper_due_locked(c, 0); /* it leaves the driving to the program */
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
@@ -173,11 +168,8 @@ int hf_client_dispatch(hf_client *c)
 {
     HF__UNCANCELLED;
     struct frame here = {c, dispatching}, **at;
-    int rc;
+    int rc = hf__client_usable(c, NULL);
 
-    if (!c)
-        return HF_EINVAL;
-    rc = hf__client_check(c);
     if (rc)
         return rc;
     if (!hf__client_enter(c))
@@ -197,10 +189,8 @@ int hf_lock_fd(hf_lock *lock)
 {
     HF__UNCANCELLED;
     struct hf__line *held;
-    int rc = hf__lock_check(lock, NULL), fd;
+    int rc = hf__lock_begin(lock, NULL), fd;
 
-    if (!rc)
-        rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     if (lock->loss_fd < 0 && hf__loss_fd_open(lock)) {

@@ -29,10 +29,8 @@ static int hold_read(hf_lock *lock, struct hf__lease *lease, unsigned *count,
                      hf_error *err)
 {
     struct hf__line *line;
-    int rc = hf__lock_check(lock, err);
+    int rc = hf__lock_begin(lock, err);
 
-    if (!rc)
-        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     rc = hf__pick_check(lock, &line, err);

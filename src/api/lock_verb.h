@@ -35,6 +35,14 @@ static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
     return hf__lock_unusable(lock, err);
 }
 
+/* The check of the handle, and then the mutex. */
+static inline int hf__lock_begin(const hf_lock *lock, hf_error *err)
+{
+    int rc = hf__lock_check(lock, err);
+
+    return rc ? rc : hf__lock_enter(lock, err);
+}
+
 /* From the one to the other, neither handle (with its name) nor client go away.
  * begin: line->mu is held, and free afterwards. */
 void hf__lock_wait_begin(hf_lock *);

@@ -76,9 +76,7 @@ static int open_connect_backend(hf_client *c, hf__time until, hf_error *err)
              "firewall is in between",
              c->be->name, open_first_address(c->config->url).text,
              c->config->open_timeout_ms);
-    if (err)
-        err->may_pass = hf__may_pass(c, HF_EBACKEND);
-    return HF_EBACKEND;
+    return hf__fail_passing(c, err, HF_EBACKEND);
 }
 
 static int open_client(hf_client *c, const char *url,

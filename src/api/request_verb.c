@@ -118,10 +118,8 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
     struct hf__verb_call t = *what;
     struct hf__sleeper s;
     hf_client *c;
-    int rc = hf__lock_check(lock, err);
+    int rc = hf__lock_begin(lock, err);
 
-    if (!rc)
-        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     c = lock->line->client;

@@ -194,3 +194,22 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
     /* One in three letters, and not a word of other letters altogether. */
     return n <= (meant_len + 2) / 3 && n < len ? n : UINT_MAX;
 }
+
+const char *hf__meant(const char *word, const char *list, size_t *len)
+{
+    const char *meant = NULL;
+    unsigned best = UINT_MAX, n;
+
+    for (const char *p = list; *p; p += strspn(p, ", ")) {
+        size_t p_len = strcspn(p, ",:");
+
+        n = hf__mistyped(word, p, p_len);
+        if (n < best) {
+            best = n;
+            meant = p;
+            *len = p_len;
+        }
+        p += strcspn(p, ",");
+    }
+    return meant;
+}

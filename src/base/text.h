@@ -33,5 +33,8 @@ size_t hf__character(const unsigned char *s, size_t len);
  * swapped with the next one), if it may have been meant for the other word;
  * else UINT_MAX. */
 unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len);
+/* The word of a list "one, two:..., three" that is most like this one, up to a
+ * colon, and its length; NULL: none is similar. */
+const char *hf__meant(const char *word, const char *list, size_t *len);
 
 #endif

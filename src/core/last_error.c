@@ -62,13 +62,19 @@ bool hf__may_pass(const hf_client *c, int code)
     return code == HF_EBACKEND && !c->direct;
 }
 
-/* Where the backend has not said why. */
-static int fail_without_words(hf_client *c, hf_error *err, int code)
+int hf__fail_passing(const hf_client *c, hf_error *err, int code)
 {
-    hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
     if (err)
         err->may_pass = hf__may_pass(c, code);
     return code;
+}
+
+/* Where the backend has not said why. */
+static int fail_without_words(hf_client *c, hf_error *err, int code)
+{
+    return hf__fail_passing(
+        c, err,
+        hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code)));
 }
 
 int hf__fail_why(hf_client *c, hf_error *err, int code)
@@ -116,11 +122,10 @@ void hf__words_free(hf_client *c, struct hf__exchange *x)
 
 int hf__silence(hf_client *c, hf_error *err)
 {
-    hf__fail(err, HF_EBACKEND, "%s: no answer to the request%s", c->be->name,
-             hf__trouble(c).text);
-    if (err)
-        err->may_pass = hf__may_pass(c, HF_EBACKEND);
-    return HF_EBACKEND;
+    return hf__fail_passing(c, err,
+                            hf__fail(err, HF_EBACKEND,
+                                     "%s: no answer to the request%s",
+                                     c->be->name, hf__trouble(c).text));
 }
 
 struct hf__trouble hf__trouble(hf_client *c)

@@ -31,6 +31,8 @@ int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
 void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
                           int code);
 void hf__words_free(hf_client *, struct hf__exchange *);
+/* After hf__fail() with that code: does it pass by itself? Returns the code. */
+int hf__fail_passing(const hf_client *, hf_error *err, int code);
 /* EBACKEND, with its text: the server does not answer. */
 int hf__silence(hf_client *, hf_error *);
 

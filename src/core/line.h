@@ -17,7 +17,6 @@
 #include "base/timer.h"
 #include "policy/line_set.h"
 
-struct hf__async;
 struct hf__sleeper;
 
 /* Waits for the answer to a release. On line->releasers, under line->mu. */

@@ -44,44 +44,38 @@ static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
     return a->explained != b->explained ? a->explained : b->from < a->from;
 }
 
-static void reason_add(hf_client *c, enum hf__loss_why why, hf__time since,
-                       const char *text)
+static struct hf__note *reason_room(hf_client *c)
 {
     struct hf__note *to = c->notes;
-    hf__time now = hf__now();
 
     for (int i = 1; i < HF__NOTES; i++)
         if (reason_is_dearer(to, &c->notes[i]))
             to = &c->notes[i];
-    *to = (struct hf__note){.since = since ? since : now,
-                            .from = now,
-                            .until = HF__NEVER,
-                            .why = why};
-    snprintf(to->text, sizeof(to->text), "%s", text);
-}
-
-static void reason_note(hf_client *c, enum hf__loss_why why, const char *text)
-{
-    struct hf__note *n = reason_find(c, why, HF__NEVER);
-
-    if (n && strncmp(n->text, text, sizeof(n->text) - 1) == 0)
-        return;
-    /* While it is not connected there are several errors: the last one before a
-     * loss tells most, and the first one since when. */
-    if (n && why == HF__LOSS_SILENT && !n->explained)
-        snprintf(n->text, sizeof(n->text), "%s", text);
-    else
-        reason_add(c, why, n && why == HF__LOSS_SILENT ? n->since : 0, text);
+    return to;
 }
 
 void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 {
-    char shown[sizeof(c->notes->text)];
+    HF__HOLDING(&c->why_mu);
+    struct hf__note *n = reason_find(c, why, HF__NEVER);
+    /* While it is not connected there are several errors: the last one before a
+     * loss tells most, and the first one since when. */
+    bool goes_on = n && why == HF__LOSS_SILENT;
+    hf__time now = hf__now();
+    char shown[sizeof(n->text)];
 
     snprintf(shown, sizeof(shown), "%s", text);
     hf__printable(shown, sizeof(shown)); /* they may be a server's words */
-    HF__HOLDING(&c->why_mu);
-    reason_note(c, why, shown);
+    if (n && strcmp(n->text, shown) == 0)
+        return;
+    if (!goes_on || n->explained) {
+        hf__time since = goes_on ? n->since : now;
+
+        n = reason_room(c);
+        *n = (struct hf__note){
+            .since = since, .from = now, .until = HF__NEVER, .why = why};
+    }
+    strcpy(n->text, shown);
 }
 
 void hf__note_over(hf_client *c, enum hf__loss_why why)
@@ -155,6 +149,17 @@ static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
                   n ? n->text : "");
 }
 
+/* Those that are always the same. */
+static const char *const reason_texts[] = {
+    [HF__LOSS_NONE] = "the server does not have it any more",
+    [HF__LOSS_MAX] = "it had been held for max_hold_ms, and no hold lasts "
+                     "longer",
+    [HF__LOSS_ORPHAN] = "the thread that held it exited, and it was not "
+                        "renewed",
+    [HF__LOSS_RELEASE] = "the server did not have it any more when the release "
+                         "arrived",
+};
+
 static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
 {
     hf__time at = (hf__time)loss.at;
@@ -167,7 +172,7 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
     case HF__LOSS_TAKEN:
         reason_append(r, "it was taken away: %s",
                       c->be->taken ? c->be->taken
-                                   : "the server does not have it any more");
+                                   : reason_texts[HF__LOSS_NONE]);
         break;
     case HF__LOSS_SESSION:
         reason_append(r, "%s", n ? n->text : "its session is over");
@@ -175,14 +180,6 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
     case HF__LOSS_LEASE:
         reason_append(r, "its fixed lease of %llu ms ended",
                       (unsigned long long)loss.at);
-        break;
-    case HF__LOSS_MAX:
-        reason_append(
-            r, "it had been held for max_hold_ms, and no hold lasts longer");
-        break;
-    case HF__LOSS_ORPHAN:
-        reason_append(r,
-                      "the thread that held it exited, and it was not renewed");
         break;
     case HF__LOSS_STOPPED:
         reason_append(r,
@@ -205,12 +202,8 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
             reason_append(r,
                           "the server answered no renewal before its deadline");
         break;
-    case HF__LOSS_RELEASE:
-        reason_append(r, "the server did not have it any more when the release "
-                         "arrived");
-        break;
-    case HF__LOSS_NONE:
-        reason_append(r, "the server does not have it any more");
+    default:
+        reason_append(r, "%s", reason_texts[loss.why]);
         break;
     }
 }

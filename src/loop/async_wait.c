@@ -23,7 +23,7 @@ void hf__async_give_up(struct hf__async *a)
         hf__line_forget_releaser(a->line, &a->releaser);
         a->releaser.finished = true;
     }
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (a->call.request && !a->call.request->delivered) {
         a->call.request->sleeper = NULL; /* delivery frees it from now on */
         hf__outbox_give_up_locked(c, &a->call.request->req);
@@ -32,7 +32,6 @@ void hf__async_give_up(struct hf__async *a)
     }
     if (waits)
         hf__callback_queue_locked(c, a, HF_EUNKNOWN);
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__async_leave(struct hf__async *a, int code, hf__time now)

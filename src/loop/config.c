@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,59 +223,25 @@ static int config_password(hf_client *c, struct hf__url *url,
     return *out ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-static bool config_known(const char *list, const char *key)
-{
-    size_t len = strlen(key);
-
-    for (const char *p = list; (p = strstr(p, key)); p += len)
-        if ((p == list || p[-1] == ' ') && (p[len] == ',' || !p[len]))
-            return true;
-    return false;
-}
-
-/* The option of a list that was meant, if one is similar: better than best. */
-static void config_find_similar(const char *list, const char *key,
-                                unsigned *best, struct hf__shown *meant)
-{
-    size_t len;
-
-    for (const char *p = list; *p; p += len + strspn(p + len, ", ")) {
-        unsigned n;
-
-        len = strcspn(p, ",");
-        n = hf__mistyped(key, p, len);
-        if (n < *best && len < sizeof(meant->text)) {
-            *best = n;
-            memcpy(meant->text, p, len);
-            meant->text[len] = '\0';
-        }
-    }
-}
-
-static int config_unknown_option(const hf_client *c, const char *key,
-                                 const char *more, hf_error *err)
-{
-    struct hf__shown meant = {""};
-    unsigned best = UINT_MAX;
-
-    config_find_similar(COMMON_OPTIONS, key, &best, &meant);
-    config_find_similar(more, key, &best, &meant);
-    return hf__fail(
-        err, HF_EINVAL,
-        "unknown option \"%.40s\"; %s%s%s%s has " COMMON_OPTIONS "%s%s", key,
-        *meant.text ? "did you mean \"" : "", meant.text,
-        *meant.text ? "\"? " : "", c->be->name, *more ? ", " : "", more);
-}
-
 static int config_check_unknown(hf_client *c, struct hf__url *url,
                                 hf_error *err)
 {
     const char *more = c->be->options ? c->be->options : "";
+    char list[2048];
 
-    for (size_t i = 0; i < url->options_len; i++)
-        if (!config_known(COMMON_OPTIONS, url->options[i].key) &&
-            !config_known(more, url->options[i].key))
-            return config_unknown_option(c, url->options[i].key, more, err);
+    snprintf(list, sizeof(list), COMMON_OPTIONS "%s%s", *more ? ", " : "",
+             more);
+    for (size_t i = 0; i < url->options_len; i++) {
+        const char *key = url->options[i].key;
+        size_t len = 0;
+        const char *meant = hf__meant(key, list, &len);
+
+        if (!meant || strncmp(meant, key, len) != 0 || key[len])
+            return hf__fail(
+                err, HF_EINVAL, "unknown option \"%.40s\"; %s%.*s%s%s has %s",
+                key, meant ? "did you mean \"" : "", (int)len,
+                meant ? meant : "", meant ? "\"? " : "", c->be->name, list);
+    }
     return 0;
 }
 

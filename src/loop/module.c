@@ -119,22 +119,15 @@ static int enter_module(const struct scheme *s, const struct hf__backend **out,
 static int module_no_backend(const char *scheme, hf_error *err)
 {
     static const char *const known[] = {HF__SCHEMES};
-    const char *meant = NULL;
+    const char *meant;
     char list[160] = "";
     size_t len = 0, meant_len = 0;
-    unsigned best = UINT_MAX, n;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (len < sizeof(list))
             len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
                                     i ? ", " : "", known[i]);
-        n = hf__mistyped(scheme, known[i], strcspn(known[i], ":"));
-        if (n < best) {
-            best = n;
-            meant = known[i];
-            meant_len = strcspn(meant, ":");
-        }
-    }
+    meant = hf__meant(scheme, list, &meant_len);
     if (meant)
         return hf__fail(err, HF_EINVAL,
                         "holdfast %s has no backend for %.40s: URLs; did you "

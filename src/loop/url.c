@@ -19,32 +19,22 @@
 /* What must be there instead of a bad %xx. */
 #define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
 
-static int url_hex(int ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    ch = tolower(ch);
-    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
 /* Decodes %xx in place. A NUL cannot be carried. */
 static int url_decode(char *s)
 {
     char *to = s;
 
     for (; *s; s++) {
-        int value = (unsigned char)*s;
+        char hex[3] = "";
 
         if (*s == '%') {
-            int high = url_hex((unsigned char)s[1]);
-            int low = high < 0 ? -1 : url_hex((unsigned char)s[2]);
-
-            value = high * 16 + low;
-            if (low < 0 || !value)
+            memcpy(hex, s + 1, strnlen(s + 1, 2));
+            if (!isxdigit((unsigned char)hex[0]) ||
+                !isxdigit((unsigned char)hex[1]) || !strcmp(hex, "00"))
                 return HF_EINVAL;
             s += 2;
         }
-        *to++ = (char)value;
+        *to++ = *hex ? (char)strtoul(hex, NULL, 16) : *s;
     }
     *to = '\0';
     return 0;

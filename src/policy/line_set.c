@@ -15,6 +15,13 @@ static void line_set_take_out(struct hf__line_set *s, struct hf__line_entry *n)
     n->place = HF__PLACES;
 }
 
+static void line_set_move(struct hf__line_set *s, struct hf__line_entry *n,
+                          enum hf__place place)
+{
+    line_set_take_out(s, n);
+    line_set_put(s, n, place);
+}
+
 void hf__line_set_add(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
@@ -63,30 +70,24 @@ void hf__line_set_rest(struct hf__line_set *s, struct hf__line_entry *n)
     hf__ends_verified(line_set, s);
     enum hf__place place = line_set_place_of(n->queue);
 
-    if (n->place == place || n->place == HF__PLACES)
-        return;
-    line_set_take_out(s, n);
-    line_set_put(s, n, place);
+    if (n->place != place && n->place != HF__PLACES)
+        line_set_move(s, n, place);
 }
 
 void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
 
-    if (n->place == HF__TAKEN)
-        return;
-    line_set_take_out(s, n);
-    line_set_put(s, n, HF__TAKEN);
+    if (n->place != HF__TAKEN)
+        line_set_move(s, n, HF__TAKEN);
 }
 
 void hf__line_set_granted(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
 
-    if (n->place != HF__TAKEN || s->at[HF__TAKEN] == n)
-        return;
-    line_set_take_out(s, n);
-    line_set_put(s, n, HF__TAKEN);
+    if (n->place == HF__TAKEN && s->at[HF__TAKEN] != n)
+        line_set_move(s, n, HF__TAKEN);
 }
 
 static struct hf__line_entry *line_set_take(struct hf__line_set *s,

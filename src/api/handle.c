@@ -200,22 +200,30 @@ static void handle_notice_ends(struct hf__line *first)
     }
 }
 
-static bool handle_in_use_locked(const hf_lock *lock)
+/* Takes the handle from its line. EBUSY: it is in use. line->mu is held. */
+static int handle_uncount(hf_lock *lock)
 {
+    hf_client *c = lock->line->client;
+
+    HF__HOLDING(&c->mu);
     if (lock->waits)
-        return true;
+        return HF_EBUSY;
     for (struct hf__line *n = hf__lines_newest(lock->line); n;
          n = hf__lines_after(n))
         if (handle_keeps_locked(lock, n))
-            return true;
-    return false;
+            return HF_EBUSY;
+    if (lock->async)
+        hf__timers_unreserve(&c->timers);
+    /* Of two that are freed at once, one is the last. */
+    handle_forget_lost(lock, --lock->line->timer.handles == 0);
+    return 0;
 }
 
 int hf_lock_free(hf_lock *lock)
 {
     HF__UNCANCELLED;
     hf_client *c;
-    bool in_use, is_last;
+    int rc;
 
     if (!lock)
         return 0;
@@ -224,22 +232,12 @@ int hf_lock_free(hf_lock *lock)
         return HF_EFORK;
     hf__mutex_lock(&lock->line->mu);
     handle_notice_ends(lock->line);
-    hf__mutex_lock(&c->mu);
-    in_use = handle_in_use_locked(lock);
-    is_last = lock->line->timer.handles == 1;
-    if (!in_use)
-        /* Of two that are freed at once, one is the last. */
-        lock->line->timer.handles--;
-    if (!in_use && lock->async)
-        hf__timers_unreserve(&c->timers);
-    hf__mutex_unlock(&c->mu);
-    if (!in_use) {
-        handle_forget_lost(lock, is_last);
+    rc = handle_uncount(lock);
+    if (!rc)
         hf__loss_fd_close(lock);
-    }
     hf__line_unlock(lock->line);
-    if (in_use)
-        return HF_EBUSY;
+    if (rc)
+        return rc;
     hf__names_put(lock->line);
     hf__free(c, lock->async);
     hf__free(c, lock);

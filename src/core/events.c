@@ -114,14 +114,11 @@ void hf__event_drop_all_locked(hf_client *c)
 /* Where it waited may be gone at once. */
 bool hf__event_next(hf_client *c, struct hf__event_copy *t)
 {
-    struct hf__event *e, was;
+    HF__HOLDING(&c->mu);
+    struct hf__event *e = c->events, was;
 
-    hf__mutex_lock(&c->mu);
-    e = c->events;
-    if (!e) {
-        hf__mutex_unlock(&c->mu);
+    if (!e)
         return false;
-    }
     was = *e;
     events_unqueue_locked(c, e);
     if (was.name_len)
@@ -134,7 +131,6 @@ bool hf__event_next(hf_client *c, struct hf__event_copy *t)
         c->events_allocated--;
         hf__free(c, e);
     }
-    hf__mutex_unlock(&c->mu);
     t->name[was.name_len] = '\0';
     t->reason.text[0] = '\0';
     if (was.type == HF_EVENT_LOST)

@@ -36,14 +36,21 @@ static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
+/* Is there a reader who holds, or has lost its hold? */
+static bool loss_fd_has_reader(const struct hf__queue *g, const hf_lock *lock,
+                               bool lost, bool exited_too)
 {
-    if (!g->shared)
-        return loss_fd_is_about(lock, g->owner);
     for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (!r->lost && loss_fd_is_about(lock, r->owner))
+        if (r->lost == lost && loss_fd_is_about(lock, r->owner) &&
+            (exited_too || !hf__thread_gone(r->thread)))
             return true;
     return false;
+}
+
+static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
+{
+    return g->shared ? loss_fd_has_reader(g, lock, false, true)
+                     : loss_fd_is_about(lock, g->owner);
 }
 
 /* When the first of the holds that concern the handle ends. */
@@ -70,16 +77,11 @@ static bool loss_fd_to_be_released(const struct hf__line *n,
     uint64_t gone =
         hf__thread_gone(n->owner_thread) ? n->owner_thread->number : 0;
 
-    if (!g->shared) {
-        for (int i = 0; i < HF__LOST_MAX; i++)
-            if (g->lost[i].count && g->lost[i].owner != gone &&
-                loss_fd_is_about(lock, g->lost[i].owner))
-                return true;
-        return false;
-    }
-    for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (r->lost && loss_fd_is_about(lock, r->owner) &&
-            !hf__thread_gone(r->thread))
+    if (g->shared)
+        return loss_fd_has_reader(g, lock, true, false);
+    for (int i = 0; i < HF__LOST_MAX; i++)
+        if (g->lost[i].count && g->lost[i].owner != gone &&
+            loss_fd_is_about(lock, g->lost[i].owner))
             return true;
     return false;
 }
@@ -97,13 +99,10 @@ static bool loss_fd_has_news(const hf_lock *lock)
  * found it out by its release has nothing to release any more. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
-    if (!n->queue.shared)
-        return lock->owner ? hf__queue_knows(&n->queue, lock->owner)
-                           : n->owner_thread != NULL;
-    for (const struct hf__reader *r = n->queue.readers; r; r = r->next)
-        if (r->lost && loss_fd_is_about(lock, r->owner))
-            return true;
-    return false;
+    if (n->queue.shared)
+        return loss_fd_has_reader(&n->queue, lock, true, true);
+    return lock->owner ? hf__queue_knows(&n->queue, lock->owner)
+                       : n->owner_thread != NULL;
 }
 
 void hf__loss_fd_clear(hf_lock *lock)

@@ -348,16 +348,13 @@ void hf__names_put(struct hf__line *n)
     struct hf__line *lines = NULL, *line;
 
     hf__line_lock(n);
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (!n->timer.handles && n->kin) /* or somebody has made a new one */
         lines = hf__lines_all_but_first(n);
-    hf__mutex_unlock(&c->mu);
     hf__line_unlock(n);
-    hf__mutex_lock(&c->mu);
     while ((line = lines)) {
         lines = hf__lines_after(line);
         hf__line_unref_locked(line);
     }
     hf__line_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
 }

@@ -414,22 +414,13 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 {
     hf__ends_verified(lease, to);
 
-    to->state = HF__HELD;
-    to->hold_id = from->hold_id;
-    to->token = from->token;
-    to->lease_ms = from->lease_ms;
-    to->fixed = from->fixed;
-    to->patience = from->patience;
-    to->deadline = from->deadline;
-    to->until = from->until;
-    to->max_until = from->max_until;
-    to->kept_until = from->kept_until;
-    to->session_ms = from->session_ms;
-    to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
-    to->renewing = to->keeping = to->mixed =
-        0; /* those under way are of the other line */
-    to->refused = false;
-    to->drop = false;
+    *to = *from;
+    to->wanted = to->drop = to->refused = false;
+    to->let_go = HF__LET_GO_NONE; /* what from lets go stays there */
+    to->resend_at = to->silent_at = HF__NEVER;
+    to->renewing = to->keeping = to->mixed = 0; /* so do its renewals */
+    if (to->renew_at != HF__NEVER)
+        to->renew_at = now;
     hf__lease_gone(from, now);
 }
 

@@ -70,14 +70,11 @@ static void renewals_put_off(hf_client *c, const struct hf__due *due,
                              size_t len, hf__time again)
 {
     for (size_t i = 0; i < len; i++) {
-        struct hf__timer *t = &due[i].line->timer;
+        struct hf__line *n = due[i].line;
 
-        hf__mutex_lock(&c->mu);
-        if (again < hf__timer_at(t))
-            hf__timers_set(&c->timers, t, again);
-        hf__helper_due_locked(c, again);
-        hf__line_unref_locked(due[i].line);
-        hf__mutex_unlock(&c->mu);
+        hf__helper_timer(c, &n->timer,
+                         hf__min_time(again, hf__timer_at(&n->timer)));
+        hf__line_unref(n);
     }
 }
 

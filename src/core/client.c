@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A page that is empty in a child: telling a fork by it costs a load. */
+/* A page that the kernel wipes in a child: finding out costs one load. */
 static const uint32_t *client_make_fork_mark(void)
 {
     uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

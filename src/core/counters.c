@@ -71,7 +71,7 @@ void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
     hf__count(&c->counts.wait_sum_ns, ns);
 }
 
-/* ELOST: the hold had ended before, so the number of holds stays; if it ended
+/* ELOST: the hold had ended before, so the number of holds stays. If it ended
  * just now, hf__tally_lost() follows. */
 void hf__tally_release(struct hf__line *n, int result)
 {

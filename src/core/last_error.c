@@ -55,8 +55,8 @@ void hf__trouble_set(hf_client *c, const char *text)
         hf__note_over(c, HF__LOSS_SILENT);
 }
 
-/* Unless a backend says otherwise (core->lasts). What is wrong with shared
- * memory does not pass. */
+/* The default; a backend may say otherwise (core->lasts). Failures of shared
+ * memory do not pass. */
 bool hf__may_pass(const hf_client *c, int code)
 {
     return code == HF_EBACKEND && !c->direct;
@@ -69,7 +69,7 @@ int hf__fail_passing(const hf_client *c, hf_error *err, int code)
     return code;
 }
 
-/* Where the backend has not said why. */
+/* For a failure that the backend has not explained. */
 static int fail_without_words(hf_client *c, hf_error *err, int code)
 {
     return hf__fail_passing(
@@ -103,7 +103,7 @@ void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, bool let_go,
     why = &x->why[let_go];
     if (code >= 0) {
         if (*why)
-            (*why)->code = 0; /* it does not fail any more */
+            (*why)->code = 0; /* it no longer fails */
         return;
     }
     if (!*why)

@@ -37,7 +37,7 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 
 /* ---- waking ------------------------------------------------------------ */
 
-/* With line->mu held: the system call comes after it. */
+/* The system call comes after the unlock (hf__line_unlock). */
 static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
@@ -66,13 +66,13 @@ static void line_set_timer(struct hf__line *n)
     hf__time at = hf__lease_timer(&n->queue.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
-    /* A timer that fires too early costs a look; moving it at every grant
-     * would cost more. Who waits has time for it, and shall sleep on. */
+    /* A timer that fires too early costs a look; moving it at every grant would
+     * cost more. A waiter has time to move it, and should sleep on. */
     if (n->queue.lease.state == HF__WAITING ? at != set_to : at < set_to)
         hf__helper_timer(n->client, &n->timer, at);
 }
 
-/* Whoever owns it now is remembered, so that the end of that thread shows. */
+/* Remembers the owner's thread, so that its exit is noticed. */
 void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
 {
     struct hf__thread *t = w->thread;
@@ -84,25 +84,26 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
             hf__line_set_granted(&n->kin->first->kin->lines, &n->kin->line);
     }
     hf__loss_fd_heard(w->handle);
-    if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
-        hf__line_forget_the_gone(n); /* nobody knows later that it is */
+    if (!n->queue.shared &&
+        n->owner_thread != t) {      /* a reader's entry has its own */
+        hf__line_forget_the_gone(n); /* later this could not be found */
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
         n->owner_thread = t;
     }
     if (hf__line_first(n)->watchers) {
-        /* Where a hold is handed over, somebody else had it. */
+        /* The hold may have been handed over by another owner. */
         if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
             hf__loss_fd_arm_of(n, w->owner);
         else
             hf__loss_fd_arm(n, false);
     }
     if (n->queue.lease.max_until != HF__NEVER)
-        line_set_timer(n); /* a hold that was handed over may end sooner now */
+        line_set_timer(n); /* a hold that was handed over may end earlier now */
 }
 
-/* What was said of the failure of this line's request, for the caller. */
+/* Copies the text of the failure of this line's request for the caller. */
 static bool line_copy_words(struct hf__line *n, bool let_go, int code,
                             hf_error *err)
 {
@@ -120,7 +121,7 @@ static bool line_copy_words(struct hf__line *n, bool let_go, int code,
 void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
 {
     struct hf__line *n = hf__container(g, struct hf__line, queue);
-    bool over = w->state == HF__W_FINISHED; /* else it is roused */
+    bool over = w->state == HF__W_FINISHED; /* otherwise it is roused */
 
     if (over)
         w->handle->acquiring = false;
@@ -132,7 +133,7 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
         hf__callback_queue(hf__container(w, struct hf__async, waiter),
                            w->result);
     if (w->is_async)
-        return; /* it takes no turns by itself */
+        return; /* it does not take turns */
     if (over)
         w->err_set = line_copy_words(n, false, w->result, w->err) ||
                      line_copy_words(n, true, w->result, w->err);
@@ -171,7 +172,7 @@ static bool line_nobody_parks(const struct hf__queue *g)
     return true;
 }
 
-/* Hands a request to the backend; its outcome if it has one at once. */
+/* Hands a request to the backend. Returns its result, or PENDING. */
 static int line_submit(struct hf__line *n, struct hf__req *req,
                        int (*slot)(void *, struct hf__req *))
 {
@@ -261,8 +262,8 @@ static void line_send_attempt(struct hf__line *n,
     hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
-/* An abandoned question is never reported. (If the abandon is being repeated,
- * the one that is under way may be a later one.) */
+/* An abandoned question is never reported. (When an abandon is repeated, the
+ * question under way may be a later one.) */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -284,13 +285,15 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     bool first_word = l->let_go != HF__LET_GO_UNSURE;
 
     if (!now && result != HF__DONE)
-        now = hf__now(); /* it needed none until here, see acquire.c */
+        now = hf__now(); /* it was not needed until here, see acquire.c */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        if (result != HF_EUNKNOWN) /* its caller wakes; it is sent again */
+        if (result !=
+            HF_EUNKNOWN) /* the releaser wakes; the request is repeated */
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
-    /* Of a repeated request, "not yours" means that an earlier one worked. */
+    /* "Not yours" as the answer to a repeated request means that an earlier one
+     * worked. */
     hf__line_finish_releases(n, l->let_go_id,
                              result == HF_ENOTOWNER && first_word ? HF_ELOST
                                                                   : HF__DONE);
@@ -302,7 +305,7 @@ static void line_let_go(struct hf__line *n, hf__time now)
     bool direct = n->client->direct;
     bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
-    int rc = HF__DONE; /* if no question could be sent for want of memory */
+    int rc = HF__DONE; /* out of memory: no question was sent */
 
     if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;
@@ -335,7 +338,7 @@ static void line_report_loss(struct hf__line *n)
     hf__line_forget_the_gone(n);
 }
 
-/* Direct: somebody has to sleep at the backend for all who wait here. */
+/* Direct: one thread must sleep at the backend for all waiters of this line. */
 static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
@@ -348,16 +351,16 @@ static void line_find_parker(struct hf__line *n)
         line_wake(n, w->sleeper);
 }
 
-/* Direct: the last thread that could have parked has left. Those who stay are
- * told through the helper thread, if it is asked for. */
+/* Direct: the last thread that could have parked has left. The remaining
+ * waiters are woken by the helper thread, if the line asks on their behalf. */
 static bool line_is_deaf(const struct hf__line *n)
 {
     return n->client->direct && n->queue.lease.state == HF__WAITING &&
            !n->rings && n->queue.head && line_nobody_parks(&n->queue);
 }
 
-/* While nothing is under way, nobody else may refer to what is to be sent
- * again. */
+/* While a refused let_go waits to be repeated, nothing else may keep the
+ * line. */
 static void line_keep_while_it_owes(struct hf__line *n)
 {
     const struct hf__lease *l = &n->queue.lease;
@@ -376,7 +379,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
     bool may_queue;
 
     if (__builtin_expect(n->queue.was_lost, 0))
-        line_report_loss(n); /* before anything is granted anew */
+        line_report_loss(n); /* before the next grant */
     if (line_is_deaf(n))
         hf__lease_bell(&n->queue.lease, now);
     for (;;) {
@@ -407,7 +410,8 @@ void hf__line_run(struct hf__line *n, hf__time now)
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
-    hf__time now = hf__now(); /* not when it was read: a grant may be over */
+    hf__time now =
+        hf__now(); /* read again: the lease of a grant may have ended since */
     struct hf__exchange was = {0}, *x;
     bool attempt_ready, let_go_ready, rang, lost;
 
@@ -445,7 +449,7 @@ void hf__line_news(struct hf__line *n)
     hf__line_unlock(n);
 }
 
-/* Has the server said yes, no or not yet? */
+/* True if the server has answered yes, no or not yet. */
 static bool line_is_answered(struct hf__line *n)
 {
     HF__HOLDING(&n->client->mu);
@@ -455,7 +459,7 @@ static bool line_is_answered(struct hf__line *n)
            (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
 }
 
-/* For the texts of those who are about to fail. */
+/* For the error texts of the waiters that are about to fail. */
 static void line_note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -477,7 +481,7 @@ static void line_report_orphan(struct hf__line *n)
                            hf__no_loss);
 }
 
-/* Whoever exited while holding is reported. True: there is nobody else. */
+/* Reports owners that exited while holding. True: there is no other owner. */
 static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
@@ -499,7 +503,7 @@ static bool line_deserted(struct hf__line *n)
     return all;
 }
 
-/* A hold that nobody can release any more is not renewed. */
+/* A hold that no thread can release is no longer renewed. */
 static void line_find_orphans(struct hf__line *n, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -509,8 +513,8 @@ static void line_find_orphans(struct hf__line *n, hf__time now)
     n->orphaned = true;
     l->renew_at = HF__NEVER;
     if (n->queue.shared)
-        n->queue.join_until = now; /* it has an end now */
-    if (l->deadline == HF__NEVER)  /* nothing else would ever end it */
+        n->queue.join_until = now; /* no reader may join: it has an end now */
+    if (l->deadline == HF__NEVER)  /* otherwise it would never end */
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
 
@@ -526,7 +530,8 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
-    /* Nobody ran for a while: the answer has been read, and is not late. */
+    /* This process did not run for a while: the answer has been read, and is
+     * not late. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

@@ -11,14 +11,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* HF__NEVER: there is no hold, or it has no end. */
+/* The loss has already happened. (HF__NEVER: there is no hold, or it has no
+ * end.) */
 #define ALREADY ((hf__time)1)
 
 static void loss_fd_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
 
-    /* Whoever lost it has to hear of it first. */
+    /* A signalled loss stays until the owner has seen it. */
     if (lock->loss_signalled && at != ALREADY)
         return;
     lock->loss_signalled = at == ALREADY;
@@ -29,14 +30,14 @@ static void loss_fd_arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* A handle that owns by itself hears of its own holds alone, all others of
- * those of threads. */
+/* A handle that owns is concerned by its own holds only, any other handle by
+ * the holds of threads. */
 static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
 {
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-/* Is there a reader who holds, or has lost its hold? */
+/* Is there such a reader, one that holds (or has lost its hold)? */
 static bool loss_fd_has_reader(const struct hf__queue *g, const hf_lock *lock,
                                bool lost, bool exited_too)
 {
@@ -53,7 +54,7 @@ static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
                      : loss_fd_is_about(lock, g->owner);
 }
 
-/* When the first of the holds that concern the handle ends. */
+/* When the first hold that concerns the handle ends. */
 static hf__time loss_fd_first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
@@ -69,7 +70,7 @@ static hf__time loss_fd_first_end(const hf_lock *lock)
     return at;
 }
 
-/* Has somebody still to release what was lost on this line? */
+/* Is there a lost hold on this line that an owner still has to release? */
 static bool loss_fd_to_be_released(const struct hf__line *n,
                                    const hf_lock *lock)
 {
@@ -95,8 +96,8 @@ static bool loss_fd_has_news(const hf_lock *lock)
     return false;
 }
 
-/* The hold of this line has been lost: by somebody whose loss it tells of? Who
- * found it out by its release has nothing to release any more. */
+/* The hold of this line was just lost: does that concern the handle? An owner
+ * that found the loss by its release has nothing left to release. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
     if (n->queue.shared)

@@ -18,8 +18,8 @@
 
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
-/* What was so at that time. If the text of that time was overwritten, the
- * oldest text that is left. */
+/* The note that applied at that time. If the text of that time has been
+ * overwritten, the oldest text that is left. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -37,8 +37,8 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* Which of two makes room for a new one: one that has explained no loss, else
- * the older one. */
+/* Which of two notes makes room for a new one: one that has explained no loss,
+ * else the older one. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;
@@ -58,14 +58,14 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 {
     HF__HOLDING(&c->why_mu);
     struct hf__note *n = reason_find(c, why, HF__NEVER);
-    /* While it is not connected there are several errors: the last one before a
-     * loss tells most, and the first one since when. */
+    /* An outage causes several errors. The last one before a loss says most;
+     * the first one says since when. */
     bool goes_on = n && why == HF__LOSS_SILENT;
     hf__time now = hf__now();
     char shown[sizeof(n->text)];
 
     snprintf(shown, sizeof(shown), "%s", text);
-    hf__printable(shown, sizeof(shown)); /* they may be a server's words */
+    hf__printable(shown, sizeof(shown)); /* it may be a server's text */
     if (n && strcmp(n->text, shown) == 0)
         return;
     if (!goes_on || n->explained) {
@@ -105,8 +105,8 @@ struct moment {
     char text[32];
 };
 
-/* By the wall clock. How far that is from ours is measured anew only if it was
- * set, so that the same moment is always written the same way. */
+/* By the wall clock. Its offset to our clock is measured again only after it
+ * was set, so that the same moment is always written the same way. */
 static struct moment reason_moment(hf_client *c, hf__time at)
 {
     struct timespec wall;
@@ -149,7 +149,7 @@ static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
                   n ? n->text : "");
 }
 
-/* Those that are always the same. */
+/* The reasons whose text is always the same. */
 static const char *const reason_texts[] = {
     [HF__LOSS_NONE] = "the server does not have it any more",
     [HF__LOSS_MAX] = "it had been held for max_hold_ms, and no hold lasts "

@@ -118,8 +118,8 @@ static bool line_set_is_for(const struct hf__line_entry *n, enum hf_mode mode)
     return n->queue->shared == (mode == HF_READ);
 }
 
-/* A server that does not answer is not asked through ever more lines: whoever
- * comes waits for one that is not let go yet, and fails with it. */
+/* If the server does not answer, no further lines are added: a new waiter uses
+ * one that is not let go yet, and fails with it. */
 static struct hf__line_entry *line_set_unused_or_stuck(struct hf__line_set *s,
                                                        enum hf_mode mode)
 {
@@ -158,9 +158,10 @@ static int line_set_for_reading(struct hf__line_set *s,
 {
     *out = s->first;
     if (hf__queue_knows(s->first->queue, w->owner))
-        return 0; /* a read within a write is one more of the same */
+        return 0; /* a read within a write is one more acquire of the write hold
+                   */
     *out = line_set_of_reader(s, w->owner);
-    if (!*out && !s->first->queue->head) /* else a writer here is before us */
+    if (!*out && !s->first->queue->head) /* otherwise a local writer is ahead */
         *out = line_set_joinable(s, w, HF_READ, now);
     if (!*out)
         *out = line_set_unused_or_stuck(s, HF_READ);

@@ -42,9 +42,9 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
     hf__callback_queue(a, code);
 }
 
-/* The time of an asynchronous wait is over. The handle cannot go away as long
- * as `firing` is set: its callback waits for that, and then for the name. The
- * timer is set again together with it, or this would be done twice at once. */
+/* The handle cannot go away while `firing` is set: its callback waits for that,
+ * and then for line->mu. A timer that is set again is set in the same step in
+ * which `firing` is cleared; otherwise it could be handled twice at once. */
 void hf__async_timed_out(struct hf__async *a, hf__time now)
 {
     struct hf__line *n = a->line;
@@ -54,7 +54,7 @@ void hf__async_timed_out(struct hf__async *a, hf__time now)
 
     hf__line_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
-        hf__async_give_up(a); /* or it was quicker */
+        hf__async_give_up(a); /* unless its answer was quicker */
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {

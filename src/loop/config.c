@@ -89,7 +89,7 @@ static int config_times(hf_client *c, struct hf__url *url,
     return rc;
 }
 
-/* Where the locks are, so that those of two places have one order. */
+/* The place of the locks, which gives locks of two clients one order. */
 static char *config_place_of(hf_client *c, const struct hf__url *url)
 {
     size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;
@@ -134,8 +134,8 @@ static int config_texts(hf_client *c, struct hf__url *url,
 
 #define PASSWORD_MAX 8191
 
-/* Until there is something to read. A pipe that no program has opened for
- * writing yet has nothing, and no end either. */
+/* Waits until there is something to read. A pipe that no program has opened for
+ * writing has neither data nor an end. */
 static bool config_is_readable(int fd, hf__time until)
 {
     struct pollfd reads = {.fd = fd, .events = POLLIN};
@@ -152,7 +152,8 @@ static bool config_is_readable(int fd, hf__time until)
     return n > 0;
 }
 
-/* A line, without its end; a pipe may give it in parts. -1: errno says why. */
+/* Reads a line without its end; a pipe may deliver it in parts. Returns its
+ * length, or -1 with errno. */
 static ssize_t config_read_line(int fd, hf__time until, char *text, size_t size)
 {
     size_t len = 0;
@@ -178,7 +179,8 @@ static int config_read_password(hf_client *c, const char *path, char **out,
 {
     char text[PASSWORD_MAX + 2];
     hf__time until = hf__now() + c->config->open_timeout_ms * HF__MS;
-    /* Opening a pipe would wait for its writer, for ever. */
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer without limit.
+     */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     ssize_t len = fd < 0 ? -1 : config_read_line(fd, until, text, sizeof(text));
 
@@ -202,7 +204,8 @@ static int config_read_password(hf_client *c, const char *path, char **out,
     return rc;
 }
 
-/* The options, the file, the URL, the environment: the first that has one. */
+/* The first of these that is given: the options, the file, the URL, the
+ * environment. */
 static int config_password(hf_client *c, struct hf__url *url,
                            const hf_client_options *opt, char **out,
                            hf_error *err)
@@ -245,8 +248,8 @@ static int config_check_unknown(hf_client *c, struct hf__url *url,
     return 0;
 }
 
-/* What no kind of lock has cannot be the default. (A kind that has one way only
- * has that one whatever the URL says.) */
+/* The default fairness must be one that some kind of lock has. (A kind that has
+ * only one fairness has that one whatever the URL says.) */
 static int config_check_fairness(const hf_client *c, hf_error *err)
 {
     bool fair = c->fairness == HF_FAIR;
@@ -260,7 +263,6 @@ static int config_check_fairness(const hf_client *c, hf_error *err)
                     fair ? "yes" : "no", c->be->name, fair ? "unfair" : "fair");
 }
 
-/* Everything of the URL and the options that the core understands. */
 int hf__config_make(hf_client *c, const char *text,
                     const hf_client_options *opt, hf_error *err)
 {

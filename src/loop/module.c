@@ -1,8 +1,8 @@
 /*
- * Backends by the scheme of a URL. Shared memory is built in; every other is a
- * module, loaded from the library's own directory when it is first wanted and
- * never unloaded. HOLDFAST_MODULE_PATH is looked at first, except in
- * set-user-id programs.
+ * Backends by the scheme of a URL. Shared memory is built in. Every other
+ * backend is a module, which is loaded from the library's own directory at its
+ * first use and never unloaded. HOLDFAST_MODULE_PATH is searched first, except
+ * in set-user-id programs.
  */
 #include "loop/module.h"
 
@@ -21,7 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where this library lies, so that a copy that was moved finds its modules. */
+/* The directory of this library, so that a copy that was moved finds its
+ * modules. */
 static int module_own_directory(char *dir, size_t size)
 {
     Dl_info info;
@@ -80,7 +81,7 @@ static void *find_module(const char *module)
     return handle;
 }
 
-/* 0 and *entry (NULL: it has none), or HF_EBACKEND. */
+/* Returns 0 and *entry (NULL: it exports none), or HF_EBACKEND. */
 static int load_module(const struct scheme *s, hf__module_fn **entry,
                        hf_error *err)
 {

@@ -107,14 +107,13 @@ struct hf__lease {
         hf__time poll_at; /* WAITING: ask again then. ATTEMPTING: the server is
                              silent if it has not answered by then */
     };
-    hf__time silent_at; /* blocked: the server is silent if it has not answered
-                           the let_go by then; HF__NEVER */
-    hf__time max_until; /* HELD: no renewal extends the hold beyond this;
-                           HF__NEVER */
-    hf__time
-        kept_until;     /* HELD, session: the end of a fixed lease; HF__NEVER */
-    hf__time gone_at;   /* let_go: the server has forgotten the hold by then */
-    hf__time resend_at; /* let_go: it failed, send it again then; HF__NEVER */
+    hf__time silent_at;  /* blocked: the server is silent if it has not answered
+                            the let_go by then; HF__NEVER */
+    hf__time max_until;  /* HELD: no renewal extends the hold beyond this;
+                            HF__NEVER */
+    hf__time kept_until; /* HELD, session: a fixed lease ends; HF__NEVER */
+    hf__time gone_at;    /* let_go: the server has forgotten the hold by then */
+    hf__time resend_at;  /* let_go: it failed, send it again then; HF__NEVER */
     hf__time least; /* renewing: the earliest deadline that the renewals under
                        way may lead to */
     uint64_t let_go_id;  /* let_go: the hold id that it ends */
@@ -169,10 +168,10 @@ static inline bool hf__is_refusal(int result)
 struct hf__loss {
     uint64_t why : 4;     /* enum hf__loss_why */
     uint64_t refused : 1; /* STOPPED: the last renewal before was refused */
-    uint64_t
-        at : 59; /* LEASE: the length of the lease in ms. STOPPED: a time at
-                    which the process was not running. SILENT: the deadline.
-                    Otherwise the time when the loss was found. */
+    /* LEASE: the length of the lease in ms. STOPPED: a time at which the
+     * process was not running. SILENT: the deadline. Otherwise the time when
+     * the loss was found. */
+    uint64_t at : 59;
 };
 
 static inline struct hf__loss hf__loss(enum hf__loss_why why, hf__time at)

@@ -62,10 +62,9 @@ struct hf__reader {
 struct hf__waiter {
     struct hf__waiter *next, *prev;
     struct hf__sleeper *sleeper; /* the caller's: what to wake */
-    struct hf__thread
-        *thread;     /* the thread that will own it; NULL: the handle will */
-    hf_lock *handle; /* through which it acquires */
-    struct hf__reader *reader; /* shared: its entry once it is granted */
+    struct hf__thread *thread;   /* will own it; NULL: the handle will */
+    hf_lock *handle;             /* through which it acquires */
+    struct hf__reader *reader;   /* shared: its entry once it is granted */
     hf_error *err; /* the caller's: where the error text goes; or NULL */
     uint64_t owner;
     uint32_t lease_ms;   /* the lease to ask for: fixed, or the TTL */
@@ -81,9 +80,9 @@ struct hf__waiter {
     bool err_set : 1; /* the caller's: err has the text */
     bool roused : 1;  /* look again: a turn is free, or no thread parks */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
-    uint8_t
-        covered : 2; /* a bit for each hf__todo: the last such request was sent
-                        after it arrived, so a refusal applies to it, too */
+    /* A bit for each hf__todo: the last such request was sent after this waiter
+     * arrived, so a refusal applies to it, too. */
+    uint8_t covered : 2;
 };
 
 struct hf__queue {
@@ -100,15 +99,13 @@ struct hf__queue {
         } lost[HF__LOST_MAX];
         struct { /* shared */
             struct hf__reader *readers;
-            struct hf__reader
-                *left;            /* no longer needed: for the caller to take */
-            hf__time join_until;  /* NEVER: no reader has joined yet */
-            struct hf__loss loss; /* the latest one */
+            struct hf__reader *left; /* unused: for the caller to take */
+            hf__time join_until;     /* NEVER: no reader has joined yet */
+            struct hf__loss loss;    /* the latest one */
         };
     };
     uint32_t count; /* reentry of the owner; shared: the number of readers */
-    uint32_t
-        turns : 26; /* how often this hold may still be handed over locally */
+    uint32_t turns : 26; /* local hand-overs left on this hold */
     bool fair : 1;
     bool queueing : 1; /* the question may be queued at the server */
     bool waking : 1;   /* unfair: a roused waiter has not looked yet */

@@ -95,7 +95,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
     rc = hf__acquire_enter(a->line, &a->waiter, now);
-    if (rc != HF__PENDING && a->acquires) { /* else hf__line_wake did it */
+    if (rc != HF__PENDING &&
+        a->acquires) { /* otherwise hf__line_wake() has done it */
         a->waiter.state = HF__W_FINISHED;
         hf__callback_queue(a, rc);
     }
@@ -173,7 +174,7 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
     if (released == HF__PENDING) {
         hf__helper_timer(c, &a->timer, hf__op_deadline(c));
     } else if (!a->releaser.finished) {
-        /* Otherwise the callback is queued, and a->result is being read. */
+        /* Otherwise the callback is queued, and a->result may be being read. */
         a->releaser.finished = true;
         hf__callback_queue(a, released);
     }
@@ -192,7 +193,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     rc = async_begin_release(lock, done, arg, err);
-    hf__line_unlock(lock->line); /* and it may be gone */
+    hf__line_unlock(lock->line); /* the handle may be gone now */
     return rc;
 }
 
@@ -209,8 +210,8 @@ int hf_lock_cancel(hf_lock *lock)
         hf__async_leave(a, HF_ECANCELED, hf__now());
     else if (a && a->busy)
         hf__async_give_up(a);
-    hf__helper_check_later(
-        lock->line->client); /* once unlocked, it may be gone */
+    hf__helper_check_later(lock->line->client); /* called before the unlock,
+                                                   after which it may be gone */
     hf__line_unlock(lock->line);
     return 0;
 }

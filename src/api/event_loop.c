@@ -23,7 +23,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Whose callbacks this thread runs; one may dispatch another client. */
+/* The client whose callbacks this thread runs. A callback may dispatch another
+ * client. */
 struct frame {
     const hf_client *client;
     struct frame *outer;
@@ -50,7 +51,7 @@ int hf_client_fd(hf_client *c)
         fd = -1;
     }
     c->outer_fd = fd;
-    hf__helper_due_locked(c, 0); /* it leaves the driving to the program */
+    hf__helper_due_locked(c, 0); /* the program drives from now on */
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
@@ -63,16 +64,16 @@ bool hf__loop_run_callback(struct hf__async *a)
     bool is_latch = lock->line->remote.kind == HF_LATCH;
     hf_client *c = lock->line->client;
 
-    /* If it asks once more, a is not ours any more. */
+    /* If it sends another request, a is no longer ours. */
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
-        /* Another thread may dispatch as well: the handle may be gone. */
+        /* If another thread dispatches as well, the handle may be gone. */
         hf__deliver(c, hf__now());
         hf__helper_check_later(c);
         return false;
     }
-    /* From here on the handle may be used again, in the callback too, or be
+    /* From here on the handle may be used again, also in the callback, or
      * freed. */
     hf__mutex_lock(&lock->line->mu);
     a->busy = false;
@@ -86,15 +87,15 @@ bool hf__loop_run_callback(struct hf__async *a)
     return true;
 }
 
-/* A callback may have forked and returned in the child, too: there, nothing
- * is touched any more. */
+/* A callback may have forked and returned in the child as well; the child must
+ * not touch anything. */
 static bool loop_forked(const hf_client *c)
 {
     return hf__client_check(c) == HF_EFORK;
 }
 
-/* Those that wait now. One whose callback begins a verb that is over at once
- * would never end; the descriptor tells of it. */
+/* Calls those that are queued now. Otherwise a callback whose new verb ends at
+ * once would never let dispatch return; the descriptor reports later ones. */
 static int loop_call_back_all(hf_client *c)
 {
     struct hf__async *a;
@@ -112,8 +113,8 @@ static int loop_call_back_all(hf_client *c)
     return called;
 }
 
-/* Whoever drives may not have come to it yet; the descriptor would be readable
- * until then. */
+/* The driver may not have read everything yet, and the descriptor would stay
+ * readable until then. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();
@@ -194,7 +195,7 @@ int hf_lock_fd(hf_lock *lock)
     if (rc)
         return rc;
     if (lock->loss_fd < 0 && hf__loss_fd_open(lock)) {
-        (void)hf__pick_check(lock, &held, NULL); /* that may be news */
+        (void)hf__pick_check(lock, &held, NULL); /* a loss may just be found */
         hf__loss_fd_start(lock);
     }
     fd = lock->loss_fd;

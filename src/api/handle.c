@@ -23,7 +23,8 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* By the URL: a dialect may have fewer kinds than the backend. */
+/* The kind is missing in the backend, or with this URL: a dialect may have
+ * fewer kinds. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -100,7 +101,7 @@ static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
     return handle_check_kind(c, opt, last, err);
 }
 
-/* It may take until op_timeout: the caller is inside of the client. */
+/* May take until op_timeout; hf__client_enter() protects the client. */
 static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
                             const hf_lock_options *opt, hf_lock **out,
                             hf_error *err)
@@ -156,8 +157,9 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                         HF_SEMAPHORE, out, err);
 }
 
-/* line->mu and client->mu are held. A hold of a thread may be released through
- * any handle on the name, so only the last one keeps it from being freed. */
+/* True if a hold keeps the handle from being freed. A hold of a thread can be
+ * released through any handle of the name, so it keeps only the last one.
+ * line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;
@@ -169,8 +171,8 @@ static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
     return lock->line->timer.handles == 1 && (g->shared || n->owner_thread);
 }
 
-/* Nobody will release through this handle what it has lost; nor, if it is the
- * last one, what threads have. */
+/* What the handle has lost can no longer be released; nor, if it is the last
+ * one, what threads have lost. */
 static void handle_forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__line *n, *next;
@@ -185,7 +187,8 @@ static void handle_forget_lost(const hf_lock *lock, bool is_last)
     }
 }
 
-/* What the clock has ended is not held, even if nobody has looked yet. */
+/* A hold whose deadline has passed is not held, even if that was not noticed
+ * yet. */
 static void handle_notice_ends(struct hf__line *first)
 {
     hf__time now = hf__now();
@@ -200,7 +203,7 @@ static void handle_notice_ends(struct hf__line *first)
     }
 }
 
-/* Takes the handle from its line. EBUSY: it is in use. line->mu is held. */
+/* Removes the handle from its line. EBUSY: it is in use. line->mu is held. */
 static int handle_uncount(hf_lock *lock)
 {
     hf_client *c = lock->line->client;
@@ -214,7 +217,7 @@ static int handle_uncount(hf_lock *lock)
             return HF_EBUSY;
     if (lock->async)
         hf__timers_unreserve(&c->timers);
-    /* Of two that are freed at once, one is the last. */
+    /* Of two handles that are freed at once, one is the last. */
     handle_forget_lost(lock, --lock->line->timer.handles == 0);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What a holder can ask of its hold without asking the network. */
+/* What a holder can find out about its hold without a network request. */
 #include "api/lock_verb.h"
 #include "base/error.h"
 #include "base/time.h"
@@ -24,7 +24,7 @@ static unsigned hold_permits_held(const hf_lock *lock)
     return sum;
 }
 
-/* The caller's hold as it is now, and how often it has acquired it. */
+/* Reads the caller's hold, and how many times it has acquired it. */
 static int hold_read(hf_lock *lock, struct hf__lease *lease, unsigned *count,
                      hf_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * The latch. Its handle is a lock of the kind HF_LATCH, whose lines wait for
- * the count to be 0 (see backend.h); what changes or reads the count is a
- * question about the name.
+ * The latch. Its handle is a lock of the kind HF_LATCH, whose lines wait until
+ * the count is 0 (see backend.h). The count is changed and read by questions
+ * about the name.
  */
 #include "api/async.h"
 #include "api/handle.h"
@@ -44,7 +44,7 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-/* A lost answer is asked for again under the same request id. */
+/* If the answer is lost, the question is repeated under the same request id. */
 static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__request *f = hf__query_new_of(lock, t->op, err);

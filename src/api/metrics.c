@@ -1,4 +1,4 @@
-/* hf_client_metrics(): what a client has done, in numbers. */
+/* hf_client_metrics(). */
 #include "base/error.h"
 #include "base/futex.h"
 #include "core/client.h"

@@ -1,4 +1,4 @@
-/* hf_open(): makes a client, has the helper thread open its backend, and waits
+/* hf_open(): makes a client, lets the helper thread open its backend, and waits
  * until it is connected. loop/config.c reads the URL and the options. */
 #include "base/error.h"
 #include "base/futex.h"
@@ -48,7 +48,7 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
     return w->result != HF__PENDING || now >= w->until;
 }
 
-/* Where the URL leads to, for a message. */
+/* The address in the URL, for an error text. */
 static struct hf__shown open_first_address(const struct hf__url *url)
 {
     struct hf__shown shown =
@@ -120,7 +120,7 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
     if (!c)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = open_client(c, url, opt, err, &given_up);
-    if (rc == HF_EUNKNOWN) { /* nothing is left that could be finished */
+    if (rc == HF_EUNKNOWN) { /* no request can still be under way */
         rc = HF_EBACKEND;
         if (err) {
             err->code = rc;

@@ -89,8 +89,7 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    if (rc == HF__PENDING ||
-        rc == HF_ELOST) /* a loss may just have been found */
+    if (rc == HF__PENDING || rc == HF_ELOST) /* it may be just lost */
         hf__line_run(n, now);
     if (rc != HF__PENDING)
         return rc;
@@ -198,8 +197,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         rc = acquire_wait_over(a, &n->queue.lease, now, until);
     if (rc != HF__PENDING)
         hf__queue_leave(&n->queue, &a->w, rc, hf__line_wake);
-    if (claimed ||
-        rc != HF__PENDING) /* otherwise hf__line_wake() has cleared it */
+    if (claimed || rc != HF__PENDING) /* else hf__line_wake() did it */
         a->lock->acquiring = false;
     if (rc != HF__PENDING || n->queue.was_lost || n->queue.lease.drop)
         hf__line_run(n, now);

@@ -29,7 +29,8 @@ static int downgrade_check(const hf_lock *lock, hf_error *err)
                         "only the write hold of a read-write lock can be "
                         "downgraded");
     if (held != lock->line)
-        return hf__fail(err, HF_ENOTOWNER, "the caller reads already");
+        return hf__fail(err, HF_ENOTOWNER,
+                        "the caller already holds it for reading");
     return 0;
 }
 

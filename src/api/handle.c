@@ -93,8 +93,7 @@ static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
                         opt->handoff, HF__HANDOFF_MAX);
     if (opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
-                        "max_hold_ms is %lld; 0 (no limit) to %lld would be "
-                        "right",
+                        "max_hold_ms is %lld; it must be 0 (no limit) to %lld",
                         (long long)opt->max_hold_ms, HF_TIME_MAX_MS);
     if (hf__lock_lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
         return HF_EINVAL;

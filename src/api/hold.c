@@ -101,7 +101,8 @@ int hf_lock_upgrade(hf_lock *lock, hf_error *err)
 
     if (rc)
         return rc;
-    return hf__fail(err, HF_ENOTSUP,
-                    "a read hold cannot become a write hold: two that try "
-                    "would wait for each other for ever; release it first");
+    return hf__fail(
+        err, HF_ENOTSUP,
+        "a read hold cannot become a write hold, because two callers "
+        "that try would wait for each other for ever; release it first");
 }

@@ -158,7 +158,7 @@ struct sample {
 /* The samples of a family must be next to each other. */
 static const struct sample samples[] = {
     {"holdfast_acquires_total", "granted", AT(granted), "counter",
-     "Acquires that are over, by result."},
+     "Finished acquires, by result."},
     {"holdfast_acquires_total", "busy", AT(busy), NULL, NULL},
     {"holdfast_acquires_total", "timed_out", AT(timed_out), NULL, NULL},
     {"holdfast_acquires_total", "cancelled", AT(cancelled), NULL, NULL},
@@ -176,7 +176,7 @@ static const struct sample samples[] = {
      "Times the connection to the server was regained."},
     {"holdfast_held", NULL, AT(held), "gauge", "Holds at present."},
     {"holdfast_waiting", NULL, AT(waiting), "gauge",
-     "Acquires that wait at present."},
+     "Acquires that are waiting now."},
 };
 
 static void metrics_put_head(struct text *t, const char *family,

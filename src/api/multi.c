@@ -55,7 +55,7 @@ static int multi_check_sorted(const hf_part *parts, size_t n, hf_error *err)
         if (parts[i].lock->line->remote.kind == HF_SEMAPHORE &&
             !multi_by_name(&parts[i - 1], &parts[i]))
             return hf__fail(err, HF_EINVAL,
-                            "a semaphore is there twice; give it one part with "
+                            "a semaphore is given twice; give it one part with "
                             "all the permits");
     return 0;
 }

@@ -84,9 +84,11 @@ void hf__pick_went(struct hf__line *n, struct hf__waiter *w, bool had)
 
 static int pick_refused(int rc, hf_error *err)
 {
-    return hf__fail(err, rc,
-                    "the caller reads: a read hold cannot become a write hold, "
-                    "because two that try would wait for each other for ever");
+    return hf__fail(
+        err, rc,
+        "the caller holds it for reading; a read hold cannot become a "
+        "write hold, because two callers that try would wait for each "
+        "other for ever");
 }
 
 /* Forgets what threads lost that have exited, so that their lines are free

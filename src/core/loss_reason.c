@@ -151,13 +151,12 @@ static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
 
 /* The reasons whose text is always the same. */
 static const char *const reason_texts[] = {
-    [HF__LOSS_NONE] = "the server does not have it any more",
+    [HF__LOSS_NONE] = "the server no longer has it",
     [HF__LOSS_MAX] = "it had been held for max_hold_ms, and no hold lasts "
                      "longer",
     [HF__LOSS_ORPHAN] = "the thread that held it exited, and it was not "
                         "renewed",
-    [HF__LOSS_RELEASE] = "the server did not have it any more when the release "
-                         "arrived",
+    [HF__LOSS_RELEASE] = "the server no longer had it when the release arrived",
 };
 
 static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
@@ -175,7 +174,7 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
                                    : reason_texts[HF__LOSS_NONE]);
         break;
     case HF__LOSS_SESSION:
-        reason_append(r, "%s", n ? n->text : "its session is over");
+        reason_append(r, "%s", n ? n->text : "its session has ended");
         break;
     case HF__LOSS_LEASE:
         reason_append(r, "its fixed lease of %llu ms ended",

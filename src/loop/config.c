@@ -46,8 +46,8 @@ static int config_time_option(struct hf__url *url, const char *key,
     if (text &&
         (hf__parse_ms(text, &value) || value < least || value > HF__MS_MAX))
         return hf__fail(err, HF_EINVAL,
-                        "%s=%.40s: a time like 500ms, 30s or 5m would be "
-                        "right, from %lldms to %lldms",
+                        "%s=%.40s: it must be a time like 500ms, 30s or 5m, "
+                        "from %lldms to %lldms",
                         key, text, (long long)least, (long long)HF__MS_MAX);
     if (given)
         value = given;
@@ -121,8 +121,8 @@ static int config_texts(hf_client *c, struct hf__url *url,
     c->fairness = !fair ? 0 : *fair == 'y' ? HF_FAIR : HF_UNFAIR;
     if (prefix && strlen(prefix) >= HF_NAME_MAX)
         return hf__fail(err, HF_EINVAL,
-                        "prefix= has %zu bytes; up to %d would leave room for "
-                        "names",
+                        "prefix= has %zu bytes; it must have at most %d, to "
+                        "leave room for names",
                         strlen(prefix), HF_NAME_MAX - 1);
     c->prefix = hf__strdup(c, prefix ? prefix : "");
     c->label = hf__strdup(c, opt->label ? opt->label : "");

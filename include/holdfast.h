@@ -66,13 +66,13 @@ HF_API const char *hf_version(void);
 /* Name, number, text. Numbers never change. */
 #define HF_ERRORS(X)                                                           \
     X(EBUSY, -1, "another owner holds it")                                     \
-    X(ETIMEDOUT, -2, "the time to wait is over")                               \
+    X(ETIMEDOUT, -2, "the time limit was reached")                             \
     X(ECANCELED, -3, "the wait was cancelled")                                 \
     X(ELOST, -4, "the hold was lost")                                          \
     X(ENOTOWNER, -5, "the caller does not hold it")                            \
     X(EUNKNOWN, -6, "sent, but not answered")                                  \
     X(EBACKEND, -7, "the server cannot be used")                               \
-    X(EAUTH, -8, "the server refused our credentials, or what they may do")    \
+    X(EAUTH, -8, "authentication or authorization failed")                     \
     X(EINVAL, -9, "invalid argument")                                          \
     X(ENOTSUP, -10, "not supported by this backend")                           \
     X(EMISMATCH, -11, "the name is in use as another kind of lock")            \
@@ -80,7 +80,7 @@ HF_API const char *hf_version(void);
     X(ENOMEM, -13, "out of memory")                                            \
     X(EFORK, -14, "the handle belongs to the parent process")                  \
     X(ECLOSED, -15, "the client is closed")                                    \
-    X(EPROTO, -16, "the server answered something we do not understand")
+    X(EPROTO, -16, "the server sent an answer that is not understood")
 
 enum hf_code {
     HF_OK = 0,

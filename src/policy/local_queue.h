@@ -28,7 +28,7 @@
 /* How many owners with a lost hold are remembered until they have released it.
  * If a third owner loses its hold, the oldest record is dropped: its owner gets
  * ENOTOWNER instead of ELOST from a release or a check, and may acquire again
- * without a release. It is never told that it holds the lock. */
+ * without a release. No check says that it holds the lock. */
 #define HF__LOST_MAX 2
 
 /* The largest number that fits beside the flags of a queue. */

@@ -28,8 +28,6 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-#include <string.h>
-
 struct acquire {
     struct hf__waiter w;
     struct hf__sleeper s;

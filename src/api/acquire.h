@@ -4,7 +4,6 @@
 #ifndef HF_ACQUIRE_H
 #define HF_ACQUIRE_H
 
-#include "core/async.h"
 #include "core/client.h"
 #include "core/lock.h"
 

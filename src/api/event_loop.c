@@ -19,7 +19,6 @@
 #include "loop/deliver.h"
 #include "loop/driver.h"
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 

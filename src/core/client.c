@@ -8,7 +8,6 @@
 #include "core/last_error.h"
 #include "core/line.h"
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

@@ -23,8 +23,6 @@
 #include "policy/line_set.h"
 #include "policy/local_queue.h"
 
-#include <string.h>
-
 void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 {
     struct hf__releaser **p = &n->releasers;

@@ -1,6 +1,5 @@
 #include "loop/renewals.h"
 
-#include "base/futex.h"
 #include "base/list.h"
 #include "base/time.h"
 #include "base/timer.h"
@@ -14,8 +13,6 @@
 #include "core/wakeup.h"
 #include "policy/lease.h"
 #include "policy/local_queue.h"
-
-#include <string.h>
 
 struct hf__request *hf__renewals_batch(hf_client *c, size_t room, hf_error *err)
 {

@@ -283,19 +283,18 @@ HF_API int hf_client_dispatch(hf_client *client);
 /* ---- locks ------------------------------------------------------------ */
 
 enum hf_fairness {
-    HF_FAIR_DEFAULT =
-        0, /* the URL's fair= option, else the backend's default */
+    HF_FAIR_DEFAULT = 0, /* the URL's fair= option, else the backend's */
     HF_FAIR = 1,
     HF_UNFAIR = 2,
 };
 
 enum hf_lock_flag {
-    HF_OWNER_HANDLE =
-        1 << 0, /* owned by the handle and not by the thread: any thread may
-                   release. Acquired once: an acquire while it holds, or while
-                   another thread's acquire through it waits, is EDEADLK */
-    HF_NOT_REENTRANT =
-        1 << 1, /* a second acquire is EDEADLK; no effect on a semaphore */
+    /* Owned by the handle and not by the thread: any thread may release.
+     * Acquired once: an acquire while it holds, or while another thread's
+     * acquire through it waits, is EDEADLK. */
+    HF_OWNER_HANDLE = 1 << 0,
+    /* A second acquire is EDEADLK. No effect on a semaphore. */
+    HF_NOT_REENTRANT = 1 << 1,
 };
 
 typedef struct hf_lock_options {

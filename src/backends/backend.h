@@ -50,11 +50,11 @@ enum hf__outcome {
     HF__QUEUED = 3,  /* attempt: it waits. core->bell() says when to ask again,
                         poll_at the latest time for that */
     HF__BUSY = 4,    /* attempt with may_queue == false: not free */
-    HF__LATER =
-        5, /* attach of a direct backend: see there. Any slot of a networked
-              one: nothing was sent. The backend no longer refers to the
-              request, returns LATER from now on, so that no request overtakes
-              another, and calls go_on() when it can send */
+    /* attach of a direct backend: see there. Any slot of a networked one:
+     * nothing was sent. The backend no longer refers to the request, returns
+     * LATER from now on, so that no request overtakes another, and calls
+     * go_on() when it can send. */
+    HF__LATER = 5,
 };
 
 enum hf__op {

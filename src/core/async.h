@@ -24,8 +24,7 @@ union hf__done {
 /* A verb that sends a request and ends with its answer: renew, put, downgrade,
  * and those of a latch. */
 struct hf__verb {
-    const char
-        *what; /* "the renewal": for the error text if it is not answered */
+    const char *what; /* "the renewal": for error texts */
     /* Sends the request (hf__verb_send) and returns 0, or a code with a text.
      * line->mu is held. */
     int (*begin)(hf_lock *, struct hf__verb_call *, hf_error *);

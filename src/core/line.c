@@ -82,8 +82,7 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
             hf__line_set_granted(&n->kin->first->kin->lines, &n->kin->line);
     }
     hf__loss_fd_heard(w->handle);
-    if (!n->queue.shared &&
-        n->owner_thread != t) {      /* a reader's entry has its own */
+    if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
         hf__line_forget_the_gone(n); /* later this could not be found */
         if (t)
             hf__thread_ref(t);
@@ -285,8 +284,7 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     if (!now && result != HF__DONE)
         now = hf__now(); /* it was not needed until here, see acquire.c */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        if (result !=
-            HF_EUNKNOWN) /* the releaser wakes; the request is repeated */
+        if (result != HF_EUNKNOWN) /* it will be repeated */
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
@@ -408,8 +406,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
-    hf__time now =
-        hf__now(); /* read again: the lease of a grant may have ended since */
+    hf__time now = hf__now(); /* the lease may have ended since */
     struct hf__exchange was = {0}, *x;
     bool attempt_ready, let_go_ready, rang, lost;
 

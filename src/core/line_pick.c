@@ -139,8 +139,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     rc = pick_use(first, line, mode, out, err);
     if (!rc && (*out)->queue.shared)
         w->reader = pick_take_entry(first, w->thread);
-    /* The server must know of a waiter that joins others at a latch: the latch
-     * may become 0 and be set again before they look. */
+    /* it may be just lost */
     if (!rc && (*out)->queue.latch)
         hf__lease_bell(&(*out)->queue.lease, now);
     return rc;

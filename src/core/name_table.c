@@ -348,8 +348,7 @@ void hf__names_put(struct hf__line *n)
 
     hf__line_lock(n);
     HF__HOLDING(&c->mu);
-    if (!n->timer.handles &&
-        n->kin) /* unless another thread has made a new handle */
+    if (!n->timer.handles && n->kin) /* or there is a new handle */
         lines = hf__lines_all_but_first(n);
     hf__line_unlock(n);
     while ((line = lines)) {

@@ -14,8 +14,7 @@
 
 struct hf_watch {
     struct hf__listener on;
-    hf_watch *next,
-        *prev; /* client->changed: only if changed and not calling */
+    hf_watch *next, *prev; /* client->changed: only if not calling */
     hf_client *client;
     hf_watch_fn fn;
     void *arg;
@@ -23,9 +22,8 @@ struct hf_watch {
     bool given;       /* the program has it; before that it is not called */
     bool changed, calling;
     bool freed; /* in its own callback: the calling thread frees it */
-    char heard[HF_NAME_MAX +
-               1]; /* the name that has changed; "": several, or unknown */
-    char name[];   /* with the client's prefix */
+    char heard[HF_NAME_MAX + 1]; /* which name; "": several, or unknown */
+    char name[];                 /* with the client's prefix */
 };
 
 /* hf__core.changed */

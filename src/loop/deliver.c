@@ -36,8 +36,7 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
             due[len].line = hf__container(t, struct hf__line, timer);
             due[len++].line->refs++;
         } else if (t && t->at > now) {
-            hf__timers_set(&c->timers, t,
-                           t->at); /* a wait must not end early */
+            hf__timers_set(&c->timers, t, t->at); /* too early for a wait */
             t = NULL;
         } else if (t) {
             hf__container(t, struct hf__async, timer)->firing = true;

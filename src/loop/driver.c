@@ -15,8 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EVENTS                                                                 \
-    64 /* wake_fd, and the descriptors that a backend may have (backend.h) */
+#define EVENTS 64 /* wake_fd, and a backend's (backend.h) */
 
 static int driver_timeout_ms(hf__time until)
 {

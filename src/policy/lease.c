@@ -44,8 +44,7 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     /* A question that was about to be given up because no thread was waiting is
      * as good as a new one. */
     if (l->drop && wanted)
-        lease_forget_current(
-            l); /* an answer so far was for waiters that gave up */
+        lease_forget_current(l); /* what it knew was for the others */
     l->drop = !wanted;
 }
 

@@ -292,8 +292,7 @@ int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
     }
     dropped = g->lease.drop;
     queue_append(g, w);
-    if (g->head ==
-        w) /* a question that earlier waiters gave up may be under way */
+    if (g->head == w) /* an earlier question may be under way */
         hf__lease_listen(&g->lease, now);
     queue_rethink(g);
     if (dropped && !g->lease.drop) /* it is taken up again: ask now */

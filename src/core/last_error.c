@@ -81,7 +81,11 @@ int hf__fail_why(hf_client *c, hf_error *err, int code)
 {
     HF__HOLDING(&c->why_mu);
 
-    return hf__fail_word(c, &c->why, err, code);
+    if (c->why.code != code)
+        return fail_without_words(c, err, code);
+    if (err)
+        *err = c->why;
+    return code;
 }
 
 int hf__fail_word(hf_client *c, const hf_error *word, hf_error *err, int code)

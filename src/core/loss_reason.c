@@ -152,10 +152,10 @@ static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
 /* The reasons whose text is always the same. */
 static const char *const reason_texts[] = {
     [HF__LOSS_NONE] = "the server no longer has it",
-    [HF__LOSS_MAX] = "it had been held for max_hold_ms, and no hold lasts "
-                     "longer",
-    [HF__LOSS_ORPHAN] = "the thread that held it exited, and it was not "
-                        "renewed",
+    [HF__LOSS_MAX] =
+        "it had been held for max_hold_ms, and no hold lasts longer",
+    [HF__LOSS_ORPHAN] =
+        "the thread that held it exited, and it was not renewed",
     [HF__LOSS_RELEASE] = "the server no longer had it when the release arrived",
 };
 

@@ -289,7 +289,7 @@ static void test_reason_is_not_that_of_an_earlier_hold(void **state)
     let_answer(c, 1, HF_ENOTOWNER);
     pthread_join(t, NULL);
     assert_int_equal(r.rc, HF_ELOST);
-    says(&r.err, "the server does not have it any more");
+    says(&r.err, "the server no longer has it");
     assert_int_equal(hf_lock_free(r.lock), 0);
     end(c);
 }

@@ -1,5 +1,6 @@
 #include "aside.h"
 
+#include "name.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -15,6 +16,13 @@ static int aside_nobody_waits(struct my_conn *c, struct my_sent *sent,
     return 0;
 }
 
+static void aside_send(struct mysql *m, my_answer_fn *fn)
+{
+    if (!hf__my_end(&m->cmd, fn))
+        m->cmd.link.stream.broken = ENOMEM;
+    hf__net_flush(&m->cmd.link.stream);
+}
+
 void hf__my_aside(struct mysql *m, const char *fmt, ...)
 {
     va_list ap;
@@ -25,9 +33,7 @@ void hf__my_aside(struct mysql *m, const char *fmt, ...)
     va_start(ap, fmt);
     hf__my_vsql(&m->cmd, fmt, ap);
     va_end(ap);
-    if (!hf__my_end(&m->cmd, aside_nobody_waits))
-        m->cmd.link.stream.broken = ENOMEM;
-    hf__net_flush(&m->cmd.link.stream);
+    aside_send(m, aside_nobody_waits);
 }
 
 void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
@@ -54,16 +60,17 @@ static int aside_found(struct my_conn *c, struct my_sent *sent,
     return 0;
 }
 
-void hf__my_ring_all(struct mysql *m, const uint8_t hash[MY_HASH_LEN])
+void hf__my_ring_all(struct mysql *m, const struct hf__query *q)
 {
+    uint8_t hash[MY_HASH_LEN];
+
     if (m->is_proxied)
         return;
+    hf__my_hash(m, q->name, q->name_len, hash);
     hf__my_begin(&m->cmd);
     hf__my_sql(&m->cmd,
                "select id from information_schema.processlist where info like "
                "'/*hf:%h %%'",
                hash, MY_HASH_LEN);
-    if (!hf__my_end(&m->cmd, aside_found))
-        m->cmd.link.stream.broken = ENOMEM;
-    hf__net_flush(&m->cmd.link.stream);
+    aside_send(m, aside_found);
 }

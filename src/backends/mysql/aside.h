@@ -19,6 +19,6 @@ void hf__my_bell_give_back(struct mysql *, const struct my_lock *);
  * Through a proxy nobody is woken, and the first waiter checks by itself. */
 void hf__my_ring(struct mysql *, uint64_t thread);
 /* Out of an answer of cmd: wakes all waiters of a latch. */
-void hf__my_ring_all(struct mysql *, const uint8_t hash[MY_HASH_LEN]);
+void hf__my_ring_all(struct mysql *, const struct hf__query *);
 
 #endif

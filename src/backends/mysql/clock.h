@@ -9,6 +9,9 @@
 
 #include "mysql.h"
 
+#define MY_NOW "utc_timestamp(6)"
+/* Is past: 0 is refused by some sql_modes. */
+#define MY_PAST "'1970-01-02'"
 /* The server's clock in us. */
 #define MY_CLOCK "timestampdiff(microsecond,'1970-01-01',utc_timestamp(6))"
 

@@ -9,6 +9,7 @@
 #include "aside.h"
 #include "clock.h"
 #include "error.h"
+#include "name.h"
 #include "session.h"
 #include "wait.h"
 #include "wire.h"
@@ -92,6 +93,14 @@ void hf__my_pump(struct mysql *m)
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
+    if (req->remote)
+        hf__my_bind_lock(m, &m->cmd, req->remote->impl);
+    else
+        hf__my_bind_client(m, &m->cmd);
+    hf__my_bind_number(&m->cmd, 'H', req->hold_id);
+    hf__my_bind_number(&m->cmd, 'L', req->lease_ms * 1000ULL);
+    hf__my_bind_number(&m->cmd, 'M', req->permits);
+    hf__my_bind_number(&m->cmd, 'E', hf__my_late(m, req));
     if (m->tries && cmd_is_alone(req))
         hf__my_sql(&m->cmd, "rollback;");
 }

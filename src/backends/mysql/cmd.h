@@ -55,7 +55,9 @@ void hf__my_pump(struct mysql *);
 /* Never mention this request again. */
 void hf__my_forget(struct mysql *, const struct hf__req *);
 void hf__my_finish(struct mysql *, struct hf__req *, int result);
-/* Begins a packet on cmd, and ends it. NULL: out of memory. */
+/* Begins a packet on cmd, and ends it. NULL: out of memory. Bound in it: what
+ * name.h says, and %H the hold id, %L the lease in us, %M how many permits, %E
+ * from when on the request is not meant any more, by the server's clock. */
 void hf__my_start(struct mysql *, const struct hf__req *);
 struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
 /* The same request once more, out of its answer, or later: PENDING, or a code.

@@ -98,10 +98,35 @@ static void conn_put_decimal(struct my_conn *c, uint64_t n)
         (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)n));
 }
 
+void hf__my_bind_bytes(struct my_conn *c, char letter, char as,
+                       const void *bytes, size_t len)
+{
+    c->param[letter - 'A'] = (struct my_param){bytes, len, as};
+}
+
+void hf__my_bind_number(struct my_conn *c, char letter, uint64_t n)
+{
+    c->param[letter - 'A'] = (struct my_param){.n = n, .as = 'u'};
+}
+
+static void conn_put_param(struct my_conn *c, const struct my_param *p)
+{
+    size_t quotes = p->as == 'x';
+
+    if (p->as == 'u') {
+        conn_put_decimal(c, p->n);
+        return;
+    }
+    hf__my_put(c, "x'", 2 * quotes);
+    conn_put_hex(c, p->bytes, p->n);
+    hf__my_put(c, "'", quotes);
+}
+
 void hf__my_vsql(struct my_conn *c, const char *fmt, va_list ap)
 {
     for (const char *p; *fmt; fmt = p) {
-        const void *bytes;
+        struct my_param param = {0};
+        const char *text;
 
         p = fmt + strcspn(fmt, "%");
         hf__my_put(c, fmt, (size_t)(p - fmt));
@@ -110,22 +135,25 @@ void hf__my_vsql(struct my_conn *c, const char *fmt, va_list ap)
         switch (*++p) {
         case 'x':
         case 'h':
-            bytes = va_arg(ap, const void *);
-            hf__my_put(c, "x'", *p == 'x' ? 2 : 0);
-            conn_put_hex(c, bytes, va_arg(ap, size_t));
-            hf__my_put(c, "'", *p == 'x' ? 1 : 0);
+            param.as = *p;
+            param.bytes = va_arg(ap, const void *);
+            param.n = va_arg(ap, size_t);
+            conn_put_param(c, &param);
             break;
         case 'u':
             conn_put_decimal(c, va_arg(ap, uint64_t));
             break;
         case 's':
-            bytes = va_arg(ap, const char *);
-            hf__my_put(c, bytes, strlen(bytes));
+            text = va_arg(ap, const char *);
+            hf__my_put(c, text, strlen(text));
+            break;
+        case '%':
+            hf__my_put(c, p, 1);
             break;
         default:
-            hf__my_put(c, p, *p ? 1 : 0);
+            conn_put_param(c, &c->param[*p - 'A']);
         }
-        p += *p ? 1 : 0;
+        p++;
     }
 }
 

@@ -39,6 +39,13 @@ struct my_sent {
     my_answer_fn *fn;
 };
 
+/* What a letter stands for in statements. */
+struct my_param {
+    const void *bytes; /* of 'x' and 'h' */
+    uint64_t n;        /* how many; the number itself of 'u' */
+    char as;           /* 'x', 'h', 'u', as hf__my_sql() has them */
+};
+
 struct my_owner {
     /* Logged in: sends what must be answered before it is up, as often as it
      * likes: it is up when nothing is under way any more. 0, or a code whose
@@ -76,6 +83,7 @@ struct my_conn {
         uint8_t at;         /* enum my_at, what comes next */
         size_t bytes;       /* of the answer so far */
     } answer;
+    struct my_param param[26];
     uint64_t start;         /* where the packet that is written begins */
     bool failed;            /* it cannot be sent */
     uint32_t offers;        /* what the server can */
@@ -101,14 +109,19 @@ void hf__my_conn_stop(struct my_conn *);
  * the next hf__net_flush(). Separated by ";" if there are several.
  *
  * sql: %x const void *, size_t: a literal of these bytes, x'6162'; %h the same
- * without x''; %u uint64_t; %s const char *, a constant of ours; %% a percent
- * sign. All else is as it stands.
- * end: the owner's struct, but for its my_sent all zero; NULL: there was no
- * memory, and nothing of the packet is left.
+ * without x''; %u uint64_t; %s const char *, a constant of ours; %A to %Z
+ * what hf__my_bind_bytes() or hf__my_bind_number() has bound to the letter; %%
+ * a percent sign. All else is as it stands. end: the owner's struct, but for
+ * its my_sent all zero; NULL: there was no memory, and nothing of the packet is
+ * left.
  */
 void hf__my_begin(struct my_conn *);
 void hf__my_sql(struct my_conn *, const char *fmt, ...);
 void hf__my_vsql(struct my_conn *, const char *fmt, va_list);
 void *hf__my_end(struct my_conn *, my_answer_fn *);
+/* For the statements of the packet that was begun. as: 'x' or 'h'. */
+void hf__my_bind_bytes(struct my_conn *, char letter, char as, const void *,
+                       size_t len);
+void hf__my_bind_number(struct my_conn *, char letter, uint64_t);
 
 #endif

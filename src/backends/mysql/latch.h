@@ -10,7 +10,7 @@
 
 struct my_result;
 
-void hf__my_latch_take(struct mysql *, const struct hf__req *);
+void hf__my_latch_take(struct mysql *);
 /* 0, or HF_EPROTO. */
 int hf__my_latch_taken(struct mysql *, struct hf__req *,
                        const struct my_result *, hf__time now);

@@ -121,15 +121,16 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
     struct my_flight *f;
 
     hf__my_start(m, req);
-    if (takes && lock->conversion == MY_CONVERTING) {
-        hf__my_convert(m, req);
-    } else if (req->remote->kind == HF_LATCH) {
-        hf__my_latch_take(m, req);
-    } else if (req->remote->kind == HF_MUTEX) {
+    if (takes && lock->conversion == MY_CONVERTING)
+        hf__my_convert(m);
+    else if (req->remote->kind == HF_LATCH)
+        hf__my_latch_take(m);
+    else if (req->remote->kind == HF_MUTEX)
         (takes ? hf__my_mutex_take : hf__my_mutex_drop)(m, req);
-    } else {
-        (takes ? hf__my_share_take : hf__my_share_drop)(m, req);
-    }
+    else if (takes)
+        hf__my_share_take(m, req);
+    else
+        hf__my_share_drop(m);
     f = hf__my_sent(m, req);
     if (!f)
         return HF_ENOMEM;

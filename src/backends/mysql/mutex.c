@@ -145,12 +145,9 @@
 #include "aside.h"
 #include "clock.h"
 #include "cmd.h"
-#include "name.h"
 #include "outcome.h"
 #include "turn.h"
 #include "wire.h"
-
-#include <string.h>
 
 /* Insert ids from here on are no tokens. */
 #define REFUSED "4611686018427387904"
@@ -164,31 +161,49 @@ enum {
     LEFT_SHIFT = 4, /* us until the lease ends */
 };
 
-#define NOW "utc_timestamp(6)"
-#define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
-
-#define HASH lock->hash, MY_HASH_LEN
-
 /* ---- statements --------------------------------------------------------- */
 
-/* The row is there and free, which is usual: that costs half of an INSERT that
- * finds it there. */
-static void mutex_put_update(struct mysql *m, const struct hf__req *req)
-{
-    const struct hf__remote *r = req->remote;
-    uint64_t us = req->lease_ms * 1000ULL;
+#define MY_OURS "if(hold=%H and owner=%O and kind=1,"
 
-    hf__my_put_turn(m, r->impl, true);
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set token=last_insert_id(token+1),"
-               "owner=%x,hold=%u,rings=@b,fair=%u,host=%x,pid=%u,label=%x,"
-               "asks=0,since=" NOW ",lease_us=%u,lease_until=" NOW
-               "+interval %u microsecond where name=%x and kind=1 and "
-               "lease_until<=" NOW " and @b is not null",
-               m->owner, MY_OWNER_LEN, req->hold_id, (uint64_t)r->fair, m->host,
-               strlen(m->host), m->pid, r->label, hf__my_label_len(r), us, us,
-               r->name, (size_t)r->name_len);
-}
+/* By enum my_step; the letters are those of name.h and cmd.h. */
+static const char *const statements[] = {
+    /* The row is there and free, which is usual: that costs half of an INSERT
+     * that finds it there. */
+    [MY_STEP_UPDATE] =
+        "update holdfast_locks set token=last_insert_id(token+1),"
+        "owner=%O,hold=%H,rings=@b,fair=%F,host=%A,pid=%P,label=%B,asks=0,"
+        "since=" MY_NOW ",lease_us=%L,lease_until=" MY_NOW
+        "+interval %L microsecond where name=%N and kind=1 and "
+        "lease_until<=" MY_NOW " and @b is not null",
+    /* What is in the way, without a lock on the row. */
+    [MY_STEP_SELECT] =
+        "select kind=1,owner=%O and hold=%H and lease_until>" MY_NOW
+        ",lease_until<=" MY_NOW ",rings," MY_ODD
+        ",greatest(0,timestampdiff(microsecond," MY_NOW
+        ",lease_until))," MY_OUR_TURN "," MY_HAVE_BELL
+        " from holdfast_locks where name=%N",
+    [MY_STEP_UPSERT] =
+        "insert into holdfast_locks(name,kind,size,token,owner,hold,rings,fair,"
+        "host,pid,label,since,lease_us,lease_until) values(%N,1,0,"
+        "if(@b is null,0*last_insert_id(" REFUSED "+8),last_insert_id(1)),"
+        "%O,if(@b is null,0,%H),ifnull(@b,0),%F,%A,%P,%B," MY_NOW ",%L,"
+        "if(@b is null," MY_PAST "," MY_NOW "+interval %L microsecond)) "
+        "on duplicate key update "
+        "hold=if(kind=1 and lease_until<=" MY_NOW ",if(@b is null,0,%H),hold),"
+        "owner=if(kind=1 and hold=%H and lease_until<=" MY_NOW ",%O,owner),"
+        "token=if(kind=1 and hold=%H and owner=%O,"
+        "last_insert_id(token+(lease_until<=" MY_NOW ")),"
+        "token+0*last_insert_id(" REFUSED
+        "+rings+2*ifnull(@b,0)+4*(kind<>1)+8*(lease_until<=" MY_NOW
+        ")+16*greatest(0,timestampdiff(microsecond," MY_NOW ",lease_until)))),"
+        "rings=" MY_OURS "ifnull(@b,0),rings),fair=" MY_OURS "%F,fair),"
+        "host=" MY_OURS "%A,host),pid=" MY_OURS "%P,pid),"
+        "label=" MY_OURS "%B,label),asks=if(lease_until<=" MY_NOW ",0,asks),"
+        "since=" MY_OURS "if(lease_until<=" MY_NOW "," MY_NOW
+        ",since),since),lease_us=" MY_OURS "%L,lease_us),"
+        "lease_until=" MY_OURS MY_NOW "+interval %L microsecond,if(" MY_ODD
+        ",sysdate(6)+interval lease_us microsecond,lease_until))",
+};
 
 enum {
     IS_MUTEX,
@@ -202,95 +217,27 @@ enum {
     SELECT_COLUMNS
 };
 
-/* What is in the way, without a lock on the row. */
-static void mutex_put_select(struct mysql *m, const struct hf__req *req)
-{
-    const struct hf__remote *r = req->remote;
-    const struct my_lock *lock = r->impl;
-    uint64_t thread = hf__my_thread_of(lock);
-
-    hf__my_sql(&m->cmd,
-               "select kind=1,owner=%x and hold=%u and "
-               "lease_until>" NOW ",lease_until<=" NOW ",rings," MY_ODD ","
-               "greatest(0,timestampdiff(microsecond," NOW
-               ",lease_until))," MY_OUR_TURN "," MY_HAVE_BELL
-               " from holdfast_locks where name=%x",
-               m->owner, MY_OWNER_LEN, req->hold_id, HASH, thread, thread, HASH,
-               r->name, (size_t)r->name_len);
-}
-
-static void mutex_put_upsert(struct mysql *m, const struct hf__req *req)
-{
-    const struct hf__remote *r = req->remote;
-    uint64_t us = req->lease_ms * 1000ULL, id = req->hold_id, fair = r->fair;
-    size_t host_len = strlen(m->host), label_len = hf__my_label_len(r);
-    struct my_conn *c = &m->cmd;
-
-    hf__my_put_turn(m, r->impl, true);
-    hf__my_sql(c,
-               "insert into holdfast_locks(name,kind,size,token,owner,hold,"
-               "rings,fair,host,pid,label,since,lease_us,lease_until) "
-               "values(%x,1,0,"
-               "if(@b is null,0*last_insert_id(" REFUSED "+8),"
-               "last_insert_id(1)),%x,if(@b is null,0,%u),ifnull(@b,0),%u,"
-               "%x,%u,"
-               "%x," NOW ",%u,if(@b is null," FREE "," NOW
-               "+interval %u microsecond)) on duplicate key update ",
-               r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN, id, fair,
-               m->host, host_len, m->pid, r->label, label_len, us, us);
-    hf__my_sql(
-        c,
-        "hold=if(kind=1 and lease_until<=" NOW ",if(@b is null,0,%u),hold),"
-        "owner=if(kind=1 and hold=%u and lease_until<=" NOW ",%x,owner),"
-        "token=if(kind=1 and hold=%u and owner=%x,"
-        "last_insert_id(token+(lease_until<=" NOW ")),"
-        "token+0*last_insert_id(" REFUSED
-        "+rings+2*ifnull(@b,0)+4*(kind<>1)+8*(lease_until<=" NOW
-        ")+16*greatest(0,timestampdiff(microsecond," NOW ",lease_until)))),",
-        id, id, m->owner, MY_OWNER_LEN, id, m->owner, MY_OWNER_LEN);
-#define OURS "if(hold=%u and owner=%x and kind=1,"
-#define IS_OURS id, m->owner, MY_OWNER_LEN
-    hf__my_sql(c,
-               "rings=" OURS "ifnull(@b,0),rings),fair=" OURS
-               "%u,fair),host=" OURS "%x,host),pid=" OURS "%u,pid),label=" OURS
-               "%x,label),asks=if(lease_until<=" NOW ",0,asks),since=" OURS
-               "if(lease_until<=" NOW "," NOW ",since),since),lease_us=" OURS
-               "%u,lease_us),lease_until=" OURS NOW
-               "+interval %u microsecond,if(" MY_ODD ",sysdate(6)+"
-               "interval lease_us microsecond,lease_until))",
-               IS_OURS, IS_OURS, fair, IS_OURS, m->host, host_len, IS_OURS,
-               m->pid, IS_OURS, r->label, label_len, IS_OURS, IS_OURS, us,
-               IS_OURS, us);
-}
-
-static void (*const put_step[])(struct mysql *, const struct hf__req *) = {
-    [MY_STEP_UPDATE] = mutex_put_update,
-    [MY_STEP_SELECT] = mutex_put_select,
-    [MY_STEP_UPSERT] = mutex_put_upsert};
-
 void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
 {
-    put_step[((const struct my_lock *)req->remote->impl)->step](m, req);
+    const struct my_lock *lock = req->remote->impl;
+
+    if (lock->step != MY_STEP_SELECT)
+        hf__my_put_turn(m, lock, true);
+    hf__my_sql(&m->cmd, statements[lock->step]);
 }
 
 /* The bell behind the row: who is woken finds it free. If it is not with us any
  * more the last result is the thread to ring for. */
 void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 {
-    const struct hf__remote *r = req->remote;
-    const struct my_lock *lock = r->impl;
+    const struct my_lock *lock = req->remote->impl;
 
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set lease_until=" FREE
-               " where name=%x and kind=1 and owner=%x and hold=%u and "
-               "lease_until>" NOW,
-               r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN,
-               req->hold_id);
+    hf__my_sql(&m->cmd, "update holdfast_locks set lease_until=" MY_PAST
+                        " where name=%N and kind=1 and owner=%O and hold=%H "
+                        "and lease_until>" MY_NOW);
     if (lock->attempt_id == req->hold_id) /* else the next hold has it */
-        hf__my_sql(&m->cmd,
-                   ";select if(release_lock('hfb:%h')=1,0,"
-                   "is_used_lock('hfq:%h'))",
-                   HASH, HASH);
+        hf__my_sql(&m->cmd, ";select if(release_lock('hfb:%Q')=1,0,"
+                            "is_used_lock('hfq:%Q'))");
 }
 
 /* ---- answers ------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 #include "outcome.h"
 
 #include "backends/common/chance.h"
+#include "clock.h"
 #include "cmd.h"
 #include "wait.h"
 #include "wire.h"
@@ -12,9 +13,6 @@
 #define NAPS 3               /* of an attempt */
 #define NAP_MS 10
 #define EXPIRY_SLACK_MS 2
-
-#define NOW "utc_timestamp(6)"
-#define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
 
 void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 {
@@ -147,24 +145,18 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
 /* ---- another kind ------------------------------------------------------- */
 
 /* A name that nobody uses may become one of any kind and size. */
-void hf__my_convert(struct mysql *m, const struct hf__req *req)
+void hf__my_convert(struct mysql *m)
 {
-    const struct hf__remote *r = req->remote;
-
     hf__my_sql(&m->cmd,
                "start transaction;select kind into @k from holdfast_locks "
-               "where name=%x for update;delete from holdfast_holds where "
-               "name=%x and lease_until<=" NOW
-               ";update holdfast_locks set kind=%u,size=%u,hold=0,"
-               "lease_until=" FREE " where name=%x and (kind<>1 or "
-               "lease_until<=" NOW
+               "where name=%N for update;delete from holdfast_holds where "
+               "name=%N and lease_until<=" MY_NOW
+               ";update holdfast_locks set kind=%K,size=%S,hold=0,"
+               "lease_until=" MY_PAST " where name=%N and (kind<>1 or "
+               "lease_until<=" MY_NOW
                ") and (kind<>4 or size=0) and not exists(select 1 from "
-               "holdfast_holds where name=%x);commit;select count(*) from "
-               "holdfast_locks where name=%x and kind=%u and size=%u",
-               r->name, (size_t)r->name_len, r->name, (size_t)r->name_len,
-               (uint64_t)r->kind, (uint64_t)r->permits, r->name,
-               (size_t)r->name_len, r->name, (size_t)r->name_len, r->name,
-               (size_t)r->name_len, (uint64_t)r->kind, (uint64_t)r->permits);
+               "holdfast_holds where name=%N);commit;select count(*) from "
+               "holdfast_locks where name=%N and kind=%K and size=%S");
 }
 
 static void outcome_mismatched(struct mysql *m, struct hf__req *req)

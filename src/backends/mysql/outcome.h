@@ -37,7 +37,7 @@ void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
 void hf__my_other_kind(struct mysql *, struct hf__req *);
 /* The statements that make it ours, and what their last result means: 0, or
  * HF_EPROTO. */
-void hf__my_convert(struct mysql *, const struct hf__req *);
+void hf__my_convert(struct mysql *);
 int hf__my_converted(struct mysql *, struct hf__req *,
                      const struct my_result *last);
 

@@ -15,10 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOW "utc_timestamp(6)"
 #define LIST_ROWS 1000
-#define NAME q->name, q->name_len
-#define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
 
 /* What was reported of the hold was reported. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
@@ -45,7 +42,7 @@ int hf__my_query(void *self, struct hf__query *q)
 
 #define SINCE "timestampdiff(microsecond,'1970-01-01',since) div 1000"
 #define LEFT                                                                   \
-    "timestampdiff(microsecond," NOW ",if(" MY_ODD                             \
+    "timestampdiff(microsecond," MY_NOW ",if(" MY_ODD                          \
     ",sysdate(6)+interval lease_us microsecond,lease_until)) "                 \
     "div 1000"
 
@@ -65,20 +62,17 @@ enum {
 
 static void query_put_inspect(struct mysql *m, const struct hf__query *q)
 {
-    uint8_t hash[MY_HASH_LEN];
-
-    hf__my_hash(m, NAME, hash);
+    (void)q;
     hf__my_sql(&m->cmd,
-               "select kind,size,token,fair from holdfast_locks where name=%x;"
+               "select kind,size,token,fair from holdfast_locks where name=%N;"
                "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
-               ",token,1,1 from holdfast_locks where name=%x and kind=1 and "
-               "lease_until>" NOW ";"
+               ",token,1,1 from holdfast_locks where name=%N and kind=1 and "
+               "lease_until>" MY_NOW ";"
                "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
-               ",token,mode,permits from holdfast_holds where name=%x and "
-               "lease_until>" NOW " order by since;"
+               ",token,mode,permits from holdfast_holds where name=%N and "
+               "lease_until>" MY_NOW " order by since;"
                "select info from information_schema.processlist where "
-               "info like '/*hf:%h %%'",
-               NAME, NAME, NAME, hash, MY_HASH_LEN);
+               "info like '/*hf:%Q %%'");
 }
 
 static void query_copy(char *to, size_t size, const struct my_value *v)
@@ -258,15 +252,15 @@ static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
 static void query_put_list(struct mysql *m, const struct hf__query *q)
 {
     static const char *const parts[] = {
-        "select name from holdfast_locks where ((kind=1 and lease_until>" NOW
+        "select name from holdfast_locks where ((kind=1 and lease_until>" MY_NOW
         ") or (kind=4 and size>0))",
-        " union select name from holdfast_holds where lease_until>" NOW};
+        " union select name from holdfast_holds where lease_until>" MY_NOW};
     char end[HF_NAME_MAX];
     size_t len = 0;
     bool ends = query_behind(q, end, &len);
 
     for (int i = 0; i < 2; i++) {
-        hf__my_sql(&m->cmd, "%s and name>=%x", parts[i], NAME);
+        hf__my_sql(&m->cmd, "%s and name>=%N", parts[i]);
         if (ends)
             hf__my_sql(&m->cmd, " and name<%x", end, len);
         if (q->names->len) /* without the client's prefix, as many bytes */
@@ -320,49 +314,29 @@ static void query_put_whom(struct mysql *m, const struct hf__query *q)
 
 static void query_put_break(struct mysql *m, const struct hf__query *q)
 {
-    uint64_t late = hf__my_late(m, &q->req);
-    uint8_t hash[MY_HASH_LEN];
     struct my_conn *c = &m->cmd;
 
-    hf__my_hash(m, NAME, hash);
-    hf__my_sql(c,
-               "start transaction;select kind into @k from holdfast_locks "
-               "where name=%x for update;update holdfast_locks set "
-               "lease_until='1970-01-02' where name=%x and kind=1 and "
-               "lease_until>" NOW " and " MY_CLOCK "<%u",
-               NAME, NAME, late);
+    hf__my_sql(c, "start transaction;select kind into @k from holdfast_locks "
+                  "where name=%N for update;update holdfast_locks set "
+                  "lease_until=" MY_PAST " where name=%N and kind=1 and "
+                  "lease_until>" MY_NOW " and " MY_CLOCK "<%E");
     query_put_whom(m, q);
-    hf__my_sql(c,
-               ";set @g=row_count();delete from holdfast_holds where name=%x "
-               "and lease_until>" NOW " and " MY_CLOCK "<%u",
-               NAME, late);
+    hf__my_sql(c, ";set @g=row_count();delete from holdfast_holds where "
+                  "name=%N and lease_until>" MY_NOW " and " MY_CLOCK "<%E");
     query_put_whom(m, q);
     hf__my_sql(c,
                ";set @g=@g+row_count();update holdfast_locks set size=0 where "
-               "name=%x and kind=4 and size>0 and %u and " MY_CLOCK
-               "<%u;set @g=@g+row_count();commit;"
-               "select is_used_lock('hfq:%h'),@k=4,@g," MY_CLOCK "<%u," MY_CLOCK
-               ",ifnull((select token from holdfast_locks where name=%x and "
-               "kind=1 and lease_until>" NOW
-               "),(select max(token) from holdfast_holds where name=%x and "
-               "lease_until>" NOW "))",
-               NAME, (uint64_t)(!q->token && !q->owner[0]), late, hash,
-               MY_HASH_LEN, late, NAME, NAME);
+               "name=%N and kind=4 and size>0 and %u and " MY_CLOCK
+               "<%E;set @g=@g+row_count();commit;"
+               "select is_used_lock('hfq:%Q'),@k=4,@g," MY_CLOCK "<%E," MY_CLOCK
+               ",ifnull((select token from holdfast_locks where name=%N and "
+               "kind=1 and lease_until>" MY_NOW
+               "),(select max(token) from holdfast_holds where name=%N and "
+               "lease_until>" MY_NOW "))",
+               (uint64_t)(!q->token && !q->owner[0]));
 }
 
 enum { FIRST, IS_LATCH, DONE, IN_TIME, CLOCK, OTHERS, BROKEN };
-
-static void query_ring_for(struct mysql *m, const struct hf__query *q,
-                           const struct my_row *row)
-{
-    uint8_t hash[MY_HASH_LEN];
-
-    hf__my_ring(m, hf__my_num(row, FIRST));
-    if (!hf__my_num(row, IS_LATCH))
-        return;
-    hf__my_hash(m, NAME, hash);
-    hf__my_ring_all(m, hash);
-}
 
 static int query_broken(struct mysql *m, struct hf__query *q,
                         const struct my_result *first)
@@ -374,7 +348,9 @@ static int query_broken(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, CLOCK));
     if (hf__my_num(row, DONE)) {
-        query_ring_for(m, q, row);
+        hf__my_ring(m, hf__my_num(row, FIRST));
+        if (hf__my_num(row, IS_LATCH))
+            hf__my_ring_all(m, q);
         return HF__DONE;
     }
     if (!hf__my_num(row, IN_TIME))
@@ -390,15 +366,13 @@ static int query_broken(struct mysql *m, struct hf__query *q,
 /* Each holder reads its row when it renews. */
 static void query_put_ask(struct mysql *m, const struct hf__query *q)
 {
-    uint64_t late = hf__my_late(m, &q->req);
-
+    (void)q;
     hf__my_sql(&m->cmd,
-               "update holdfast_locks set asks=asks+1 where name=%x and kind=1 "
-               "and lease_until>" NOW " and " MY_CLOCK "<%u;"
-               "update holdfast_holds set asks=asks+1 where name=%x and "
-               "lease_until>" NOW " and " MY_CLOCK "<%u;"
-               "select " MY_CLOCK "<%u," MY_CLOCK,
-               NAME, late, NAME, late, late);
+               "update holdfast_locks set asks=asks+1 where name=%N and kind=1 "
+               "and lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
+               "update holdfast_holds set asks=asks+1 where name=%N and "
+               "lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
+               "select " MY_CLOCK "<%E," MY_CLOCK);
 }
 
 static int query_asked(struct mysql *m, struct hf__query *q,
@@ -419,20 +393,20 @@ static int query_asked(struct mysql *m, struct hf__query *q,
 
 static void query_put_downgrade(struct mysql *m, const struct hf__query *q)
 {
-    uint8_t hash[MY_HASH_LEN];
-
-    hf__my_hash(m, NAME, hash);
+    (void)q;
     hf__my_sql(&m->cmd,
-               "update holdfast_holds set mode=0 where name=%x and owner=%x "
-               "and hold=%u and lease_until>" NOW ";select count(*),"
-               "is_used_lock('hfq:%h') from "
-               "holdfast_holds where name=%x and owner=%x and hold=%u and "
-               "lease_until>" NOW,
-               NAME, HOLD, hash, MY_HASH_LEN, NAME, HOLD);
+               "update holdfast_holds set mode=0 where name=%N and owner=%O "
+               "and hold=%H and lease_until>" MY_NOW ";select count(*),"
+               "is_used_lock('hfq:%Q') from holdfast_holds where name=%N and "
+               "owner=%O and hold=%H and lease_until>" MY_NOW);
 }
 
-static int query_gone_down(struct mysql *m, const struct my_result *last)
+static int query_gone_down(struct mysql *m, struct hf__query *q,
+                           const struct my_result *first)
 {
+    const struct my_result *last = hf__my_last(first);
+
+    (void)q;
     if (last->columns != 2)
         return HF_EPROTO;
     hf__my_ring(m, hf__my_num(last->rows, 1));
@@ -446,30 +420,32 @@ static void query_put_put(struct mysql *m, const struct hf__query *q)
     const struct hf__remote *r = q->line;
     const char *table =
         r->kind == HF_MUTEX ? "holdfast_locks" : "holdfast_holds";
-    uint64_t late = hf__my_late(m, &q->req);
 
-    hf__my_sql(&m->cmd,
-               "set @v=%x,@t=null;start transaction;select token into @t from "
-               "%s where name=%x and owner=%x and hold=%u and lease_until>" NOW
-               " and " MY_CLOCK "<%u for update;"
-               "insert ignore into holdfast_values(name,value,token,written) "
-               "select %x,'',@t," NOW " from dual where @t is not null;",
-               q->value, q->value_len, table, r->name, (size_t)r->name_len,
-               HOLD, late, NAME);
     hf__my_sql(
         &m->cmd,
-        "update holdfast_values v join %s g on g.name=%x and g.owner=%x "
-        "and g.hold=%u and @t is not null set v.value=@v,v.token=g.token,"
-        "v.written=" NOW " where v.name=%x;commit;set @v=null;"
-        "select @t is not null," MY_CLOCK "<%u," MY_CLOCK,
-        table, r->name, (size_t)r->name_len, HOLD, NAME, late);
+        "set @v=%x,@t=null;start transaction;select token into @t from "
+        "%s where name=%x and owner=%O and hold=%H and lease_until>" MY_NOW
+        " and " MY_CLOCK "<%E for update;"
+        "insert ignore into holdfast_values(name,value,token,written) "
+        "select %N,'',@t," MY_NOW " from dual where @t is not null;",
+        q->value, q->value_len, table, r->name, (size_t)r->name_len);
+    hf__my_sql(
+        &m->cmd,
+        "update holdfast_values v join %s g on g.name=%x and g.owner=%O "
+        "and g.hold=%H and @t is not null set v.value=@v,v.token=g.token,"
+        "v.written=" MY_NOW " where v.name=%N;commit;set @v=null;"
+        "select @t is not null," MY_CLOCK "<%E," MY_CLOCK,
+        table, r->name, (size_t)r->name_len);
 }
 
 /* It is not sent again: the core's line may be gone. */
-static int query_written(struct mysql *m, const struct my_result *last)
+static int query_written(struct mysql *m, struct hf__query *q,
+                         const struct my_result *first)
 {
+    const struct my_result *last = hf__my_last(first);
     const struct my_row *row = last->rows;
 
+    (void)q;
     if (last->columns != 3 || !row)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 2));
@@ -482,69 +458,42 @@ static int query_written(struct mysql *m, const struct my_result *last)
 
 /* ---- sending, answers --------------------------------------------------- */
 
+static const struct {
+    void (*put)(struct mysql *, const struct hf__query *);
+    /* DONE, PENDING, or a code; HF_EPROTO ends the connection. */
+    int (*answer)(struct mysql *, struct hf__query *, const struct my_result *);
+} ops[] = {
+    [HF__INSPECT] = {query_put_inspect, query_inspected},
+    [HF__LIST] = {query_put_list, query_listed},
+    [HF__BREAK] = {query_put_break, query_broken},
+    [HF__DOWNGRADE] = {query_put_downgrade, query_gone_down},
+    [HF__LATCH_SET] = {hf__my_latch_put, hf__my_latch_counted},
+    [HF__LATCH_DOWN] = {hf__my_latch_put, hf__my_latch_counted},
+    [HF__LATCH_GET] = {hf__my_latch_put, hf__my_latch_counted},
+    [HF__ASK] = {query_put_ask, query_asked},
+    [HF__PUT] = {query_put_put, query_written},
+    [HF__DIAGNOSE] = {hf__my_diagnose_put, hf__my_diagnosed},
+};
+
 int hf__my_query_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__query *q = (struct hf__query *)req;
+    uint8_t hash[MY_HASH_LEN];
 
-    if (m->core->now() >= q->req.meant_until)
+    if (m->core->now() >= req->meant_until)
         return m->core->why(m->client, HF_EUNKNOWN, "not sent in time");
-    hf__my_start(m, &q->req);
-    switch (q->req.op) {
-    case HF__INSPECT:
-        query_put_inspect(m, q);
-        break;
-    case HF__LIST:
-        query_put_list(m, q);
-        break;
-    case HF__BREAK:
-        query_put_break(m, q);
-        break;
-    case HF__ASK:
-        query_put_ask(m, q);
-        break;
-    case HF__DOWNGRADE:
-        query_put_downgrade(m, q);
-        break;
-    case HF__PUT:
-        query_put_put(m, q);
-        break;
-    case HF__DIAGNOSE:
-        hf__my_diagnose_put(m, q);
-        break;
-    default:
-        hf__my_latch_put(m, q);
-    }
-    return hf__my_sent(m, &q->req) ? 0 : HF_ENOMEM;
-}
-
-static int query_result_of(struct mysql *m, struct hf__query *q,
-                           const struct my_result *first)
-{
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return query_inspected(m, q, first);
-    case HF__LIST:
-        return query_listed(m, q, first);
-    case HF__BREAK:
-        return query_broken(m, q, first);
-    case HF__ASK:
-        return query_asked(m, q, first);
-    case HF__DOWNGRADE:
-        return query_gone_down(m, hf__my_last(first));
-    case HF__PUT:
-        return query_written(m, hf__my_last(first));
-    case HF__DIAGNOSE:
-        return hf__my_diagnosed(m, q, first);
-    default:
-        return hf__my_latch_counted(m, q, first);
-    }
+    hf__my_start(m, req);
+    hf__my_hash(m, q->name, q->name_len, hash);
+    hf__my_bind_name(&m->cmd, q->name, q->name_len, hash);
+    ops[req->op].put(m, q);
+    return hf__my_sent(m, req) ? 0 : HF_ENOMEM;
 }
 
 int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
                         const struct my_result *first, hf__time now)
 {
     struct hf__query *q = (struct hf__query *)f->req;
-    int rc = q ? query_result_of(m, q, first) : HF__PENDING;
+    int rc = q ? ops[f->op].answer(m, q, first) : HF__PENDING;
 
     (void)now;
     if (rc == HF_EPROTO)

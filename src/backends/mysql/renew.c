@@ -14,7 +14,6 @@
 #include "wire.h"
 
 #define CHUNK 256
-#define NOW "utc_timestamp(6)"
 /* A connection with a longer way than this is no use for so short a lease. */
 #define PATIENCE_MIN_MS 200
 
@@ -65,8 +64,9 @@ static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
     bool is_mutex = item->remote->kind == HF_MUTEX;
 
     hf__my_sql(&m->cmd,
-               " where owner=%x and lease_until>" NOW "%s and (name,hold) in (",
-               m->owner, MY_OWNER_LEN, is_mutex ? " and kind=1" : "");
+               " where owner=%O and lease_until>" MY_NOW
+               "%s and (name,hold) in (",
+               is_mutex ? " and kind=1" : "");
     for (uint32_t i = 0; i < len; i++)
         hf__my_sql(&m->cmd, "%s(%x,%u)", i ? "," : "", item[i].remote->name,
                    (size_t)item[i].remote->name_len, item[i].hold_id);
@@ -81,17 +81,17 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
     bool is_mutex = item->remote->kind == HF_MUTEX;
     const char *table = is_mutex ? "holdfast_locks" : "holdfast_holds";
     bool reads = !is_mutex && item->remote->mode == HF_READ;
-    uint64_t us = item->lease_ms * 1000ULL, late = hf__my_late(m, &b->req);
+    uint64_t us = item->lease_ms * 1000ULL;
     hf__time before = b->req.sent_at;
     struct my_flight *f;
 
-    hf__my_begin(&m->cmd);
+    hf__my_start(m, &b->req);
     hf__my_sql(&m->cmd,
-               "update %s set %slease_us=%u,lease_until=" NOW
+               "update %s set %slease_us=%u,lease_until=" MY_NOW
                "+interval %u microsecond",
                table, reads ? "mode=0," : "", us, us);
     renew_put_which(m, item, len);
-    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%u;select hold%s from %s", late,
+    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%E;select hold%s from %s",
                m->listens ? ",asks,token" : "", table);
     renew_put_which(m, item, len);
     hf__my_sql(&m->cmd, ";select " MY_CLOCK);

@@ -13,29 +13,15 @@ bool hf__my_must_queue(const struct mysql *m, const struct my_lock *lock)
            !lock->seen_free && !(lock->polls && !lock->wait);
 }
 
-#define HASH lock->hash, MY_HASH_LEN
-
-uint64_t hf__my_thread_of(const struct my_lock *lock)
-{
-    return lock->wait ? lock->wait->conn.thread : 0;
-}
-
 void hf__my_put_turn(struct mysql *m, const struct my_lock *lock, bool bell)
 {
-    uint64_t thread = hf__my_thread_of(lock);
-    struct my_conn *c = &m->cmd;
+    bool queues = hf__my_must_queue(m, lock);
 
-    if (hf__my_must_queue(m, lock) && bell)
-        hf__my_sql(c,
-                   "set @b=if(" MY_HAVE_BELL ",1,if(" MY_OUR_TURN
-                   ",get_lock('hfb:%h',0),null));",
-                   HASH, HASH, thread, thread, HASH);
-    else if (hf__my_must_queue(m, lock))
-        hf__my_sql(c, "set @b=if(" MY_OUR_TURN ",1,null);", HASH, thread,
-                   thread);
-    else if (bell && !m->polls)
-        hf__my_sql(c, "set @b=if(" MY_HAVE_BELL ",1,get_lock('hfb:%h',0));",
-                   HASH, HASH);
-    else
-        hf__my_sql(c, "set @b=0;");
+    hf__my_sql(&m->cmd, queues && bell ? "set @b=if(" MY_HAVE_BELL
+                                         ",1,if(" MY_OUR_TURN
+                                         ",get_lock('hfb:%Q',0),null));"
+                        : queues ? "set @b=if(" MY_OUR_TURN ",1,null);"
+                        : bell && !m->polls ? "set @b=if(" MY_HAVE_BELL
+                                              ",1,get_lock('hfb:%Q',0));"
+                                            : "set @b=0;");
 }

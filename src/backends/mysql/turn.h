@@ -11,14 +11,12 @@
 
 /* What can be had without waiting is had once, however often it is attempted:
  * user locks count. The queue may be ours already, and we not know it.
- * Arguments: the hash; the hash, hf__my_thread_of(), and that again. */
-#define MY_HAVE_BELL "is_used_lock('hfb:%h')<=>connection_id()"
-#define MY_OUR_TURN "ifnull(is_used_lock('hfq:%h'),%u)=%u"
+ * %T is the number of the connection that waits for the lock; 0: none. */
+#define MY_HAVE_BELL "is_used_lock('hfb:%Q')<=>connection_id()"
+#define MY_OUR_TURN "ifnull(is_used_lock('hfq:%Q'),%T)=%T"
 
 /* It goes behind those who wait, if there are any. */
 bool hf__my_must_queue(const struct mysql *, const struct my_lock *);
-/* The server's number of the connection that waits for it; 0: none. */
-uint64_t hf__my_thread_of(const struct my_lock *);
 /* Sets @b: NULL if others are to go first; else 1 if cmd has the bell, which it
  * takes if `bell` is set. */
 void hf__my_put_turn(struct mysql *, const struct my_lock *, bool bell);

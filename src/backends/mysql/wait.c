@@ -31,6 +31,7 @@
 
 #include "aside.h"
 #include "error.h"
+#include "name.h"
 #include "session.h"
 #include "wait_sql.h"
 #include "wire.h"
@@ -112,6 +113,9 @@ static void wait_say(struct my_wait *w)
 
     memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
     hf__my_begin(c);
+    hf__my_bind_lock(w->m, c, w->lock);
+    hf__my_bind_number(c, 'M', w->permits);
+    hf__my_bind_number(c, 'G', w->lock->round);
     hf__my_wait_put_turn(w);
     hf__my_wait_put_about(w);
     if (!is_first) {

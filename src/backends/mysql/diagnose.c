@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "error.h"
 #include "outcome.h"
+#include "tables.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -27,32 +28,29 @@
 
 /* ---- statements --------------------------------------------------------- */
 
-static const char *const tables[] = {"holdfast_locks", "holdfast_holds",
-                                     "holdfast_requests", "holdfast_values"};
 static const struct right {
     const char *name, *before, *after;
 } rights[] = {{"insert", "insert into", "select * from"},
               {"update", "update", "set name=name"},
               {"delete", "delete from", ""}};
 
-#define TABLES (sizeof(tables) / sizeof(*tables))
 #define RIGHTS (sizeof(rights) / sizeof(*rights))
 
 static void diagnose_put_try(struct mysql *m, size_t i)
 {
     const struct right *r = &rights[i % RIGHTS];
-    const char *table = tables[i / RIGHTS];
+    const char *table = hf__my_tables[i / RIGHTS].name;
 
     hf__my_sql(&m->cmd, "%s %s %s %s where 1=0%s", r->before, table, r->after,
-               i % RIGHTS ? "" : table, i + 1 < TABLES * RIGHTS ? ";" : "");
+               i % RIGHTS ? "" : table, i + 1 < MY_TABLES * RIGHTS ? ";" : "");
 }
 
 enum { CLOCK, VARIABLES, STATUS, ENGINES, ACCOUNT, ANSWERS };
 
 void hf__my_diagnose_put(struct mysql *m, const struct hf__query *q)
 {
-    if (q->count < TABLES * RIGHTS) {
-        for (size_t i = q->count; i < TABLES * RIGHTS; i++)
+    if (q->count < MY_TABLES * RIGHTS) {
+        for (size_t i = q->count; i < MY_TABLES * RIGHTS; i++)
             diagnose_put_try(m, i);
         return;
     }
@@ -121,28 +119,27 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
     const char *flush =
         diagnose_value_of(list, "innodb_flush_log_at_trx_commit");
     bool log = diagnose_is(list, "log_bin", "ON");
-    bool keeps = false;
 
-    if (strcmp(flush, "1") != 0)
+    if (strcmp(flush, "1") != 0) {
         FIND(WARNING, "persistence",
              "innodb_flush_log_at_trx_commit is %s: a crash of the machine "
              "forgets the last holds and tokens. Set it to 1",
              *flush ? flush : "not known");
-    else if (log && diagnose_is(list, "sync_binlog", "0"))
+    } else if (log && diagnose_is(list, "sync_binlog", "0")) {
         FIND(WARNING, "persistence",
              "sync_binlog is 0: a crash of the machine may forget the last "
              "holds and tokens. Set it to 1");
-    else if (diagnose_is(list, "innodb_flush_method", "nosync"))
+    } else if (diagnose_is(list, "innodb_flush_method", "nosync")) {
         FIND(WARNING, "persistence",
              "innodb_flush_method is nosync: a crash of the machine forgets "
              "the last holds and tokens. Remove it");
-    else
-        keeps = true;
-    if (keeps)
+    } else {
         FIND(OK, "persistence",
              "innodb_flush_log_at_trx_commit is 1: holds and tokens survive a "
              "crash of the machine");
-    return keeps;
+        return true;
+    }
+    return false;
 }
 
 /* GET_LOCK is not used there (session.c). Of two nodes that grant the same
@@ -249,7 +246,7 @@ static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
 
     diagnose_quote(account->value[0].text ? account->value[0].text : "", user,
                    sizeof(user));
-    for (size_t t = 0; t < TABLES; t++) {
+    for (size_t t = 0; t < MY_TABLES; t++) {
         unsigned lacks = (unsigned)(q->token >> (t * RIGHTS)) & 7;
         const char *between = " ";
 
@@ -266,7 +263,7 @@ static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
         }
         len += (size_t)snprintf(text + len, sizeof(text) - len,
                                 " on `%.64s`.%s to %.60s", m->login.database,
-                                tables[t], user);
+                                hf__my_tables[t].name, user);
         len = len < sizeof(text) ? len : sizeof(text) - 1;
     }
     if (len)
@@ -291,25 +288,20 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     long own_most = diagnose_number(list, "max_user_connections");
     uint64_t processes = hf__my_num(account, 2);
     long own = processes < INT32_MAX ? (long)processes : INT32_MAX;
-    bool is_own = own_most && own * most > used * own_most;
+    bool is_own = own_most && own * most > used * own_most, is_full;
+    const char *limit = is_own ? "max_user_connections" : "max_connections";
 
     if (is_own) { /* that limit is nearer */
         most = own_most;
         used = own;
     }
-    if (most && used * 5 > most * 4)
-        FIND(WARNING, "connections",
-             "%ld of %s %ld are used: each client has one, and up to %u more "
-             "while it waits (wait_connections). Raise %s",
-             used, is_own ? "max_user_connections" : "max_connections", most,
-             m->waits_most,
-             is_own ? "max_user_connections" : "max_connections");
-    else
-        FIND(OK, "connections",
-             "%ld of %s %ld are used: each client has one, and up to %u more "
-             "while it waits (wait_connections)",
-             used, is_own ? "max_user_connections" : "max_connections", most,
-             m->waits_most);
+    is_full = most && used * 5 > most * 4;
+    m->core->find(m->client, q, is_full ? HF_LEVEL_WARNING : HF_LEVEL_OK,
+                  "connections",
+                  "%ld of %s %ld are used: each client has one, and up to %u "
+                  "more while it waits (wait_connections)%s%s",
+                  used, limit, most, m->waits_most, is_full ? ". Raise " : "",
+                  is_full ? limit : "");
 }
 
 static void diagnose_find_settings(struct mysql *m, struct hf__query *q,
@@ -361,13 +353,13 @@ static int diagnose_tried(struct mysql *m, struct hf__query *q,
     const struct my_result *last = first;
 
     for (; last->next; last = last->next)
-        if (++q->count >= TABLES * RIGHTS)
+        if (++q->count >= MY_TABLES * RIGHTS)
             return m->core->why(m->client, HF_EPROTO,
                                 "the server sent more answers than it was "
                                 "asked for");
     if (last->error == MY_FORBIDDEN)
         q->token |= UINT64_C(1) << q->count;
-    q->count = last->error ? q->count + 1 : TABLES * RIGHTS;
+    q->count = last->error ? q->count + 1 : MY_TABLES * RIGHTS;
     return hf__my_resend(m, &q->req);
 }
 
@@ -376,7 +368,7 @@ int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
 {
     const struct my_result *last = hf__my_last(first);
 
-    if (q->count < TABLES * RIGHTS)
+    if (q->count < MY_TABLES * RIGHTS)
         return diagnose_tried(m, q, first);
     FIND(OK, "version", "%s %s", m->cmd.is_mariadb ? "MariaDB" : "MySQL",
          m->cmd.version);

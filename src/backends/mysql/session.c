@@ -79,23 +79,23 @@ int hf__my_hello_refused(struct my_conn *c, const struct my_result *first,
 
 /* ---- the tables --------------------------------------------------------- */
 
-static int session_tables_seen(struct my_conn *, struct my_sent *,
-                               const struct my_result *, hf__time now);
+static my_answer_fn session_tables_seen;
 
 /* An unknown column is no concern of ours, a missing one is refused. */
-static int session_check_tables(struct my_conn *c, my_answer_fn *fn)
+static int session_check_tables(struct my_conn *c)
 {
     hf__my_begin(c);
-    hf__my_sql(c, "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
-                  "label,since,lease_us,lease_until,asks from holdfast_locks "
-                  "limit 0;"
-                  "select name,owner,hold,mode,permits,token,host,pid,label,"
-                  "since,lease_us,lease_until,asks from holdfast_holds limit 0;"
-                  "select name,owner,request,answer,keep_until from "
-                  "holdfast_requests limit 0;"
-                  "select name,value,token,written from holdfast_values "
-                  "limit 0");
-    return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
+    for (size_t i = 0; i < MY_TABLES; i++) {
+        const struct my_table *t = &hf__my_tables[i];
+
+        hf__my_sql(c, i ? ";select " : "select ");
+        for (size_t n = 0; t->column[n]; n++) {
+            hf__my_put(c, ",", n > 0);
+            hf__my_put(c, t->column[n], strcspn(t->column[n], " "));
+        }
+        hf__my_sql(c, " from %s limit 0", t->name);
+    }
+    return hf__my_say(c, session_tables_seen);
 }
 
 static int session_tables_made(struct my_conn *c, struct my_sent *sent,
@@ -112,7 +112,9 @@ static int session_tables_seen(struct my_conn *c, struct my_sent *sent,
 {
     struct mysql *m = c->owner;
     const struct my_result *last = hf__my_last(r);
+    char sql[MY_STATEMENT_MAX];
     uint32_t there = 0;
+    int rc;
 
     (void)sent;
     if (!last->error)
@@ -124,10 +126,9 @@ static int session_tables_seen(struct my_conn *c, struct my_sent *sent,
         return hf__my_hello_refused(c, r, now);
     m->made_tables = there + 1;
     hf__my_begin(c);
-    hf__my_sql(c, "%s", hf__my_tables[there]);
-    if (!hf__my_end(c, session_tables_made))
-        return hf__my_no_memory(c);
-    return session_check_tables(c, session_tables_seen);
+    hf__my_sql(c, "%s", hf__my_make_table(sql, there, NULL));
+    rc = hf__my_say(c, session_tables_made);
+    return rc ? rc : session_check_tables(c);
 }
 
 /* ---- what the server is ------------------------------------------------- */
@@ -195,14 +196,17 @@ static my_answer_fn session_stray_gone;
 
 static int session_end_stray(struct mysql *m, struct my_conn *c)
 {
+    int rc;
+
     hf__my_begin(c);
     hf__my_sql(c, "set @h=is_used_lock('hfc:%h');kill @h", m->owner,
                MY_OWNER_LEN);
-    if (!hf__my_end(c, session_stray_killed))
-        return hf__my_no_memory(c);
+    rc = hf__my_say(c, session_stray_killed);
+    if (rc)
+        return rc;
     hf__my_begin(c);
     hf__my_sql(c, "select get_lock('hfc:%h',1)", m->owner, MY_OWNER_LEN);
-    return hf__my_end(c, session_stray_gone) ? 0 : hf__my_no_memory(c);
+    return hf__my_say(c, session_stray_gone);
 }
 
 static int session_stray_gone(struct my_conn *c, struct my_sent *sent,
@@ -216,7 +220,7 @@ static int session_stray_gone(struct my_conn *c, struct my_sent *sent,
     if (!r->error && (!r->rows || !r->rows->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
     if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
-        return session_check_tables(c, session_tables_seen);
+        return session_check_tables(c);
     return session_end_stray(m, c);
 }
 
@@ -239,7 +243,7 @@ static int session_server_seen(struct my_conn *c, struct my_sent *sent,
     m->made_tables = 0;
     return rc             ? rc
            : m->has_stray ? session_end_stray(m, c)
-                          : session_check_tables(c, session_tables_seen);
+                          : session_check_tables(c);
 }
 
 int hf__my_session_hello(struct my_conn *c, hf__time now)

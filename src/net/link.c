@@ -50,6 +50,7 @@ int hf__link_why(struct net_link *l, int code, const char *fmt, ...)
     int len = snprintf(l->text, sizeof(l->text), "%s: ", l->where);
     va_list ap;
 
+    l->explained = true;
     va_start(ap, fmt);
     vsnprintf(l->text + len, sizeof(l->text) - (size_t)len, fmt, ap);
     va_end(ap);
@@ -104,6 +105,20 @@ static void link_broken(struct net_link *l, hf__time now)
     hf__link_fail(l, code, now);
 }
 
+/* What greet(), secured() or data() has returned. */
+static bool link_goes_on(struct net_link *l, int rc, hf__time now)
+{
+    if (!rc)
+        return true;
+    if (!l->explained && rc == HF_ENOMEM)
+        hf__link_why(l, rc, "out of memory");
+    else if (!l->explained)
+        hf__link_why(l, rc, "an answer we do not understand%s",
+                     hf__link_doubt(l));
+    hf__link_fail(l, rc, now);
+    return false;
+}
+
 /* ---- from nothing to up ------------------------------------------------ */
 
 /* The path of a socket that is wrong or forbidden stays so until it is
@@ -117,20 +132,13 @@ static void link_not_connected(struct net_link *l, hf__time now)
     link_broken(l, now);
 }
 
-/* What greet() or secured() came to. */
-static void link_spoken(struct net_link *l, int rc, hf__time now)
-{
-    if (rc)
-        hf__link_fail(l, rc, now);
-    else
-        hf__net_flush(&l->stream);
-}
-
 static void link_connected(struct net_link *l, hf__time now)
 {
     l->state = NET_GREETING;
     l->heard_at = now;
-    link_spoken(l, l->talk->greet(l->owner, now), now);
+    l->explained = false;
+    if (link_goes_on(l, l->talk->greet(l->owner, now), now))
+        hf__net_flush(&l->stream);
 }
 
 /* What hf__net_open() or hf__net_go_on() came to. */
@@ -152,11 +160,11 @@ static void link_secure(struct net_link *l, int rc, hf__time now)
 {
     if (rc == HF__PENDING)
         return;
-    l->securing = false;
+    l->securing = l->explained = false;
     if (rc)
         link_broken(l, now);
-    else
-        link_spoken(l, l->talk->secured(l->owner, now), now);
+    else if (link_goes_on(l, l->talk->secured(l->owner, now), now))
+        hf__net_flush(&l->stream);
 }
 
 static uint32_t link_hurried(const struct net_link *l, uint32_t ms)
@@ -270,10 +278,9 @@ static void link_read_all(struct net_link *l, hf__time now)
             link_broken(l, now);
         } else if (n > 0) {
             l->heard_at = now;
+            l->explained = false;
             rc = l->talk->data(l->owner, buf, (size_t)n, now);
-            if (rc)
-                hf__link_fail(l, rc, now);
-            else if (l->securing)
+            if (link_goes_on(l, rc, now) && l->securing)
                 link_secure(l, hf__net_secure(&l->stream), now);
         }
     } while (l->stream.more && reads < READS);

@@ -38,8 +38,9 @@ enum net_state {
     NET_UP,
 };
 
-/* What its owner does. greet() and data() return 0, or a code that ends the
- * connection, whose text hf__link_why() has set. */
+/* What its owner does. greet(), data() and secured() return 0, or a code that
+ * ends the connection. If none of them has set a text by hf__link_why(), it is
+ * that of HF_ENOMEM, or that the answer is not understood. */
 struct net_talk {
     /* Connected: says hello. Whatever is written to stream.out is sent. */
     int (*greet)(void *owner, hf__time now);
@@ -75,6 +76,7 @@ struct net_link {
     bool awaits;         /* UP: an answer is due */
     bool understood;     /* it has said something that our server would say */
     bool lasts;          /* this failure does not pass by itself */
+    bool explained;      /* text is about the present failure */
     hf__time refused_at; /* when the server has answered this attempt to
                             connect by a refusal; HF__NEVER: it has not */
     struct net_stream stream;

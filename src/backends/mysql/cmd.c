@@ -52,11 +52,6 @@ static bool cmd_is_alone(const struct hf__req *req)
     }
 }
 
-static int cmd_encode(struct mysql *m, struct hf__req *req)
-{
-    return m->ops[req->op].encode(m, req);
-}
-
 static bool cmd_fits(struct mysql *m, const struct hf__req *req)
 {
     m->wants_alone = cmd_is_alone(req) && m->cmd.sents.len;
@@ -72,7 +67,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
         m->put_off = true;
         return HF__LATER;
     }
-    rc = cmd_encode(m, req);
+    rc = m->ops[req->op].encode(m, req);
     if (rc)
         return rc;
     if (!req->parked) /* else hf__my_pump() writes all of them */
@@ -156,33 +151,31 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
         hf__my_finish(m, f->req, code);
 }
 
-/* Nothing of it was done: it goes back to the core. */
-static void cmd_unsend_one(struct mysql *m, const struct my_flight *f)
+/* Nothing of it is under way: it goes back to the core, which keeps it. */
+static void cmd_give_back(struct mysql *m, struct hf__req *req)
 {
-    struct my_lock *lock = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
-
-    if (lock) {
-        lock->attempting = false;
-        lock->sent = lock->sent && !f->fresh;
-    }
-    m->put_off = true;
-    m->core->unsent(m->client, f->req);
-}
-
-/* What cannot be sent now goes back to the core, which keeps it. */
-int hf__my_resend(struct mysql *m, struct hf__req *req)
-{
-    int rc;
-
-    if (cmd_fits(m, req)) {
-        rc = cmd_encode(m, req);
-        return rc ? rc : HF__PENDING;
-    }
     if (req->op == HF__ATTEMPT)
         ((struct my_lock *)req->remote->impl)->attempting = false;
     m->put_off = true;
     m->core->unsent(m->client, req);
-    return HF__PENDING;
+}
+
+static void cmd_unsend_one(struct mysql *m, const struct my_flight *f)
+{
+    if (f->fresh)
+        ((struct my_lock *)f->req->remote->impl)->sent = false;
+    cmd_give_back(m, f->req);
+}
+
+int hf__my_resend(struct mysql *m, struct hf__req *req)
+{
+    int rc = HF__PENDING;
+
+    if (!cmd_fits(m, req))
+        cmd_give_back(m, req);
+    else
+        rc = m->ops[req->op].encode(m, req);
+    return rc ? rc : HF__PENDING;
 }
 
 static void cmd_try_again(struct mysql *m, const struct my_flight *f)

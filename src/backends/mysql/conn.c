@@ -184,17 +184,6 @@ void *hf__my_end(struct my_conn *c, my_answer_fn *fn)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static int conn_not_understood(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
-                        hf__link_doubt(&c->link));
-}
-
-static int conn_no_memory(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
-}
-
 static void conn_go_up_if_answered(struct my_conn *c, hf__time now)
 {
     if (c->link.state != NET_GREETING || c->sents.len)
@@ -228,7 +217,7 @@ static int conn_answered(struct my_conn *c, hf__time now)
         conn_go_up_if_answered(c, now);
     else /* back in front: the failure is about it */
         hf__sent_untake(&c->sents);
-    return rc == HF_EPROTO ? conn_not_understood(c) : rc;
+    return rc;
 }
 
 /* Not an answer to anything: the server says why it ends the connection, and
@@ -241,7 +230,7 @@ static int conn_said_end(struct my_conn *c, struct my_cursor body)
 
     return error && hf__my_error_ends(error)
                ? hf__link_why(&c->link, HF_EBACKEND, "%s", text)
-               : conn_not_understood(c);
+               : HF_EPROTO;
 }
 
 static int conn_take_answer(struct my_conn *c, struct my_packet *p,
@@ -250,15 +239,10 @@ static int conn_take_answer(struct my_conn *c, struct my_packet *p,
     int rc;
 
     if (!c->sents.len || p->seq != c->seq)
-        return c->answer.first ? conn_not_understood(c)
-                               : conn_said_end(c, p->body);
+        return c->answer.first ? HF_EPROTO : conn_said_end(c, p->body);
     c->seq++;
     rc = hf__my_answer_add(c, p->body);
-    if (rc == 1)
-        return conn_answered(c, now);
-    return rc == HF_EPROTO ? conn_not_understood(c)
-           : rc            ? conn_no_memory(c)
-                           : 0;
+    return rc == 1 ? conn_answered(c, now) : rc;
 }
 
 /* rest: how much has come behind it. */
@@ -271,7 +255,7 @@ static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
     if (c->phase == MY_READY)
         return conn_take_answer(c, p, now);
     if (p->seq != c->seq)
-        return conn_not_understood(c);
+        return HF_EPROTO;
     c->seq++;
     rc = hf__my_login_packet(c, p, now);
     if (rc == 1)
@@ -296,7 +280,7 @@ static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
         max = c->phase == MY_READY ? MY_ANSWER_MAX : MY_LOGIN_MAX;
         rc = hf__my_packet_next(bytes + *used, len - *used, max, &p);
         if (rc != 1)
-            return rc == HF_EPROTO ? conn_not_understood(c) : 0;
+            return rc;
         rc = conn_take_packet(c, &p, len - *used - MY_HEADER - p.len, now);
         if (rc)
             return rc;
@@ -316,7 +300,7 @@ static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
     if (cap != in->cap) {
         p = core->alloc(c->sents.client, cap);
         if (!p)
-            return conn_no_memory(c);
+            return HF_ENOMEM;
         if (in->len)
             memcpy(p, in->data, in->len);
         core->free(c->sents.client, in->data);

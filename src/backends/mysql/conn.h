@@ -26,10 +26,9 @@ struct my_row;
 struct my_sent;
 
 /* The whole answer to a packet of statements: 0, or a code that ends the
- * connection. EPROTO has its text from the connection, of others
- * hf__link_why() was called; the packet counts as unanswered then, and nothing
- * was sent in the meantime. The sent struct must not be used once another was
- * sent. */
+ * connection, as that of data() (link.h); the packet counts as unanswered then,
+ * and nothing was sent in the meantime. The sent struct must not be used once
+ * another was sent. */
 typedef int my_answer_fn(struct my_conn *, struct my_sent *,
                          const struct my_result *, hf__time now);
 
@@ -48,8 +47,7 @@ struct my_param {
 
 struct my_owner {
     /* Logged in: sends what must be answered before it is up, as often as it
-     * likes: it is up when nothing is under way any more. 0, or a code whose
-     * text is set. */
+     * likes: it is up when nothing is under way any more. As above. */
     int (*hello)(struct my_conn *, hf__time now);
     void (*up)(struct my_conn *, hf__time now);
     /* As that of a link; was_up: what is under way can be taken out

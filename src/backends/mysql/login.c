@@ -108,73 +108,53 @@ bool hf__my_scramble_sha2(const char *password, const unsigned char salt[SALT],
 
 /* ---- what goes wrong ---------------------------------------------------- */
 
-static int login_no_memory(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
-}
-
-static int login_not_understood(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
-                        hf__link_doubt(&c->link));
-}
-
 /* The server has answered, and it cannot go on from here. */
 #define REFUSED(c, now, ...)                                                   \
     ((c)->link.lasts = true, (c)->link.refused_at = (now),                     \
      hf__link_why(&(c)->link, __VA_ARGS__))
 
 enum {
-    TOO_MANY_CONNECTIONS = 1040,
     DATABASE_DENIED = 1044,
     ACCESS_DENIED = 1045,
     UNKNOWN_DATABASE = 1049,
-    SERVER_SHUTDOWN = 1053,
-    FORCING_CLOSE = 1080,
-    HOST_BLOCKED = 1129,
-    HOST_DENIED = 1130,
-    ABORTED = 1152,
-    TOO_MANY_OF_USER = 1203,
-    USER_LIMIT = 1226,
-    NO_SUCH_PROTOCOL = 1251,
     DENIED_WITHOUT_PASSWORD = 1698,
-    PASSWORD_EXPIRED = 1862,
-    KILLED = 1927,
-    OFFLINE = 3032,
     TLS_DEMANDED = 3159,
-    SESSION_KILLED = 3169,
-    IDLE_TOO_LONG = 4031,
-    LOCKED_MYSQL = 3118,
-    LOCKED_MARIADB = 4151,
 };
 
-bool hf__my_error_lasts(uint16_t error)
+static const struct {
+    uint16_t error;
+    enum { PASSES = 1, ENDS, DENIES } is;
+} errors[] = {
+    {1040, PASSES}, /* too many connections */
+    {1203, PASSES}, /* the same, of this user */
+    {1226, PASSES}, /* another limit of this user */
+    {1129, PASSES}, /* the host is blocked after too many errors */
+    {1053, ENDS},   /* the server shuts down */
+    {1080, ENDS},   /* the same: connections are closed by force */
+    {1152, ENDS},   /* the connection was aborted */
+    {1927, ENDS},   /* killed; MariaDB */
+    {3032, ENDS},   /* the server is offline */
+    {3169, ENDS},   /* killed; MySQL */
+    {4031, ENDS},   /* it was idle for too long */
+    {1130, DENIES}, /* this host may not connect */
+    {1251, DENIES}, /* the client's protocol is too old */
+    {1862, DENIES}, /* the password has expired */
+    {3118, DENIES}, /* the account is locked; MySQL */
+    {4151, DENIES}, /* the same; MariaDB */
+};
+
+/* 0: none of them. */
+static int login_error_is(uint16_t error)
 {
-    switch (error) {
-    case TOO_MANY_CONNECTIONS:
-    case TOO_MANY_OF_USER:
-    case USER_LIMIT:
-    case HOST_BLOCKED:
-        return false;
-    default:
-        return !hf__my_error_ends(error);
-    }
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+        if (errors[i].error == error)
+            return errors[i].is;
+    return 0;
 }
 
 bool hf__my_error_ends(uint16_t error)
 {
-    switch (error) {
-    case SERVER_SHUTDOWN:
-    case FORCING_CLOSE:
-    case ABORTED:
-    case KILLED:
-    case OFFLINE:
-    case SESSION_KILLED:
-    case IDLE_TOO_LONG:
-        return true;
-    default:
-        return false;
-    }
+    return login_error_is(error) == ENDS;
 }
 
 /* The server's words say which account it takes us for. */
@@ -198,11 +178,13 @@ static int login_refused(struct my_conn *c, struct my_cursor *body,
     struct net_link *l = &c->link;
     char text[140];
     uint16_t error = hf__my_get_error(body, text, sizeof(text));
+    int is;
 
     if (!error)
-        return login_not_understood(c);
+        return HF_EPROTO;
     l->understood = true;
-    l->lasts = hf__my_error_lasts(error);
+    is = login_error_is(error);
+    l->lasts = is != PASSES && is != ENDS;
     l->refused_at = now;
     switch (error) {
     case ACCESS_DENIED:
@@ -222,14 +204,9 @@ static int login_refused(struct my_conn *c, struct my_cursor *body,
     case TLS_DEMANDED:
         return hf__link_why(l, HF_EAUTH,
                             "the server demands TLS, and the URL has none");
-    case HOST_DENIED:
-    case NO_SUCH_PROTOCOL:
-    case PASSWORD_EXPIRED:
-    case LOCKED_MYSQL:
-    case LOCKED_MARIADB:
-        return hf__link_why(l, HF_EAUTH, "%s", text);
     default:
-        return hf__link_why(l, HF_EBACKEND, "%s", text);
+        return hf__link_why(l, is == DENIES ? HF_EAUTH : HF_EBACKEND, "%s",
+                            text);
     }
 }
 
@@ -274,9 +251,7 @@ static void login_put_secret(struct my_conn *c, const void *p, size_t len)
 
 static int login_send_packet(struct my_conn *c)
 {
-    int rc = hf__my_packet_end(c, c->seq++);
-
-    return rc ? login_no_memory(c) : 0;
+    return hf__my_packet_end(c, c->seq++);
 }
 
 /* with_length: in the login's own packet. */
@@ -406,7 +381,7 @@ static int send_login(struct my_conn *c)
         hf__my_put_text(c, c->login->database);
     if (c->offers & CAN_PLUGIN_AUTH)
         hf__my_put_text(c, c->plugin);
-    return ok ? login_send_packet(c) : login_no_memory(c);
+    return ok ? login_send_packet(c) : HF_ENOMEM;
 }
 
 int hf__my_login_secured(struct my_conn *c)
@@ -442,7 +417,7 @@ static int login_greeted(struct my_conn *c, struct my_cursor *body,
     /* Threads of ours may still use it when the program exits. */
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (!login_read_greeting(c, body))
-        return login_not_understood(c);
+        return HF_EPROTO;
     c->link.understood = true;
     c->is_too_old = login_says_old(c);
     if ((c->offers & CAN_MUST) != CAN_MUST)
@@ -478,16 +453,15 @@ static int login_switched(struct my_conn *c, struct my_cursor *body,
                        "the server wants the password in clear text: use TLS");
     }
     if (!ok && !login_uses(c, "auth_socket") && !login_uses(c, "unix_socket"))
-        return login_not_understood(c);
+        return HF_EPROTO;
     hf__my_packet_begin(c);
-    return login_put_answer(c, false) ? login_send_packet(c)
-                                      : login_no_memory(c);
+    return login_put_answer(c, false) ? login_send_packet(c) : HF_ENOMEM;
 }
 
 static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
 {
     if (!login_uses(c, "caching_sha2_password") || !body->len)
-        return login_not_understood(c);
+        return HF_EPROTO;
     switch (hf__my_get(body, 1)) {
     case SHA2_DONE:
         return 0;
@@ -499,7 +473,7 @@ static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
                              "the server wants the password itself: use TLS, "
                              "or the server's socket");
     default:
-        return login_not_understood(c);
+        return HF_EPROTO;
     }
 }
 
@@ -511,16 +485,15 @@ int hf__my_login_packet(struct my_conn *c, struct my_packet *p, hf__time now)
     if (type == ERR)
         return login_refused(c, body, now);
     if (c->phase == MY_GREETING)
-        return type == PROTOCOL ? login_greeted(c, body, now)
-                                : login_not_understood(c);
+        return type == PROTOCOL ? login_greeted(c, body, now) : HF_EPROTO;
     switch (type) {
     case OK:
-        return c->phase == MY_LOGIN ? 1 : login_not_understood(c);
+        return c->phase == MY_LOGIN ? 1 : HF_EPROTO;
     case MORE:
         return login_more(c, body, now);
     case SWITCH:
         return login_switched(c, body, now);
     default:
-        return login_not_understood(c);
+        return HF_EPROTO;
     }
 }

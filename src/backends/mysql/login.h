@@ -23,15 +23,13 @@ struct my_login {
     struct net_tls *tls;              /* NULL: plain */
 };
 
-/* A packet of the server before we are in: 1: we are; 0; a code, whose text is
- * set. */
+/* A packet of the server before we are in: 1: we are; 0; or a code, as
+ * that of data() (link.h). */
 int hf__my_login_packet(struct my_conn *, struct my_packet *, hf__time now);
 /* TLS is agreed on; as above without 1. */
 int hf__my_login_secured(struct my_conn *);
 /* Leaves the text that the server is too old, which lasts; returns the code. */
 int hf__my_too_old(struct my_conn *, hf__time now);
-/* It will not say otherwise later unless somebody changes something. */
-bool hf__my_error_lasts(uint16_t error);
 /* It ends connections, this one as well. */
 bool hf__my_error_ends(uint16_t error);
 

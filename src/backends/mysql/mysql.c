@@ -215,33 +215,15 @@ static int mysql_start(struct mysql *m, const struct hf__config *config)
     return rc;
 }
 
-#define VERB                                                                   \
-    {                                                                          \
-        .encode = hf__my_verb_encode, .answer = hf__my_verb_answer             \
-    }
-#define QUERY                                                                  \
-    {                                                                          \
-        .encode = hf__my_query_encode, .answer = hf__my_query_answer           \
-    }
-
 /* Who writes a request, and who reads the answer. */
 static const struct my_op ops[] = {
-    [HF__ATTEMPT] = VERB,
-    [HF__RELEASE] = VERB,
-    [HF__ABANDON] = VERB,
+    [HF__ATTEMPT... HF__ABANDON] = {.encode = hf__my_verb_encode,
+                                    .answer = hf__my_verb_answer},
     [HF__RENEW] = {.encode = hf__my_renew_encode,
                    .answer = hf__my_renew_answer,
                    .failed = hf__my_renew_failed},
-    [HF__INSPECT] = QUERY,
-    [HF__LIST] = QUERY,
-    [HF__BREAK] = QUERY,
-    [HF__DOWNGRADE] = QUERY,
-    [HF__LATCH_SET] = QUERY,
-    [HF__LATCH_DOWN] = QUERY,
-    [HF__LATCH_GET] = QUERY,
-    [HF__ASK] = QUERY,
-    [HF__PUT] = QUERY,
-    [HF__DIAGNOSE] = QUERY,
+    [HF__INSPECT... HF__DIAGNOSE] = {.encode = hf__my_query_encode,
+                                     .answer = hf__my_query_answer},
 };
 
 static int mysql_open(hf_client *client, const struct hf__core *core,

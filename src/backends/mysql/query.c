@@ -124,31 +124,31 @@ static void query_unhex(char *to, size_t size, const char *hex, size_t len)
 static int query_add_waiter(struct mysql *m, struct hf__query *q,
                             const char *text)
 {
-    const char *at = text, *end = text + strlen(text), *s;
+    unsigned long long hold = 0;
+    const char *end = text + strlen(text), *part;
     hf_party *p = m->core->add_party(m->client, q, false);
+    unsigned mode = 0, permits = 0;
+    char owner[33] = "";
+    long long pid = 0, since_us = 0;
+    int used = (int)(end - text);
     size_t len;
 
     if (!p)
         return HF_ENOMEM;
-    hf__cut(&at, end, ' ', &len); /* the hash of the name */
-    s = hf__cut(&at, end, ' ', &len);
-    snprintf(p->owner, sizeof(p->owner), "%.*s:%llu", len < 33 ? (int)len : 32,
-             s, strtoull(at, NULL, 10));
-    hf__cut(&at, end, ' ', &len);
-    p->pid = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10);
-    p->mode = strtoul(hf__cut(&at, end, ' ', &len), NULL, 10) == HF_WRITE
-                  ? HF_WRITE
-                  : HF_READ;
-    p->permits = (uint32_t)strtoul(hf__cut(&at, end, ' ', &len), NULL, 10);
-    if (q->info->kind != HF_SEMAPHORE)
-        p->permits = 0;
-    p->since_unix_ms = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10) / 1000;
+    sscanf(text, "%*s %32s %llu %lld %u %u %lld %n", owner, &hold, &pid, &mode,
+           &permits, &since_us, &used);
+    snprintf(p->owner, sizeof(p->owner), "%s:%llu", owner, hold);
+    p->pid = pid;
+    p->mode = mode == HF_WRITE ? HF_WRITE : HF_READ;
+    p->permits = q->info->kind == HF_SEMAPHORE ? permits : 0;
+    p->since_unix_ms = since_us / 1000;
     p->left_ms = -1;
-    s = hf__cut(&at, end, '.', &len);
-    query_unhex(p->host, sizeof(p->host), s, len);
-    at += *at == ' ';
-    s = hf__cut(&at, end, '.', &len);
-    query_unhex(p->label, sizeof(p->label), s, len);
+    text += used;
+    part = hf__cut(&text, end, '.', &len);
+    query_unhex(p->host, sizeof(p->host), part, len);
+    text += *text == ' ';
+    part = hf__cut(&text, end, '.', &len);
+    query_unhex(p->label, sizeof(p->label), part, len);
     return 0;
 }
 

@@ -21,11 +21,6 @@
 
 /* ---- both --------------------------------------------------------------- */
 
-int hf__my_no_memory(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
-}
-
 /* Idle connections end soon, a statement may take as long as it takes, and
  * nothing depends on how the server is set up otherwise. Each server knows by
  * the comment whether it has the setting: the first is for MariaDB alone, and
@@ -61,7 +56,7 @@ void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
 
 int hf__my_say(struct my_conn *c, my_answer_fn *fn)
 {
-    return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
+    return hf__my_end(c, fn) ? 0 : HF_ENOMEM;
 }
 
 int hf__my_hello_refused(struct my_conn *c, const struct my_result *first,

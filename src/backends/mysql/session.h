@@ -23,11 +23,10 @@ int hf__my_session_hello(struct my_conn *, hf__time now);
 
 /* For a hello: begins the packet, with the settings of a session. */
 void hf__my_put_session(struct my_conn *, uint32_t idle_s);
-/* Ends it. 0, or a code whose text is set. */
+/* Ends it. 0, HF_ENOMEM. */
 int hf__my_say(struct my_conn *, my_answer_fn *);
 /* The answer ends with an error: the text, with advice. Returns the code. */
 int hf__my_hello_refused(struct my_conn *, const struct my_result *,
                          hf__time now);
-int hf__my_no_memory(struct my_conn *);
 
 #endif

@@ -120,7 +120,7 @@ static int pipe_greet(void *self, hf__time now)
 
     p->reader = hf__rd_reader_new(&p->arena);
     if (!p->reader || pipe_say_hello(p, now))
-        return hf__link_why(&p->link, HF_ENOMEM, "out of memory");
+        return HF_ENOMEM;
     if (!p->sents.len)
         pipe_go_up(p, now);
     return 0;
@@ -173,16 +173,6 @@ static int pipe_hello_reply(struct rd_pipe *p, struct rd_sent *sent,
 
 /* ---- answers ----------------------------------------------------------- */
 
-static int pipe_not_understood(struct rd_pipe *p)
-{
-    bool is_odd = p->reader && p->reader->err;
-
-    return hf__link_why(&p->link, HF_EPROTO,
-                        "an answer we do not understand%s%s%s",
-                        is_odd ? ": " : "", is_odd ? p->reader->errstr : "",
-                        hf__link_doubt(&p->link));
-}
-
 int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
                       hf__time now)
 {
@@ -200,7 +190,7 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
                          : HF_EPROTO; /* no command waits */
     if (rc && is_last) /* back in front: the failure is about it */
         hf__sent_untake(&p->sents);
-    return rc == HF_EPROTO ? pipe_not_understood(p) : rc;
+    return rc;
 }
 
 static int pipe_data(void *self, const char *bytes, size_t len, hf__time now)
@@ -217,9 +207,11 @@ static int pipe_data(void *self, const char *bytes, size_t len, hf__time now)
             return rc;
     }
     p->link.awaits = p->sents.len;
-    if (rc == HF_EPROTO)
-        return pipe_not_understood(p);
-    return rc ? hf__link_why(&p->link, rc, "out of memory") : 0;
+    return rc != HF_EPROTO || !p->reader->err
+               ? rc
+               : hf__link_why(&p->link, rc,
+                              "an answer we do not understand: %s%s",
+                              p->reader->errstr, hf__link_doubt(&p->link));
 }
 
 static void pipe_down(void *self, int code, bool was_up, hf__time now)

@@ -23,8 +23,8 @@
 struct rd_pipe;
 struct rd_sent;
 
-/* An answer to this command: 0, or a code that ends the connection. EPROTO has
- * its text from the pipe, of others hf__link_why() was called; the command
+/* An answer to this command: 0, or a code that ends the connection, as that of
+ * data() (link.h); the command
  * counts as unanswered then. The command must not be read once another
  * was sent. */
 typedef int rd_reply_fn(struct rd_pipe *, struct rd_sent *,

@@ -6,13 +6,10 @@
 #include <errno.h>
 #include <stdarg.h>
 
-static int aside_nobody_waits(struct my_conn *c, struct my_sent *sent,
-                              const struct my_result *r, hf__time now)
+static int aside_nobody_waits(struct my_conn *c, const struct my_answer *a)
 {
     (void)c;
-    (void)sent;
-    (void)r;
-    (void)now;
+    (void)a;
     return 0;
 }
 
@@ -50,12 +47,9 @@ void hf__my_ring(struct mysql *m, uint64_t thread)
         hf__my_aside(m, "kill query %u", thread);
 }
 
-static int aside_found(struct my_conn *c, struct my_sent *sent,
-                       const struct my_result *r, hf__time now)
+static int aside_found(struct my_conn *c, const struct my_answer *a)
 {
-    (void)sent;
-    (void)now;
-    for (const struct my_row *row = r->rows; row; row = row->next)
+    for (const struct my_row *row = a->last->rows; row; row = row->next)
         hf__my_ring(c->owner, hf__my_num(row, 0));
     return 0;
 }

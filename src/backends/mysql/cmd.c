@@ -19,8 +19,7 @@
 /* With more bytes than that to be written the core keeps what it has. */
 #define OUT_HIGH (64u << 10)
 
-static int cmd_answered(struct my_conn *, struct my_sent *,
-                        const struct my_result *, hf__time now);
+static my_answer_fn cmd_answered;
 
 /* ---- sending ------------------------------------------------------------ */
 
@@ -197,18 +196,17 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
 
 /* Another connection, or another server, may do. What was refused, and not
  * begun, is kept for it, but a renewal hears why. */
-static int cmd_leave(struct mysql *m, struct my_flight *f,
-                     const struct my_result *first, hf__time now)
+static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
-    const struct my_result *r = hf__my_last(first);
+    struct my_flight *f = (struct my_flight *)a->sent;
 
     if (f->req && f->op == HF__RENEW)
-        cmd_failed(m, f, hf__my_refusal(m, first));
+        cmd_failed(m, f, hf__my_refusal(m, a));
     if (f->op == HF__RENEW)
         f->req = NULL;
-    f->refused = hf__my_untouched(r->error);
-    hf__link_look_up(&m->cmd.link, now);
-    return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", r->text);
+    f->refused = hf__my_untouched(a->last->error);
+    hf__link_look_up(&m->cmd.link, a->now);
+    return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
 /* What the core sends again by itself, behind what others have sent. */
@@ -228,16 +226,15 @@ static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 }
 
 /* A code: the connection is to end. */
-static int cmd_refused(struct mysql *m, struct my_flight *sent,
-                       const struct my_result *first, hf__time now)
+static int cmd_refused(struct mysql *m, const struct my_answer *a)
 {
-    const struct my_flight f = *sent;
-    uint16_t error = hf__my_last(first)->error;
+    const struct my_flight f = *(const struct my_flight *)a->sent;
+    uint16_t error = a->last->error;
     bool again;
     int rc;
 
     if (hf__my_leaves(error))
-        return cmd_leave(m, sent, first, now);
+        return cmd_leave(m, a);
     again = cmd_may_try_again(&f, error);
     if (f.alone && !(again && f.req && !m->cmd.sents.len))
         hf__my_aside(m, "rollback");
@@ -249,24 +246,23 @@ static int cmd_refused(struct mysql *m, struct my_flight *sent,
         f.req->untouched = hf__my_untouched(error);
     if (f.op == HF__ATTEMPT && f.req)
         hf__my_bell_give_back(m, f.req->remote->impl);
-    rc = hf__my_refusal(m, first);
+    rc = hf__my_refusal(m, a);
     if (hf__my_again(error) && (f.op == HF__BREAK || cmd_is_repeated(&f)))
         rc = HF_EUNKNOWN;
     cmd_failed(m, &f, rc);
     return 0;
 }
 
-static int cmd_answered(struct my_conn *c, struct my_sent *sent,
-                        const struct my_result *first, hf__time now)
+static int cmd_answered(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
-    const struct my_flight f = *(const struct my_flight *)sent;
+    const struct my_flight f = *(const struct my_flight *)a->sent;
 
     if (f.alone)
         m->alone = false;
-    if (hf__my_last(first)->error && f.op != HF__DIAGNOSE)
-        return cmd_refused(m, (struct my_flight *)sent, first, now);
-    return m->ops[f.op].answer(m, &f, first, now);
+    if (a->last->error && f.op != HF__DIAGNOSE)
+        return cmd_refused(m, a);
+    return m->ops[f.op].answer(m, &f, a);
 }
 
 /* ---- the connection comes and goes -------------------------------------- */

@@ -13,8 +13,6 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 #define MY_TRIES 10 /* of a request that the server gave up for another one */
 
 /* A packet that is under way on cmd. */
@@ -40,7 +38,7 @@ struct my_op {
     /* Reads the answer, which ends with no error, but for DIAGNOSE. 0, or
      * HF_EPROTO. */
     int (*answer)(struct mysql *, const struct my_flight *,
-                  const struct my_result *, hf__time now);
+                  const struct my_answer *);
     /* It came to that code. NULL: hf__my_finish(). */
     void (*failed)(struct mysql *, const struct my_flight *, int code);
 };

@@ -182,6 +182,13 @@ void *hf__my_end(struct my_conn *c, my_answer_fn *fn)
     return sent;
 }
 
+int hf__my_say(struct my_conn *c, const char *sql, my_answer_fn *fn)
+{
+    hf__my_begin(c);
+    hf__my_sql(c, sql);
+    return hf__my_end(c, fn) ? 0 : HF_ENOMEM;
+}
+
 /* ---- answers ------------------------------------------------------------ */
 
 static void conn_go_up_if_answered(struct my_conn *c, hf__time now)
@@ -208,8 +215,11 @@ static int conn_say_hello(struct my_conn *c, hf__time now)
 /* The whole answer is there. */
 static int conn_answered(struct my_conn *c, hf__time now)
 {
-    struct my_sent *sent = hf__sent_take(&c->sents);
-    int rc = sent->fn(c, sent, c->answer.first, now);
+    const struct my_answer a = {.sent = hf__sent_take(&c->sents),
+                                .first = c->answer.first,
+                                .last = c->answer.last,
+                                .now = now};
+    int rc = a.sent->fn(c, &a);
 
     hf__my_answer_reset(c);
     c->seq = 1;

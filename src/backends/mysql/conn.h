@@ -21,21 +21,26 @@
 
 struct my_conn;
 struct my_login;
+struct my_answer;
 struct my_result;
 struct my_row;
-struct my_sent;
 
 /* The whole answer to a packet of statements: 0, or a code that ends the
  * connection, as that of data() (link.h); the packet counts as unanswered then,
- * and nothing was sent in the meantime. The sent struct must not be used once
- * another was sent. */
-typedef int my_answer_fn(struct my_conn *, struct my_sent *,
-                         const struct my_result *, hf__time now);
+ * and nothing was sent in the meantime. */
+typedef int my_answer_fn(struct my_conn *, const struct my_answer *);
 
 /* A packet that is under way. The owner's struct of it begins with this. */
 struct my_sent {
     struct net_sent sent;
     my_answer_fn *fn;
+};
+
+/* Memory of the connection's, gone when the function returns. */
+struct my_answer {
+    struct my_sent *sent; /* not to be used once another was sent */
+    const struct my_result *first, *last; /* of a statement each */
+    hf__time now;
 };
 
 /* What a letter stands for in statements. */
@@ -117,6 +122,9 @@ void hf__my_begin(struct my_conn *);
 void hf__my_sql(struct my_conn *, const char *fmt, ...);
 void hf__my_vsql(struct my_conn *, const char *fmt, va_list);
 void *hf__my_end(struct my_conn *, my_answer_fn *);
+/* A packet of these statements, which have letters as sql has them. 0,
+ * HF_ENOMEM. */
+int hf__my_say(struct my_conn *, const char *sql, my_answer_fn *);
 /* For the statements of the packet that was begun. as: 'x' or 'h'. */
 void hf__my_bind_bytes(struct my_conn *, char letter, char as, const void *,
                        size_t len);

@@ -348,9 +348,9 @@ static bool diagnose_is_whole(const struct my_result *first)
 
 /* Which one was refused, and on with the next. */
 static int diagnose_tried(struct mysql *m, struct hf__query *q,
-                          const struct my_result *first)
+                          const struct my_answer *a)
 {
-    const struct my_result *last = first;
+    const struct my_result *last = a->first;
 
     for (; last->next; last = last->next)
         if (++q->count >= MY_TABLES * RIGHTS)
@@ -364,17 +364,15 @@ static int diagnose_tried(struct mysql *m, struct hf__query *q,
 }
 
 int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
-                     const struct my_result *first)
+                     const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
-
     if (q->count < MY_TABLES * RIGHTS)
-        return diagnose_tried(m, q, first);
+        return diagnose_tried(m, q, a);
     FIND(OK, "version", "%s %s", m->cmd.is_mariadb ? "MariaDB" : "MySQL",
          m->cmd.version);
     diagnose_find_waiting(m, q);
-    if (diagnose_is_whole(first)) {
-        diagnose_find_settings(m, q, first);
+    if (diagnose_is_whole(a->first)) {
+        diagnose_find_settings(m, q, a->first);
     } else {
         FIND(OK, HF__PROMISE,
              MY_PROMISE "what a crash of the server forgets is not known",
@@ -382,7 +380,7 @@ int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
         FIND(WARNING, "settings",
              "rights, tables, persistence, replication, clock and connections "
              "are not known: %.120s",
-             last->error ? last->text : "an answer we do not understand");
+             a->last->error ? a->last->text : "an answer we do not understand");
     }
     return HF__DONE;
 }

@@ -9,11 +9,9 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
 /* DONE, or PENDING: more was sent. */
 int hf__my_diagnosed(struct mysql *, struct hf__query *,
-                     const struct my_result *);
+                     const struct my_answer *);
 
 #endif

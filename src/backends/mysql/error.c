@@ -141,14 +141,14 @@ static void error_advise_right(const char *error, size_t table,
                  " (or as `select current_user()' names the account)");
 }
 
-void hf__my_advice(const struct my_result *first, const struct my_login *login,
+void hf__my_advice(const struct my_answer *a, const struct my_login *login,
                    char *to, size_t size)
 {
-    const struct my_result *r = hf__my_last(first);
+    const struct my_result *r = a->last;
     size_t before = 0;
 
     to[0] = '\0';
-    while (hf__my_at(first, before) != r)
+    while (hf__my_at(a->first, before) != r)
         before++;
     if (r->error == MY_NO_COLUMN && before < MY_TABLES)
         error_advise_column(r->text, &hf__my_tables[before], login->database,
@@ -157,12 +157,12 @@ void hf__my_advice(const struct my_result *first, const struct my_login *login,
         error_advise_right(r->text, i, login->database, to, size);
 }
 
-int hf__my_refusal(struct mysql *m, const struct my_result *first)
+int hf__my_refusal(struct mysql *m, const struct my_answer *a)
 {
-    const struct my_result *r = hf__my_last(first);
+    const struct my_result *r = a->last;
     char advice[640];
 
-    hf__my_advice(first, &m->login, advice, sizeof(advice));
+    hf__my_advice(a, &m->login, advice, sizeof(advice));
     return (hf__my_passes(r->error) ? m->core->why : m->core->lasts)(
         m->client, hf__my_code(r->error), "%.160s (error %u)%s%s", r->text,
         r->error, advice[0] ? ". Run: " : "", advice);

@@ -10,8 +10,6 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 #define MY_NO_COLUMN 1054
 #define MY_NOT_YOURS 1095
 #define MY_FORBIDDEN 1142
@@ -29,9 +27,9 @@ bool hf__my_passes(uint16_t error);
 bool hf__my_untouched(uint16_t error);
 int hf__my_code(uint16_t error);
 /* Which statement helps against the error at the end of this answer; "". */
-void hf__my_advice(const struct my_result *, const struct my_login *, char *to,
+void hf__my_advice(const struct my_answer *, const struct my_login *, char *to,
                    size_t size);
 /* Leaves a text; returns the code. */
-int hf__my_refusal(struct mysql *, const struct my_result *);
+int hf__my_refusal(struct mysql *, const struct my_answer *);
 
 #endif

@@ -27,14 +27,14 @@ void hf__my_latch_take(struct mysql *m)
 }
 
 int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
-                       const struct my_result *last, hf__time now)
+                       const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     const struct my_place place = {.left_us = UINT64_MAX / 2};
     uint64_t round;
 
-    if (last->columns != 3)
+    if (a->last->columns != 3)
         return HF_EPROTO;
     round = hf__my_num(row, 1);
     req->is_zero = hf__my_num(row, 0) == 0;
@@ -45,7 +45,7 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
         hf__my_granted(m, req, 1);
     } else {
         lock->round = round;
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     }
     return 0;
 }
@@ -113,14 +113,13 @@ void hf__my_latch_put(struct mysql *m, const struct hf__query *q)
 }
 
 int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
-                         const struct my_result *first)
+                         const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     bool sets = q->req.op == HF__LATCH_SET, was_late;
     uint64_t left;
 
-    if (last->columns != 4 || !row)
+    if (a->last->columns != 4 || !row)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);

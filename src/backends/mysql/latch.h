@@ -8,15 +8,13 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_latch_take(struct mysql *);
 /* 0, or HF_EPROTO. */
 int hf__my_latch_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *, hf__time now);
+                       const struct my_answer *);
 void hf__my_latch_put(struct mysql *, const struct hf__query *);
 /* DONE, PENDING, or a code. */
 int hf__my_latch_counted(struct mysql *, struct hf__query *,
-                         const struct my_result *);
+                         const struct my_answer *);
 
 #endif

@@ -7,7 +7,6 @@
 #include "name.h"
 #include "outcome.h"
 #include "share.h"
-#include "turn.h"
 #include "wait.h"
 #include "wire.h"
 
@@ -142,32 +141,30 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
 /* ---- answers ------------------------------------------------------------ */
 
 static int lock_attempt_answer(struct mysql *m, struct hf__req *req,
-                               const struct my_result *first, hf__time now)
+                               const struct my_answer *a)
 {
     const struct my_lock *lock = req->remote->impl;
-    const struct my_result *last = hf__my_last(first);
 
     if (lock->conversion == MY_CONVERTING)
-        return hf__my_converted(m, req, last);
+        return hf__my_converted(m, req, a);
     if (req->remote->kind == HF_MUTEX)
-        return hf__my_mutex_taken(m, req, last, now);
+        return hf__my_mutex_taken(m, req, a);
     if (req->remote->kind == HF_LATCH)
-        return hf__my_latch_taken(m, req, last, now);
-    return hf__my_share_taken(m, req, last, now);
+        return hf__my_latch_taken(m, req, a);
+    return hf__my_share_taken(m, req, a);
 }
 
 int hf__my_verb_answer(struct mysql *m, const struct my_flight *f,
-                       const struct my_result *first, hf__time now)
+                       const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
-
     if (f->op == HF__ATTEMPT)
-        return f->req ? lock_attempt_answer(m, f->req, first, now) : 0;
-    if (last->columns)
-        hf__my_ring(m, hf__my_num(last->rows, 0));
+        return f->req ? lock_attempt_answer(m, f->req, a) : 0;
+    if (a->last->columns)
+        hf__my_ring(m, hf__my_num(a->last->rows, 0));
     if (f->req)
         hf__my_finish(m, f->req,
-                      first->affected || f->op == HF__ABANDON ? HF__DONE
-                                                              : HF_ENOTOWNER);
+                      a->first->affected || f->op == HF__ABANDON
+                          ? HF__DONE
+                          : HF_ENOTOWNER);
     return 0;
 }

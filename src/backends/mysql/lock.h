@@ -10,7 +10,6 @@
 #include "mysql.h"
 
 struct my_flight;
-struct my_result;
 
 int hf__my_attach(void *, struct hf__remote *);
 void hf__my_detach(void *, struct hf__remote *);
@@ -21,6 +20,6 @@ int hf__my_abandon(void *, struct hf__req *);
 /* ATTEMPT, RELEASE, ABANDON (struct my_op). */
 int hf__my_verb_encode(struct mysql *, struct hf__req *);
 int hf__my_verb_answer(struct mysql *, const struct my_flight *,
-                       const struct my_result *, hf__time now);
+                       const struct my_answer *);
 
 #endif

@@ -13,7 +13,7 @@
  * lock (0: none), <hash> is that of the name. unit-mysql-sql compares this with
  * what the code sends, and tries which statement or outcome follows an answer.
  *
- * First, in the packets of UPDATE and UPSERT, the turn and the bell (turn.c):
+ * First, in the packets of UPDATE and UPSERT, the turn and the bell (outcome.c):
  *
  *     set @b=if(is_used_lock('hfb:<hash>')<=>connection_id(),1,
  *               if(ifnull(is_used_lock('hfq:<hash>'),:waiter)=:waiter,
@@ -146,7 +146,6 @@
 #include "clock.h"
 #include "cmd.h"
 #include "outcome.h"
-#include "turn.h"
 #include "wire.h"
 
 /* Insert ids from here on are no tokens. */
@@ -251,13 +250,13 @@ static int mutex_step_on(struct mysql *m, struct hf__req *req,
 }
 
 static int mutex_selected(struct mysql *m, struct hf__req *req,
-                          const struct my_result *last, hf__time now)
+                          const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     struct my_place place;
 
-    if (last->columns != SELECT_COLUMNS)
+    if (a->last->columns != SELECT_COLUMNS)
         return HF_EPROTO;
     if (!row)
         return mutex_step_on(m, req, MY_STEP_UPSERT);
@@ -276,16 +275,17 @@ static int mutex_selected(struct mysql *m, struct hf__req *req,
     if (hf__my_num(row, HAVE))
         hf__my_bell_give_back(m, lock);
     if (hf__my_num(row, IS_MUTEX))
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     else
         hf__my_other_kind(m, req);
     return 0;
 }
 
 int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
-                       const struct my_result *last, hf__time now)
+                       const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
+    const struct my_result *last = a->last;
     uint64_t id = last->insert_id, bits = id - REFUSED_FROM;
     struct my_place place = {.left_us = bits >> LEFT_SHIFT,
                              .free = bits & IS_FREE,
@@ -293,7 +293,7 @@ int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
                                  (bits & HOLDER_RINGS) && !(bits & HAVE_BELL)};
 
     if (lock->step == MY_STEP_SELECT)
-        return mutex_selected(m, req, last, now);
+        return mutex_selected(m, req, a);
     if (lock->step == MY_STEP_UPDATE && !last->columns && !last->affected)
         return mutex_step_on(m, req, MY_STEP_SELECT);
     if (last->columns || !id)
@@ -307,6 +307,6 @@ int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
     if (bits & OTHER_KIND)
         hf__my_other_kind(m, req);
     else
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     return 0;
 }

@@ -8,12 +8,10 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_mutex_take(struct mysql *, const struct hf__req *);
 void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
 /* 0, or HF_EPROTO. */
 int hf__my_mutex_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *last, hf__time now);
+                       const struct my_answer *);
 
 #endif

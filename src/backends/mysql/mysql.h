@@ -38,7 +38,7 @@
  *                              which no request waits
  *   wait_sql, wait             those who wait
  *   cmd                        requests under way
- *   turn, outcome              may an attempt go first; what it comes to
+ *   outcome                    may an attempt go first; what it comes to
  *   mutex, share, latch        the statements of each kind
  *   lock, renew, diagnose, query   the slots
  *   mysql                      the backend's table, the URL

@@ -22,6 +22,32 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
         hf__my_finish(m, req, rc);
 }
 
+/* ---- whose turn it is ---------------------------------------------------- */
+
+/* A fair one goes before nobody who waits, unless these do not come. Nor does
+ * any reader: writers would never have their turn. */
+bool hf__my_must_queue(const struct mysql *m, const struct my_lock *lock)
+{
+    const struct hf__remote *r = lock->remote;
+    bool reads = r->kind == HF_RWLOCK && r->mode == HF_READ;
+
+    return (r->fair || reads) && !m->polls && !hf__my_is_first(lock) &&
+           !lock->seen_free && !(lock->polls && !lock->wait);
+}
+
+void hf__my_put_turn(struct mysql *m, const struct my_lock *lock, bool bell)
+{
+    bool queues = hf__my_must_queue(m, lock);
+
+    hf__my_sql(&m->cmd, queues && bell ? "set @b=if(" MY_HAVE_BELL
+                                         ",1,if(" MY_OUR_TURN
+                                         ",get_lock('hfb:%Q',0),null));"
+                        : queues ? "set @b=if(" MY_OUR_TURN ",1,null);"
+                        : bell && !m->polls ? "set @b=if(" MY_HAVE_BELL
+                                              ",1,get_lock('hfb:%Q',0));"
+                                            : "set @b=0;");
+}
+
 /* ---- naps --------------------------------------------------------------- */
 
 /* Attempts once more after a pause, which is ours: one of the server would
@@ -184,15 +210,15 @@ void hf__my_other_kind(struct mysql *m, struct hf__req *req)
 }
 
 int hf__my_converted(struct mysql *m, struct hf__req *req,
-                     const struct my_result *last)
+                     const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
 
     lock->conversion = MY_CONVERTED;
     lock->step = MY_STEP_UPSERT;
-    if (last->columns != 1 || !last->rows)
+    if (a->last->columns != 1 || !a->last->rows)
         return HF_EPROTO;
-    if (hf__my_num(last->rows, 0))
+    if (hf__my_num(a->last->rows, 0))
         hf__my_attempt_again(m, req);
     else
         outcome_mismatched(m, req);

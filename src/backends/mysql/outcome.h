@@ -13,13 +13,23 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 #define MY_POLL_MS 50
 #define MY_POLL_MAX_MS 500
 /* It is free, and nobody in the queue comes: it is checked once more after
  * this, and taken. */
 #define MY_FREE_MS 3000
+
+/* What can be had without waiting is had once, however often it is attempted:
+ * user locks count. The queue may be ours already, and we not know it.
+ * %T is the number of the connection that waits for the lock; 0: none. */
+#define MY_HAVE_BELL "is_used_lock('hfb:%Q')<=>connection_id()"
+#define MY_OUR_TURN "ifnull(is_used_lock('hfq:%Q'),%T)=%T"
+
+/* It goes behind those who wait, if there are any. */
+bool hf__my_must_queue(const struct mysql *, const struct my_lock *);
+/* Sets @b: NULL if others are to go first; else 1 if cmd has the bell, which it
+ * takes if `bell` is set. */
+void hf__my_put_turn(struct mysql *, const struct my_lock *, bool bell);
 
 /* What is in the way. */
 struct my_place {
@@ -39,7 +49,7 @@ void hf__my_other_kind(struct mysql *, struct hf__req *);
  * HF_EPROTO. */
 void hf__my_convert(struct mysql *);
 int hf__my_converted(struct mysql *, struct hf__req *,
-                     const struct my_result *last);
+                     const struct my_answer *);
 
 /* The attempt is sent once more; if that fails it is reported. */
 void hf__my_attempt_again(struct mysql *, struct hf__req *);

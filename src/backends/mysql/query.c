@@ -204,16 +204,16 @@ static int query_add_waiters(struct mysql *m, struct hf__query *q,
 }
 
 static int query_inspected(struct mysql *m, struct hf__query *q,
-                           const struct my_result *first)
+                           const struct my_answer *a)
 {
-    const struct my_result *mutex = hf__my_at(first, 1);
-    const struct my_result *holds = hf__my_at(first, 2);
-    const struct my_result *waiters = hf__my_at(first, 3);
-    const struct my_row *row = first->rows;
+    const struct my_result *mutex = hf__my_at(a->first, 1);
+    const struct my_result *holds = hf__my_at(a->first, 2);
+    const struct my_result *waiters = hf__my_at(a->first, 3);
+    const struct my_row *row = a->first->rows;
     uint64_t kind = hf__my_num(row, 0);
     int rc;
 
-    if (!waiters || first->columns != 4 || waiters->columns != 1)
+    if (!waiters || a->first->columns != 4 || waiters->columns != 1)
         return HF_EPROTO;
     q->info->kind = kind <= HF_LATCH ? (enum hf_kind)kind : 0;
     q->info->token = kind != HF_LATCH ? hf__my_num(row, 2) : 0;
@@ -280,8 +280,9 @@ static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 
 /* PENDING: there are more. */
 static int query_listed(struct mysql *m, struct hf__query *q,
-                        const struct my_result *r)
+                        const struct my_answer *a)
 {
+    const struct my_result *r = a->first;
     int rc;
 
     if (r->columns != 1)
@@ -339,9 +340,9 @@ static void query_put_break(struct mysql *m, const struct hf__query *q)
 enum { FIRST, IS_LATCH, DONE, IN_TIME, CLOCK, OTHERS, BROKEN };
 
 static int query_broken(struct mysql *m, struct hf__query *q,
-                        const struct my_result *first)
+                        const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
+    const struct my_result *last = a->last;
     const struct my_row *row = last->rows;
 
     if (last->columns != BROKEN || !row)
@@ -376,15 +377,15 @@ static void query_put_ask(struct mysql *m, const struct hf__query *q)
 }
 
 static int query_asked(struct mysql *m, struct hf__query *q,
-                       const struct my_result *first)
+                       const struct my_answer *a)
 {
-    const struct my_result *holds = hf__my_at(first, 1);
-    const struct my_result *last = hf__my_at(first, 2);
+    const struct my_result *holds = hf__my_at(a->first, 1);
+    const struct my_result *last = hf__my_at(a->first, 2);
 
     if (!last || last->columns != 2 || !last->rows)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(last->rows, 1));
-    if (first->affected || holds->affected)
+    if (a->first->affected || holds->affected)
         return HF__DONE;
     return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_resend(m, &q->req);
 }
@@ -402,9 +403,9 @@ static void query_put_downgrade(struct mysql *m, const struct hf__query *q)
 }
 
 static int query_gone_down(struct mysql *m, struct hf__query *q,
-                           const struct my_result *first)
+                           const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
+    const struct my_result *last = a->last;
 
     (void)q;
     if (last->columns != 2)
@@ -440,9 +441,9 @@ static void query_put_put(struct mysql *m, const struct hf__query *q)
 
 /* It is not sent again: the core's line may be gone. */
 static int query_written(struct mysql *m, struct hf__query *q,
-                         const struct my_result *first)
+                         const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
+    const struct my_result *last = a->last;
     const struct my_row *row = last->rows;
 
     (void)q;
@@ -461,7 +462,7 @@ static int query_written(struct mysql *m, struct hf__query *q,
 static const struct {
     void (*put)(struct mysql *, const struct hf__query *);
     /* DONE, PENDING, or a code; HF_EPROTO ends the connection. */
-    int (*answer)(struct mysql *, struct hf__query *, const struct my_result *);
+    int (*answer)(struct mysql *, struct hf__query *, const struct my_answer *);
 } ops[] = {
     [HF__INSPECT] = {query_put_inspect, query_inspected},
     [HF__LIST] = {query_put_list, query_listed},
@@ -490,12 +491,11 @@ int hf__my_query_encode(struct mysql *m, struct hf__req *req)
 }
 
 int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first, hf__time now)
+                        const struct my_answer *a)
 {
     struct hf__query *q = (struct hf__query *)f->req;
-    int rc = q ? ops[f->op].answer(m, q, first) : HF__PENDING;
+    int rc = q ? ops[f->op].answer(m, q, a) : HF__PENDING;
 
-    (void)now;
     if (rc == HF_EPROTO)
         return rc;
     if (rc != HF__PENDING)

@@ -10,12 +10,11 @@
 #include "mysql.h"
 
 struct my_flight;
-struct my_result;
 
 int hf__my_query(void *, struct hf__query *);
 int hf__my_query_encode(struct mysql *, struct hf__req *);
 /* 0, or HF_EPROTO. */
 int hf__my_query_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *, hf__time now);
+                        const struct my_answer *);
 
 #endif

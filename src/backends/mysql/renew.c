@@ -162,13 +162,12 @@ static void renew_mark(struct mysql *m, struct hf__batch *b,
 }
 
 int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first, hf__time now)
+                        const struct my_answer *a)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
-    const struct my_result *there = hf__my_at(first, 1);
-    const struct my_result *clock = hf__my_at(first, 2);
+    const struct my_result *there = hf__my_at(a->first, 1);
+    const struct my_result *clock = hf__my_at(a->first, 2);
 
-    (void)now;
     if (!clock || there->columns != (m->listens ? ROW : 1) ||
         clock->columns != 1 || !clock->rows)
         return HF_EPROTO;

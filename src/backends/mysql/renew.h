@@ -10,12 +10,11 @@
 #include "mysql.h"
 
 struct my_flight;
-struct my_result;
 
 int hf__my_renew(void *, struct hf__batch *);
 int hf__my_renew_encode(struct mysql *, struct hf__req *);
 int hf__my_renew_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *, hf__time now);
+                        const struct my_answer *);
 void hf__my_renew_failed(struct mysql *, const struct my_flight *, int code);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "name.h"
 #include "tables.h"
 #include "wire.h"
 
@@ -25,9 +26,11 @@
  * nothing depends on how the server is set up otherwise. Each server knows by
  * the comment whether it has the setting: the first is for MariaDB alone, and
  * MariaDB skips the second. The text of its version may say anything. */
-void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
+void hf__my_put_session(const struct mysql *m, struct my_conn *c,
+                        uint32_t idle_s)
 {
     hf__my_begin(c);
+    hf__my_bind_client(m, c);
     hf__my_sql(c,
                "set session transaction isolation level read committed;"
                "set session autocommit=1,completion_type=0,time_zone='+00:00',"
@@ -54,22 +57,16 @@ void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
     l->pause_ms = pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;
 }
 
-int hf__my_say(struct my_conn *c, my_answer_fn *fn)
+int hf__my_hello_refused(struct my_conn *c, const struct my_answer *a)
 {
-    return hf__my_end(c, fn) ? 0 : HF_ENOMEM;
-}
-
-int hf__my_hello_refused(struct my_conn *c, const struct my_result *first,
-                         hf__time now)
-{
-    const struct my_result *r = hf__my_last(first);
+    uint16_t error = a->last->error;
     char advice[640];
 
-    hf__my_advice(first, c->login, advice, sizeof(advice));
-    c->link.lasts = !hf__my_passes(r->error);
-    c->link.refused_at = now;
-    return hf__link_why(&c->link, hf__my_code(r->error), "%.160s%s%s", r->text,
-                        advice[0] ? ". Run: " : "", advice);
+    hf__my_advice(a, c->login, advice, sizeof(advice));
+    c->link.lasts = !hf__my_passes(error);
+    c->link.refused_at = a->now;
+    return hf__link_why(&c->link, hf__my_code(error), "%.160s%s%s",
+                        a->last->text, advice[0] ? ". Run: " : "", advice);
 }
 
 /* ---- the tables --------------------------------------------------------- */
@@ -90,39 +87,33 @@ static int session_check_tables(struct my_conn *c)
         }
         hf__my_sql(c, " from %s limit 0", t->name);
     }
-    return hf__my_say(c, session_tables_seen);
+    return hf__my_end(c, session_tables_seen) ? 0 : HF_ENOMEM;
 }
 
-static int session_tables_made(struct my_conn *c, struct my_sent *sent,
-                               const struct my_result *r, hf__time now)
+static int session_tables_made(struct my_conn *c, const struct my_answer *a)
 {
-    (void)sent;
-    return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
+    return a->last->error ? hf__my_hello_refused(c, a) : 0;
 }
 
 /* Makes the first that is missing, and checks again: CREATE TABLE IF NOT EXISTS
  * of one that is there is refused, too, to who may not create. */
-static int session_tables_seen(struct my_conn *c, struct my_sent *sent,
-                               const struct my_result *r, hf__time now)
+static int session_tables_seen(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
-    const struct my_result *last = hf__my_last(r);
+    uint16_t error = a->last->error;
     char sql[MY_STATEMENT_MAX];
     uint32_t there = 0;
     int rc;
 
-    (void)sent;
-    if (!last->error)
+    if (!error)
         return 0;
-    while (hf__my_at(r, there) != last)
+    while (hf__my_at(a->first, there) != a->last)
         there++;
-    if (last->error != MY_NO_TABLE || there < m->made_tables ||
-        there >= MY_TABLES)
-        return hf__my_hello_refused(c, r, now);
+    if (error != MY_NO_TABLE || there < m->made_tables || there >= MY_TABLES)
+        return hf__my_hello_refused(c, a);
     m->made_tables = there + 1;
-    hf__my_begin(c);
-    hf__my_sql(c, "%s", hf__my_make_table(sql, there, NULL));
-    rc = hf__my_say(c, session_tables_made);
+    hf__my_make_table(sql, there, NULL);
+    rc = hf__my_say(c, sql, session_tables_made);
     return rc ? rc : session_check_tables(c);
 }
 
@@ -176,68 +167,58 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
 
 /* It may have ended meanwhile. If it is another user's, it is no thread of
  * ours: any user may take a lock of that name. */
-static int session_stray_killed(struct my_conn *c, struct my_sent *sent,
-                                const struct my_result *r, hf__time now)
+static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
 
-    (void)sent;
-    (void)now;
-    m->has_stray = hf__my_last(r)->error != MY_NOT_YOURS;
+    m->has_stray = a->last->error != MY_NOT_YOURS;
     return 0;
 }
 
 static my_answer_fn session_stray_gone;
 
-static int session_end_stray(struct mysql *m, struct my_conn *c)
+static int session_end_stray(struct my_conn *c)
 {
-    int rc;
+    int rc = hf__my_say(c, "set @h=is_used_lock('hfc:%C');kill @h",
+                        session_stray_killed);
 
-    hf__my_begin(c);
-    hf__my_sql(c, "set @h=is_used_lock('hfc:%h');kill @h", m->owner,
-               MY_OWNER_LEN);
-    rc = hf__my_say(c, session_stray_killed);
-    if (rc)
-        return rc;
-    hf__my_begin(c);
-    hf__my_sql(c, "select get_lock('hfc:%h',1)", m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, session_stray_gone);
+    return rc ? rc
+              : hf__my_say(c, "select get_lock('hfc:%C',1)",
+                           session_stray_gone);
 }
 
-static int session_stray_gone(struct my_conn *c, struct my_sent *sent,
-                              const struct my_result *r, hf__time now)
+static int session_stray_gone(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_row *row = a->last->rows;
     struct mysql *m = c->owner;
 
-    (void)sent;
-    if (r->error && !hf__my_again(r->error))
-        return hf__my_hello_refused(c, r, now);
-    if (!r->error && (!r->rows || !r->rows->value[0].text))
+    if (a->last->error && !hf__my_again(a->last->error))
+        return hf__my_hello_refused(c, a);
+    if (!a->last->error && (!row || !row->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
-    if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
+    if (!m->has_stray || hf__my_num(row, 0))
         return session_check_tables(c);
-    return session_end_stray(m, c);
+    return session_end_stray(c);
 }
 
-static int session_server_seen(struct my_conn *c, struct my_sent *sent,
-                               const struct my_result *r, hf__time now)
+static int session_server_seen(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
-    const struct my_result *last = hf__my_last(r);
-    const struct my_result *id = hf__my_at(r, 2), *list = hf__my_at(r, 3);
+    const struct my_result *id = hf__my_at(a->first, 2);
+    const struct my_result *list = hf__my_at(a->first, 3);
+    uint16_t error = a->last->error;
     int rc;
 
-    (void)sent;
-    if (c->is_too_old && session_is_not_understood(last->error))
-        return hf__my_too_old(c, now);
-    if (last->error)
-        return hf__my_hello_refused(c, r, now);
+    if (c->is_too_old && session_is_not_understood(error))
+        return hf__my_too_old(c, a->now);
+    if (error)
+        return hf__my_hello_refused(c, a);
     if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)
         return HF_EPROTO;
-    rc = session_check_server(m, c, id->rows, list->rows, now);
+    rc = session_check_server(m, c, id->rows, list->rows, a->now);
     m->made_tables = 0;
     return rc             ? rc
-           : m->has_stray ? session_end_stray(m, c)
+           : m->has_stray ? session_end_stray(c)
                           : session_check_tables(c);
 }
 
@@ -246,11 +227,9 @@ int hf__my_session_hello(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    hf__my_put_session(c, m->idle_s);
-    hf__my_sql(c,
-               ";select connection_id()," MY_CLOCK
-               ",get_lock('hfc:%h',0);show variables where variable_name "
-               "in ('read_only','super_read_only','wsrep_on')",
-               m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, session_server_seen);
+    hf__my_put_session(m, c, m->idle_s);
+    hf__my_sql(c, ";select connection_id()," MY_CLOCK
+                  ",get_lock('hfc:%C',0);show variables where variable_name in "
+                  "('read_only','super_read_only','wsrep_on')");
+    return hf__my_end(c, session_server_seen) ? 0 : HF_ENOMEM;
 }

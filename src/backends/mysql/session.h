@@ -12,8 +12,6 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 /* Where a connection leads, and how long it may take; its link lacks `lost`.
  * The login is that of the client. */
 void hf__my_aim(struct mysql *, struct my_conn *, struct net_endpoint *,
@@ -22,11 +20,9 @@ void hf__my_aim(struct mysql *, struct my_conn *, struct net_endpoint *,
 int hf__my_session_hello(struct my_conn *, hf__time now);
 
 /* For a hello: begins the packet, with the settings of a session. */
-void hf__my_put_session(struct my_conn *, uint32_t idle_s);
-/* Ends it. 0, HF_ENOMEM. */
-int hf__my_say(struct my_conn *, my_answer_fn *);
+void hf__my_put_session(const struct mysql *, struct my_conn *,
+                        uint32_t idle_s);
 /* The answer ends with an error: the text, with advice. Returns the code. */
-int hf__my_hello_refused(struct my_conn *, const struct my_result *,
-                         hf__time now);
+int hf__my_hello_refused(struct my_conn *, const struct my_answer *);
 
 #endif

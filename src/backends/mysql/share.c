@@ -8,7 +8,6 @@
 #include "aside.h"
 #include "clock.h"
 #include "outcome.h"
-#include "turn.h"
 #include "wire.h"
 
 #define NAME r->name, (size_t)r->name_len
@@ -84,12 +83,12 @@ static void share_tidy(struct mysql *m, const struct hf__remote *r)
 }
 
 int hf__my_share_taken(struct mysql *m, struct hf__req *req,
-                       const struct my_result *last, hf__time now)
+                       const struct my_answer *a)
 {
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     struct my_place place = {0};
 
-    if (last->columns != COLUMNS || !row)
+    if (a->last->columns != COLUMNS || !row)
         return HF_EPROTO;
     if (hf__my_num(row, OVER))
         share_tidy(m, req->remote);
@@ -98,7 +97,7 @@ int hf__my_share_taken(struct mysql *m, struct hf__req *req,
     if (hf__my_num(row, GRANTED))
         hf__my_granted(m, req, hf__my_num(row, TOKEN));
     else if (hf__my_num(row, IS_KIND))
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     else
         hf__my_other_kind(m, req);
     return 0;

@@ -9,12 +9,10 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_share_take(struct mysql *, const struct hf__req *);
 void hf__my_share_drop(struct mysql *);
 /* 0, or HF_EPROTO. */
 int hf__my_share_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *, hf__time now);
+                       const struct my_answer *);
 
 #endif

@@ -37,7 +37,6 @@
 #include "wire.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* A connection that is not used is closed before the server does it. */
 #define LINGER_MS 500
@@ -111,7 +110,6 @@ static void wait_say(struct my_wait *w)
     bool is_first = w->state == MY_FIRST || !wait_has_order(w->lock);
     struct my_conn *c = &w->conn;
 
-    memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
     hf__my_begin(c);
     hf__my_bind_lock(w->m, c, w->lock);
     hf__my_bind_number(c, 'M', w->permits);
@@ -135,13 +133,12 @@ static void wait_say(struct my_wait *w)
     hf__net_flush(&c->link.stream);
 }
 
-static void wait_leave(struct my_wait *w)
+static void wait_leave(struct my_wait *w, const struct my_lock *lock)
 {
     struct my_conn *c = &w->conn;
 
-    hf__my_begin(c);
-    hf__my_sql(c, "do release_lock('hfq:%h')", w->hash, MY_HASH_LEN);
-    if (!hf__my_end(c, wait_left)) {
+    hf__my_bind_bytes(c, 'Q', 'h', lock->hash, MY_HASH_LEN);
+    if (hf__my_say(c, "do release_lock('hfq:%Q')", wait_left)) {
         c->link.stream.broken = ENOMEM;
         return;
     }
@@ -164,16 +161,14 @@ static bool wait_is_yes(const struct my_result *r)
 
 /* An error says no more than that the wait was ended, by KILL QUERY. A waiter
  * that does not know whether it is the first may be, and is to attempt. */
-static int wait_answered(struct my_conn *c, struct my_sent *sent,
-                         const struct my_result *r, hf__time now)
+static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_result *r = a->last;
     struct my_wait *w = c->owner;
     bool was_asleep;
 
-    (void)sent;
-    r = hf__my_last(r);
     if (r->error && !hf__my_again(r->error))
-        return hf__my_hello_refused(c, r, now);
+        return hf__my_hello_refused(c, a);
     w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
         w->turn_s = 0; /* whatever of the packet was done */
@@ -193,16 +188,14 @@ static int wait_answered(struct my_conn *c, struct my_sent *sent,
 
 /* A KILL QUERY that was sent while it was the first may hit this one: its end
  * leaves the queue, too. */
-static int wait_left(struct my_conn *c, struct my_sent *sent,
-                     const struct my_result *r, hf__time now)
+static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
 
-    (void)sent;
-    if (r->error && hf__my_again(r->error))
-        return hf__link_why(&c->link, HF_EBACKEND, "%.160s", r->text);
-    if (r->error)
-        return hf__my_hello_refused(c, r, now);
+    if (hf__my_again(a->last->error))
+        return hf__link_why(&c->link, HF_EBACKEND, "%.160s", a->last->text);
+    if (a->last->error)
+        return hf__my_hello_refused(c, a);
     w->leaving--;
     wait_be_patient(w);
     return 0;
@@ -212,15 +205,13 @@ static int wait_left(struct my_conn *c, struct my_sent *sent,
 
 /* The numbers of threads, and user locks, are those of one server: cmd has to
  * be there, too. What is between us may lead to several. */
-static int wait_session_set(struct my_conn *c, struct my_sent *sent,
-                            const struct my_result *r, hf__time now)
+static int wait_session_set(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
-    const struct my_result *last = hf__my_last(r);
+    const struct my_result *last = a->last;
 
-    (void)sent;
     if (last->error)
-        return hf__my_hello_refused(c, r, now);
+        return hf__my_hello_refused(c, a);
     if (last->columns != 1 || !last->rows)
         return HF_EPROTO;
     return hf__my_num(last->rows, 0) == w->m->cmd.thread
@@ -235,9 +226,9 @@ static int wait_hello(struct my_conn *c, hf__time now)
 
     (void)now;
     w->turn_s = MY_FAIR_TURN_S;
-    hf__my_put_session(c, w->turn_s);
-    hf__my_sql(c, ";select is_used_lock('hfc:%h')", w->m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, wait_session_set);
+    hf__my_put_session(w->m, c, w->turn_s);
+    hf__my_sql(c, ";select is_used_lock('hfc:%C')");
+    return hf__my_end(c, wait_session_set) ? 0 : HF_ENOMEM;
 }
 
 static void wait_up(struct my_conn *c, hf__time now)
@@ -392,7 +383,7 @@ void hf__my_wait_end(struct mysql *m, struct my_lock *lock)
     } else if (w->state == MY_FIRST) {
         wait_idle(w);
         if (wait_has_order(lock) && wait_is_up(w))
-            wait_leave(w);
+            wait_leave(w, lock);
     }
 }
 

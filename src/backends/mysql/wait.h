@@ -65,9 +65,8 @@ struct my_wait {
     hf__time idle_at;     /* since when it is not used */
     uint64_t since_us;    /* when the lock began to wait, by the server */
     uint32_t permits;
-    uint32_t turn_s;           /* the server ends it if it says nothing */
-    uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
-    uint8_t state;             /* enum my_wait_state */
+    uint32_t turn_s; /* the server ends it if it says nothing */
+    uint8_t state;   /* enum my_wait_state */
     uint8_t leaving; /* so many statements that leave a queue are under way */
     bool rings : 1;  /* the next statement waits for the bell */
     /* KILL QUERY has ended the last one: the next does not wait for the bell */

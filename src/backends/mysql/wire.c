@@ -52,7 +52,8 @@ uint64_t hf__my_get(struct my_cursor *c, size_t bytes)
     return n;
 }
 
-uint64_t hf__my_get_length(struct my_cursor *c)
+/* A number that begins with its own length. */
+static uint64_t wire_get_length(struct my_cursor *c)
 {
     uint64_t n = hf__my_get(c, 1);
 
@@ -156,8 +157,8 @@ static int wire_end_result(struct my_conn *c, uint64_t status)
 
 static int wire_add_done(struct my_conn *c, struct my_cursor *body)
 {
-    uint64_t affected = hf__my_get_length(body);
-    uint64_t insert_id = hf__my_get_length(body);
+    uint64_t affected = wire_get_length(body);
+    uint64_t insert_id = wire_get_length(body);
     uint64_t status = hf__my_get(body, 2);
     struct my_result *r;
     int rc = HF_EPROTO;
@@ -196,7 +197,7 @@ static int wire_add_error(struct my_conn *c, struct my_cursor *body)
 
 static int wire_begin_rows(struct my_conn *c, struct my_cursor *body)
 {
-    uint64_t columns = hf__my_get_length(body);
+    uint64_t columns = wire_get_length(body);
     struct my_result *r;
     int rc = HF_EPROTO;
 
@@ -223,7 +224,7 @@ static int wire_read_value(struct my_conn *c, struct my_cursor *body,
         hf__my_get(body, 1);
         return 0;
     }
-    len = hf__my_get_length(body);
+    len = wire_get_length(body);
     text = hf__my_get_bytes(body, len);
     copy = text ? wire_take(c, len + 1, &rc) : NULL;
     if (!copy)
@@ -316,13 +317,6 @@ int hf__my_answer_add(struct my_conn *c, struct my_cursor body)
 const struct my_result *hf__my_at(const struct my_result *r, size_t i)
 {
     for (; r && i; i--)
-        r = r->next;
-    return r;
-}
-
-const struct my_result *hf__my_last(const struct my_result *r)
-{
-    while (r && r->next)
         r = r->next;
     return r;
 }

@@ -52,7 +52,6 @@ struct my_result {
 
 /* The i-th, NULL if there is none. */
 const struct my_result *hf__my_at(const struct my_result *, size_t i);
-const struct my_result *hf__my_last(const struct my_result *);
 /* A decimal number of an answer, NULL and negative ones are not. */
 bool hf__my_number(const struct my_value *, uint64_t *);
 /* The number in a row's i-th column; 0 if there is none. */
@@ -67,8 +66,6 @@ struct my_cursor {
 };
 
 uint64_t hf__my_get(struct my_cursor *, size_t bytes); /* little-endian */
-/* A number that begins with its own length. */
-uint64_t hf__my_get_length(struct my_cursor *);
 /* So many bytes; NULL: there are not. */
 const void *hf__my_get_bytes(struct my_cursor *, uint64_t len);
 /* Up to a 0, or to the end if there is none; *len is without it. */

@@ -204,7 +204,7 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
         cmd_failed(m, f, hf__my_refusal(m, a));
     if (f->op == HF__RENEW)
         f->req = NULL;
-    f->refused = hf__my_untouched(a->last->error);
+    f->refused = hf__my_means(a->last->error, MY_UNTOUCHED);
     hf__link_look_up(&m->cmd.link, a->now);
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
@@ -220,8 +220,9 @@ static bool cmd_is_repeated(const struct my_flight *f)
  * unless it was not done for sure: the second one would find nobody. */
 static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
-    return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
-           (f->op != HF__BREAK || hf__my_in_the_way(error)) &&
+    return hf__my_means(error, MY_AGAIN) && f->tries < MY_TRIES &&
+           f->op != HF__PUT &&
+           (f->op != HF__BREAK || hf__my_means(error, MY_IN_THE_WAY)) &&
            !cmd_is_repeated(f);
 }
 
@@ -233,7 +234,7 @@ static int cmd_refused(struct mysql *m, const struct my_answer *a)
     bool again;
     int rc;
 
-    if (hf__my_leaves(error))
+    if (hf__my_means(error, MY_LEAVES))
         return cmd_leave(m, a);
     again = cmd_may_try_again(&f, error);
     if (f.alone && !(again && f.req && !m->cmd.sents.len))
@@ -243,11 +244,12 @@ static int cmd_refused(struct mysql *m, const struct my_answer *a)
         return 0;
     }
     if (f.req)
-        f.req->untouched = hf__my_untouched(error);
+        f.req->untouched = hf__my_means(error, MY_UNTOUCHED);
     if (f.op == HF__ATTEMPT && f.req)
         hf__my_bell_give_back(m, f.req->remote->impl);
     rc = hf__my_refusal(m, a);
-    if (hf__my_again(error) && (f.op == HF__BREAK || cmd_is_repeated(&f)))
+    if (hf__my_means(error, MY_AGAIN) &&
+        (f.op == HF__BREAK || cmd_is_repeated(&f)))
         rc = HF_EUNKNOWN;
     cmd_failed(m, &f, rc);
     return 0;

@@ -8,54 +8,48 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    IN_THE_WAY = 1,
-    AGAIN = 2,
-    LEAVES = 4,
-    FORBIDDEN = 8,
-    UNTOUCHED = 16,
-    LASTS = 32,
-    REFUSED = FORBIDDEN | UNTOUCHED | LASTS,
-};
+#define IN_THE_WAY (MY_IN_THE_WAY | MY_AGAIN)
+#define REFUSED (MY_LEAVES | MY_UNTOUCHED)
+#define DENIED (MY_DENIED | MY_UNTOUCHED | MY_LASTS)
 
 static const struct {
     uint16_t error;
     uint8_t is;
 } errors[] = {
-    {1213, IN_THE_WAY | AGAIN}, /* a deadlock */
-    {3058, IN_THE_WAY | AGAIN}, /* the same, of user locks; MySQL */
-    {1205, IN_THE_WAY | AGAIN}, /* a lock was waited for for too long */
-    {1020, IN_THE_WAY | AGAIN}, /* the record has changed */
-    {3100, IN_THE_WAY | AGAIN}, /* Group Replication: refused at the commit, */
-    {3101, IN_THE_WAY | AGAIN}, /* or rolled back: a member changed the rows */
-    {1317, AGAIN},              /* KILL QUERY */
-    {1969, AGAIN},              /* max_statement_time; MariaDB */
-    {3024, AGAIN},              /* max_execution_time; MySQL */
-    {1290, LEAVES | UNTOUCHED}, /* read_only */
-    {1836, LEAVES | UNTOUCHED},
-    {1792, LEAVES | UNTOUCHED},
-    {1053, LEAVES}, /* it shuts down */
-    {1047, LEAVES}, /* Galera: not ready for use */
-    {1927, LEAVES}, /* the connection was killed */
-    {4031, LEAVES}, /* it was idle for too long */
+    {1213, IN_THE_WAY}, /* a deadlock */
+    {3058, IN_THE_WAY}, /* the same, of user locks; MySQL */
+    {1205, IN_THE_WAY}, /* a lock was waited for for too long */
+    {1020, IN_THE_WAY}, /* the record has changed */
+    {3100, IN_THE_WAY}, /* Group Replication: refused at the commit, */
+    {3101, IN_THE_WAY}, /* or rolled back: a member changed the rows */
+    {1317, MY_AGAIN},   /* KILL QUERY */
+    {1969, MY_AGAIN},   /* max_statement_time; MariaDB */
+    {3024, MY_AGAIN},   /* max_execution_time; MySQL */
+    {1290, REFUSED},    /* read_only */
+    {1836, REFUSED},
+    {1792, REFUSED},
+    {1053, MY_LEAVES}, /* it shuts down */
+    {1047, MY_LEAVES}, /* Galera: not ready for use */
+    {1927, MY_LEAVES}, /* the connection was killed */
+    {4031, MY_LEAVES}, /* it was idle for too long */
     /* The next connection makes it, or says what is missing. */
-    {MY_NO_TABLE, LEAVES | UNTOUCHED | LASTS},
-    {MY_NO_COLUMN, LEAVES | UNTOUCHED | LASTS},
-    {1049, LASTS}, /* no such database */
-    {1044, REFUSED},
-    {1045, REFUSED},
-    {MY_FORBIDDEN, REFUSED},
-    {1143, REFUSED},
-    {1227, REFUSED},
-    {1370, REFUSED},
-    {1698, REFUSED},
-    {1820, REFUSED}, /* the password has expired */
-    {1862, REFUSED},
-    {3118, REFUSED}, /* the account is locked; MySQL */
-    {4151, REFUSED}, /* the same; MariaDB */
+    {MY_NO_TABLE, REFUSED | MY_LASTS},
+    {MY_NO_COLUMN, REFUSED | MY_LASTS},
+    {1049, MY_LASTS}, /* no such database */
+    {1044, DENIED},
+    {1045, DENIED},
+    {MY_FORBIDDEN, DENIED},
+    {1143, DENIED},
+    {1227, DENIED},
+    {1370, DENIED},
+    {1698, DENIED},
+    {1820, DENIED}, /* the password has expired */
+    {1862, DENIED},
+    {3118, DENIED}, /* the account is locked; MySQL */
+    {4151, DENIED}, /* the same; MariaDB */
 };
 
-static bool error_is(uint16_t error, uint8_t what)
+bool hf__my_means(uint16_t error, enum my_meaning what)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
         if (errors[i].error == error)
@@ -63,34 +57,9 @@ static bool error_is(uint16_t error, uint8_t what)
     return false;
 }
 
-bool hf__my_in_the_way(uint16_t error)
-{
-    return error_is(error, IN_THE_WAY);
-}
-
-bool hf__my_again(uint16_t error)
-{
-    return error_is(error, AGAIN);
-}
-
-bool hf__my_leaves(uint16_t error)
-{
-    return error_is(error, LEAVES);
-}
-
-bool hf__my_passes(uint16_t error)
-{
-    return !error_is(error, LASTS);
-}
-
-bool hf__my_untouched(uint16_t error)
-{
-    return error_is(error, UNTOUCHED);
-}
-
 int hf__my_code(uint16_t error)
 {
-    return error_is(error, FORBIDDEN) ? HF_EAUTH : HF_EBACKEND;
+    return hf__my_means(error, MY_DENIED) ? HF_EAUTH : HF_EBACKEND;
 }
 
 /* ---- what to run -------------------------------------------------------- */
@@ -163,7 +132,7 @@ int hf__my_refusal(struct mysql *m, const struct my_answer *a)
     char advice[640];
 
     hf__my_advice(a, &m->login, advice, sizeof(advice));
-    return (hf__my_passes(r->error) ? m->core->why : m->core->lasts)(
+    return (hf__my_means(r->error, MY_LASTS) ? m->core->lasts : m->core->why)(
         m->client, hf__my_code(r->error), "%.160s (error %u)%s%s", r->text,
         r->error, advice[0] ? ". Run: " : "", advice);
 }

@@ -15,16 +15,17 @@
 #define MY_FORBIDDEN 1142
 #define MY_NO_TABLE 1146
 
-/* Another transaction was in the way: nothing was done. */
-bool hf__my_in_the_way(uint16_t error);
-/* The same, or an administrator ended the statement: it is sent again. */
-bool hf__my_again(uint16_t error);
-/* A new connection, or another server, may do. */
-bool hf__my_leaves(uint16_t error);
-/* The server may say otherwise later, without somebody changing something. */
-bool hf__my_passes(uint16_t error);
-/* It has refused the request before it did anything for it. */
-bool hf__my_untouched(uint16_t error);
+/* What an error means; one may mean several of these. */
+enum my_meaning {
+    MY_IN_THE_WAY = 1, /* another transaction was: nothing was done */
+    MY_AGAIN = 2,      /* the same, or an administrator ended the statement: it
+                          is sent again */
+    MY_LEAVES = 4,     /* a new connection, or another server, may do */
+    MY_DENIED = 8,     /* the user may not do it: HF_EAUTH */
+    MY_UNTOUCHED = 16, /* refused before anything was done for the request */
+    MY_LASTS = 32,     /* until somebody changes something */
+};
+bool hf__my_means(uint16_t error, enum my_meaning);
 int hf__my_code(uint16_t error);
 /* Which statement helps against the error at the end of this answer; "". */
 void hf__my_advice(const struct my_answer *, const struct my_login *, char *to,

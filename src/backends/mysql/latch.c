@@ -52,12 +52,6 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
 
 /* ---- counting ----------------------------------------------------------- */
 
-/* For longer than it can be sent again. */
-static uint64_t latch_keep_ms(const struct mysql *m)
-{
-    return 3ULL * m->op_timeout_ms + 1000;
-}
-
 #define PUT_ANSWER                                                             \
     "select " MY_CLOCK ",(select answer from holdfast_requests where name=%N " \
     "and owner=%O and request=%R),(select if(kind=4,size,0) from "             \
@@ -79,7 +73,7 @@ static uint64_t latch_keep_ms(const struct mysql *m)
     "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
     "request=%R and answer=0)"
 
-static const char latch_set[] =
+const char hf__my_latch_set[] =
     "start transaction;insert into holdfast_locks(name,kind,size,token,owner,"
     "hold,rings,fair,host,pid,label,since,lease_us,lease_until) values(%N,4,0,"
     "0,'',0,0,0,'',0,''," MY_NOW ",0," MY_PAST
@@ -93,24 +87,14 @@ static const char latch_set[] =
     "holdfast_locks where name=%N)=@t,2,1) where name=%N and owner=%O and "
     "request=%R and answer=0;commit;" PUT_ANSWER;
 
-static const char latch_down[] =
+const char hf__my_latch_down[] =
     "start transaction;set @s=0;select size into @s from holdfast_locks where "
     "name=%N and kind=4 for update;" PUT_REQUEST
     "@s>0;update holdfast_locks set size=size-1 where name=%N and kind=4 and "
     "size>0 and " IS_NEW ";update holdfast_requests set answer=1 where "
     "name=%N and owner=%O and request=%R;commit;" PUT_ANSWER;
 
-void hf__my_latch_put(struct mysql *m, const struct hf__query *q)
-{
-    struct my_conn *c = &m->cmd;
-
-    hf__my_bind_number(c, 'R', q->request);
-    hf__my_bind_number(c, 'S', q->count);
-    hf__my_bind_number(c, 'U', latch_keep_ms(m) * 1000);
-    hf__my_sql(c, q->req.op == HF__LATCH_SET    ? latch_set
-                  : q->req.op == HF__LATCH_DOWN ? latch_down
-                                                : PUT_ANSWER);
-}
+const char hf__my_latch_get[] = PUT_ANSWER;
 
 int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
                          const struct my_answer *a)

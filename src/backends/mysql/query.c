@@ -60,20 +60,16 @@ enum {
     PARTY
 };
 
-static void query_put_inspect(struct mysql *m, const struct hf__query *q)
-{
-    (void)q;
-    hf__my_sql(&m->cmd,
-               "select kind,size,token,fair from holdfast_locks where name=%N;"
-               "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
-               ",token,1,1 from holdfast_locks where name=%N and kind=1 and "
-               "lease_until>" MY_NOW ";"
-               "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
-               ",token,mode,permits from holdfast_holds where name=%N and "
-               "lease_until>" MY_NOW " order by since;"
-               "select info from information_schema.processlist where "
-               "info like '/*hf:%Q %%'");
-}
+static const char inspect[] =
+    "select kind,size,token,fair from holdfast_locks where name=%N;"
+    "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
+    ",token,1,1 from holdfast_locks where name=%N and kind=1 and "
+    "lease_until>" MY_NOW ";"
+    "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
+    ",token,mode,permits from holdfast_holds where name=%N and "
+    "lease_until>" MY_NOW " order by since;"
+    "select info from information_schema.processlist where "
+    "info like '/*hf:%Q %%'";
 
 static void query_copy(char *to, size_t size, const struct my_value *v)
 {
@@ -365,16 +361,12 @@ static int query_broken(struct mysql *m, struct hf__query *q,
 /* ---- ask ---------------------------------------------------------------- */
 
 /* Each holder reads its row when it renews. */
-static void query_put_ask(struct mysql *m, const struct hf__query *q)
-{
-    (void)q;
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set asks=asks+1 where name=%N and kind=1 "
-               "and lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
-               "update holdfast_holds set asks=asks+1 where name=%N and "
-               "lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
-               "select " MY_CLOCK "<%E," MY_CLOCK);
-}
+static const char ask[] =
+    "update holdfast_locks set asks=asks+1 where name=%N and kind=1 "
+    "and lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
+    "update holdfast_holds set asks=asks+1 where name=%N and "
+    "lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
+    "select " MY_CLOCK "<%E," MY_CLOCK;
 
 static int query_asked(struct mysql *m, struct hf__query *q,
                        const struct my_answer *a)
@@ -392,15 +384,11 @@ static int query_asked(struct mysql *m, struct hf__query *q,
 
 /* ---- what a holder may do ----------------------------------------------- */
 
-static void query_put_downgrade(struct mysql *m, const struct hf__query *q)
-{
-    (void)q;
-    hf__my_sql(&m->cmd,
-               "update holdfast_holds set mode=0 where name=%N and owner=%O "
-               "and hold=%H and lease_until>" MY_NOW ";select count(*),"
-               "is_used_lock('hfq:%Q') from holdfast_holds where name=%N and "
-               "owner=%O and hold=%H and lease_until>" MY_NOW);
-}
+static const char downgrade[] =
+    "update holdfast_holds set mode=0 where name=%N and owner=%O "
+    "and hold=%H and lease_until>" MY_NOW ";select count(*),"
+    "is_used_lock('hfq:%Q') from holdfast_holds where name=%N and "
+    "owner=%O and hold=%H and lease_until>" MY_NOW;
 
 static int query_gone_down(struct mysql *m, struct hf__query *q,
                            const struct my_answer *a)
@@ -459,21 +447,23 @@ static int query_written(struct mysql *m, struct hf__query *q,
 
 /* ---- sending, answers --------------------------------------------------- */
 
+/* The statements, or, if they depend on more than letters, who writes them. */
 static const struct {
-    void (*put)(struct mysql *, const struct hf__query *);
     /* DONE, PENDING, or a code; HF_EPROTO ends the connection. */
     int (*answer)(struct mysql *, struct hf__query *, const struct my_answer *);
+    const char *sql;
+    void (*put)(struct mysql *, const struct hf__query *);
 } ops[] = {
-    [HF__INSPECT] = {query_put_inspect, query_inspected},
-    [HF__LIST] = {query_put_list, query_listed},
-    [HF__BREAK] = {query_put_break, query_broken},
-    [HF__DOWNGRADE] = {query_put_downgrade, query_gone_down},
-    [HF__LATCH_SET] = {hf__my_latch_put, hf__my_latch_counted},
-    [HF__LATCH_DOWN] = {hf__my_latch_put, hf__my_latch_counted},
-    [HF__LATCH_GET] = {hf__my_latch_put, hf__my_latch_counted},
-    [HF__ASK] = {query_put_ask, query_asked},
-    [HF__PUT] = {query_put_put, query_written},
-    [HF__DIAGNOSE] = {hf__my_diagnose_put, hf__my_diagnosed},
+    [HF__INSPECT] = {query_inspected, inspect},
+    [HF__LIST] = {query_listed, .put = query_put_list},
+    [HF__BREAK] = {query_broken, .put = query_put_break},
+    [HF__DOWNGRADE] = {query_gone_down, downgrade},
+    [HF__LATCH_SET] = {hf__my_latch_counted, hf__my_latch_set},
+    [HF__LATCH_DOWN] = {hf__my_latch_counted, hf__my_latch_down},
+    [HF__LATCH_GET] = {hf__my_latch_counted, hf__my_latch_get},
+    [HF__ASK] = {query_asked, ask},
+    [HF__PUT] = {query_written, .put = query_put_put},
+    [HF__DIAGNOSE] = {hf__my_diagnosed, .put = hf__my_diagnose_put},
 };
 
 int hf__my_query_encode(struct mysql *m, struct hf__req *req)
@@ -486,7 +476,14 @@ int hf__my_query_encode(struct mysql *m, struct hf__req *req)
     hf__my_start(m, req);
     hf__my_hash(m, q->name, q->name_len, hash);
     hf__my_bind_name(&m->cmd, q->name, q->name_len, hash);
-    ops[req->op].put(m, q);
+    hf__my_bind_number(&m->cmd, 'R', q->request);
+    hf__my_bind_number(&m->cmd, 'S', q->count);
+    /* For longer than it can be sent again. */
+    hf__my_bind_number(&m->cmd, 'U', (3ULL * m->op_timeout_ms + 1000) * 1000);
+    if (ops[req->op].sql)
+        hf__my_sql(&m->cmd, ops[req->op].sql);
+    else
+        ops[req->op].put(m, q);
     return hf__my_sent(m, req) ? 0 : HF_ENOMEM;
 }
 

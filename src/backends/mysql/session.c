@@ -63,7 +63,7 @@ int hf__my_hello_refused(struct my_conn *c, const struct my_answer *a)
     char advice[640];
 
     hf__my_advice(a, c->login, advice, sizeof(advice));
-    c->link.lasts = !hf__my_passes(error);
+    c->link.lasts = hf__my_means(error, MY_LASTS);
     c->link.refused_at = a->now;
     return hf__link_why(&c->link, hf__my_code(error), "%.160s%s%s",
                         a->last->text, advice[0] ? ". Run: " : "", advice);
@@ -192,7 +192,7 @@ static int session_stray_gone(struct my_conn *c, const struct my_answer *a)
     const struct my_row *row = a->last->rows;
     struct mysql *m = c->owner;
 
-    if (a->last->error && !hf__my_again(a->last->error))
+    if (a->last->error && !hf__my_means(a->last->error, MY_AGAIN))
         return hf__my_hello_refused(c, a);
     if (!a->last->error && (!row || !row->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");

@@ -31,7 +31,6 @@
 
 #include "aside.h"
 #include "error.h"
-#include "name.h"
 #include "session.h"
 #include "wait_sql.h"
 #include "wire.h"
@@ -108,29 +107,19 @@ static void wait_be_patient(struct my_wait *w)
 static void wait_say(struct my_wait *w)
 {
     bool is_first = w->state == MY_FIRST || !wait_has_order(w->lock);
-    struct my_conn *c = &w->conn;
+    enum my_wait_state state = !is_first  ? MY_QUEUES
+                               : w->rings ? MY_BELL
+                                          : MY_SLEEPS;
 
-    hf__my_begin(c);
-    hf__my_bind_lock(w->m, c, w->lock);
-    hf__my_bind_number(c, 'M', w->permits);
-    hf__my_bind_number(c, 'G', w->lock->round);
-    hf__my_wait_put_turn(w);
-    hf__my_wait_put_about(w);
-    if (!is_first) {
-        hf__my_wait_put_queue(w);
-    } else if (w->rings) {
-        hf__my_sql(c, "select ");
-        hf__my_wait_put_bell(w);
-    } else {
-        hf__my_wait_put_sleep(w);
-    }
-    if (!hf__my_end(c, wait_answered)) {
-        c->link.stream.broken = ENOMEM;
+    hf__my_begin(&w->conn);
+    hf__my_wait_put(w, state);
+    if (!hf__my_end(&w->conn, wait_answered)) {
+        w->conn.link.stream.broken = ENOMEM;
         return;
     }
-    w->state = !is_first ? MY_QUEUES : w->rings ? MY_BELL : MY_SLEEPS;
+    w->state = state;
     wait_be_patient(w);
-    hf__net_flush(&c->link.stream);
+    hf__net_flush(&w->conn.link.stream);
 }
 
 static void wait_leave(struct my_wait *w, const struct my_lock *lock)
@@ -167,7 +156,7 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
     struct my_wait *w = c->owner;
     bool was_asleep;
 
-    if (r->error && !hf__my_again(r->error))
+    if (r->error && !hf__my_means(r->error, MY_AGAIN))
         return hf__my_hello_refused(c, a);
     w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
@@ -192,7 +181,7 @@ static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
 
-    if (hf__my_again(a->last->error))
+    if (hf__my_means(a->last->error, MY_AGAIN))
         return hf__link_why(&c->link, HF_EBACKEND, "%.160s", a->last->text);
     if (a->last->error)
         return hf__my_hello_refused(c, a);

@@ -2,37 +2,26 @@
 
 #include "clock.h"
 #include "name.h"
-#include "wait.h"
 
 #include <string.h>
 
+#define MY_TURN_S 1
 #define QUEUE_S 86400 /* then it queues again */
 /* For how long the bell is waited for before the row is checked: until it
  * is known that the waiter is the first, and then. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
-/* Who waits, for those who read the server's list of statements: query.c
- * reads it. */
-void hf__my_wait_put_about(struct my_wait *w)
+/* 1: the bell has rung, or there is none; 2: it has not, for so long. */
+static void sql_put_bell(struct my_wait *w)
 {
-    const struct mysql *m = w->m;
-    const struct hf__remote *r = w->lock->remote;
-
-    hf__my_sql(&w->conn, "/*hf:%Q %C %u %P %u %M %u %h. %h.*/ ",
-               w->lock->attempt_id, (uint64_t)r->mode, w->since_us, m->host,
-               strlen(m->host), r->label, hf__my_label_len(r));
-}
-
-/* 1: it has rung, or there is none; 2: it has not, for so long. */
-void hf__my_wait_put_bell(struct my_wait *w)
-{
-    const char *s = w->state == MY_FIRST ? BELL_S : KNOW_S;
+    const char *s = w->skips_bell          ? "0"
+                    : w->state == MY_FIRST ? BELL_S
+                                           : KNOW_S;
 
     if (w->rings)
         hf__my_sql(&w->conn,
-                   "if(get_lock('hfb:%Q',%s)=1,release_lock('hfb:%Q'),2)",
-                   w->skips_bell ? "0" : s);
+                   "if(get_lock('hfb:%Q',%s)=1,release_lock('hfb:%Q'),2)", s);
     else
         hf__my_sql(&w->conn, "1");
 }
@@ -71,26 +60,33 @@ static const char *sql_sleep(const struct hf__remote *r)
     }
 }
 
-void hf__my_wait_put_sleep(struct my_wait *w)
+void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
 {
-    hf__my_sql(&w->conn, sql_sleep(w->lock->remote));
-}
+    const struct hf__remote *r = w->lock->remote;
+    uint32_t turn_s = r->fair ? MY_FAIR_TURN_S : MY_TURN_S;
+    struct my_conn *c = &w->conn;
 
-void hf__my_wait_put_queue(struct my_wait *w)
-{
-    hf__my_sql(&w->conn,
-               "select if(if(is_used_lock('hfq:%Q')<=>connection_id(),1,"
-               "get_lock('hfq:%Q',%u))=1,",
-               (uint64_t)QUEUE_S);
-    hf__my_wait_put_bell(w);
-    hf__my_sql(&w->conn, ",0)");
-}
-
-void hf__my_wait_put_turn(struct my_wait *w)
-{
-    uint32_t s = w->lock->remote->fair ? MY_FAIR_TURN_S : MY_TURN_S;
-
-    if (w->turn_s != s)
-        hf__my_sql(&w->conn, "set session wait_timeout=%u;", (uint64_t)s);
-    w->turn_s = s;
+    hf__my_bind_lock(w->m, c, w->lock);
+    hf__my_bind_number(c, 'M', w->permits);
+    hf__my_bind_number(c, 'G', w->lock->round);
+    if (w->turn_s != turn_s)
+        hf__my_sql(c, "set session wait_timeout=%u;", (uint64_t)turn_s);
+    w->turn_s = turn_s;
+    /* Who waits: query.c finds it in the server's list of statements. */
+    hf__my_sql(c, "/*hf:%Q %C %u %P %u %M %u %h. %h.*/ ", w->lock->attempt_id,
+               (uint64_t)r->mode, w->since_us, w->m->host, strlen(w->m->host),
+               r->label, hf__my_label_len(r));
+    if (state == MY_SLEEPS) {
+        hf__my_sql(c, sql_sleep(r));
+        return;
+    }
+    if (state == MY_QUEUES)
+        hf__my_sql(c,
+                   "select if(if(is_used_lock('hfq:%Q')<=>connection_id(),1,"
+                   "get_lock('hfq:%Q',%u))=1,",
+                   (uint64_t)QUEUE_S);
+    else
+        hf__my_sql(c, "select ");
+    sql_put_bell(w);
+    hf__my_sql(c, state == MY_QUEUES ? ",0)" : "");
 }

@@ -131,13 +131,15 @@ static void *wire_take(struct my_conn *c, size_t size, int *rc)
     return p;
 }
 
-static struct my_result *wire_add_result(struct my_conn *c, int *rc)
+/* The last of the answer from here on. */
+static int wire_add_result(struct my_conn *c)
 {
     struct my_gather *a = &c->answer;
-    struct my_result *r = wire_take(c, sizeof(*r), rc);
+    int rc = 0;
+    struct my_result *r = wire_take(c, sizeof(*r), &rc);
 
     if (!r)
-        return NULL;
+        return rc;
     *r = (struct my_result){0};
     if (a->last)
         a->last->next = r;
@@ -145,7 +147,7 @@ static struct my_result *wire_add_result(struct my_conn *c, int *rc)
         a->first = r;
     a->last = r;
     a->row = NULL;
-    return r;
+    return 0;
 }
 
 /* Behind the last packet of a result. */
@@ -160,16 +162,12 @@ static int wire_add_done(struct my_conn *c, struct my_cursor *body)
     uint64_t affected = wire_get_length(body);
     uint64_t insert_id = wire_get_length(body);
     uint64_t status = hf__my_get(body, 2);
-    struct my_result *r;
-    int rc = HF_EPROTO;
+    int rc = body->bad ? HF_EPROTO : wire_add_result(c);
 
-    if (body->bad)
-        return HF_EPROTO;
-    r = wire_add_result(c, &rc);
-    if (!r)
+    if (rc)
         return rc;
-    r->affected = affected;
-    r->insert_id = insert_id;
+    c->answer.last->affected = affected;
+    c->answer.last->insert_id = insert_id;
     return wire_end_result(c, status);
 }
 
@@ -179,34 +177,30 @@ static int wire_add_error(struct my_conn *c, struct my_cursor *body)
     char text[512];
     uint16_t code = hf__my_get_error(body, text, sizeof(text));
     size_t size = strlen(text) + 1;
-    struct my_result *r = c->answer.at == AT_FIRST ? NULL : c->answer.last;
     char *copy;
-    int rc = HF_EPROTO;
+    int rc = !code                      ? HF_EPROTO
+             : c->answer.at == AT_FIRST ? wire_add_result(c)
+                                        : 0;
 
-    if (!code)
-        return HF_EPROTO;
-    if (!r)
-        r = wire_add_result(c, &rc);
-    copy = r ? wire_take(c, size, &rc) : NULL;
+    copy = rc ? NULL : wire_take(c, size, &rc);
     if (!copy)
         return rc;
-    r->error = code;
-    r->text = memcpy(copy, text, size);
+    c->answer.last->error = code;
+    c->answer.last->text = memcpy(copy, text, size);
     return 1;
 }
 
 static int wire_begin_rows(struct my_conn *c, struct my_cursor *body)
 {
     uint64_t columns = wire_get_length(body);
-    struct my_result *r;
-    int rc = HF_EPROTO;
+    int rc;
 
     if (body->bad || body->len || !columns || columns > COLUMNS_MAX)
         return HF_EPROTO;
-    r = wire_add_result(c, &rc);
-    if (!r)
+    rc = wire_add_result(c);
+    if (rc)
         return rc;
-    r->columns = c->answer.columns = columns;
+    c->answer.last->columns = c->answer.columns = columns;
     c->answer.at = AT_COLUMNS;
     return 0;
 }

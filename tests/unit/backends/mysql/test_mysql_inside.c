@@ -44,8 +44,8 @@ static void test_meanings(void **state)
     for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
         const struct meaning *is = &meanings[i];
 
-        if (hf__my_in_the_way(is->error) != is->in_the_way ||
-            hf__my_again(is->error) != is->again ||
+        if (hf__my_means(is->error, MY_IN_THE_WAY) != is->in_the_way ||
+            hf__my_means(is->error, MY_AGAIN) != is->again ||
             hf__my_code(is->error) != is->code)
             fail_msg("error %u means something else", is->error);
     }

@@ -59,10 +59,10 @@ static void stream_empty(struct net_out *o)
     o->from = o->len = 0;
 }
 
-int hf__net_reserve(struct net_stream *s, size_t more)
+int hf__net_grow(const struct hf__core *core, hf_client *client,
+                 struct net_out *o, size_t first_cap, size_t more)
 {
-    struct net_out *o = &s->out;
-    size_t used = o->len - o->from, cap = o->cap ? o->cap : FIRST_SIZE;
+    size_t used = o->len - o->from, cap = o->cap ? o->cap : first_cap;
     char *data;
 
     if (o->cap - o->len >= more)
@@ -75,16 +75,21 @@ int hf__net_reserve(struct net_stream *s, size_t more)
     }
     while (cap - used < more)
         cap *= 2;
-    data = s->core->alloc(s->client, cap);
+    data = core->alloc(client, cap);
     if (!data)
         return HF_ENOMEM;
     if (o->data) {
         memcpy(data, o->data + o->from, used);
         stream_wipe(o);
-        s->core->free(s->client, o->data);
+        core->free(client, o->data);
     }
     *o = (struct net_out){data, 0, used, cap, o->secret};
     return 0;
+}
+
+int hf__net_reserve(struct net_stream *s, size_t more)
+{
+    return hf__net_grow(s->core, s->client, &s->out, FIRST_SIZE, more);
 }
 
 /* How much was written; 0: nothing can be now; a code. */

@@ -69,6 +69,9 @@ void hf__net_fini(struct net_stream *);
 
 /* Room for so many bytes more; 0, HF_ENOMEM. */
 int hf__net_reserve(struct net_stream *, size_t more);
+/* The same in any such buffer. It at least doubles, from first_cap on. */
+int hf__net_grow(const struct hf__core *, hf_client *, struct net_out *,
+                 size_t first_cap, size_t more);
 /* Writes what can be written, and watches; nothing before it is open. */
 void hf__net_flush(struct net_stream *);
 /* How many bytes have come; 0: none now; a code. To be called again as long as

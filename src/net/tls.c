@@ -317,7 +317,7 @@ static int tls_explain(struct net_stream *s, unsigned long e)
 
 /* 0: nothing is wrong, it has to wait. Else broken is set. errno was set to 0
  * before. */
-static int tls_outcome(struct net_stream *s, int n)
+static int tls_judge(struct net_stream *s, int n)
 {
     int error = errno;
 
@@ -338,6 +338,14 @@ static int tls_outcome(struct net_stream *s, int n)
         s->broken = ECONNRESET;
     }
     return HF_EBACKEND;
+}
+
+static int tls_outcome(struct net_stream *s, int n)
+{
+    int rc = tls_judge(s, n);
+
+    ERR_clear_error();
+    return rc;
 }
 
 /* Our calls run on threads of the program, whose errors may be in the queue:
@@ -409,7 +417,6 @@ int hf__tls_shake(struct net_stream *s)
     if (n == 1)
         return tls_check_agreed(s);
     rc = tls_outcome(s, n);
-    ERR_clear_error();
     return rc ? rc : HF__PENDING;
 }
 
@@ -420,15 +427,11 @@ bool hf__tls_wants_out(const struct net_stream *s)
 
 ssize_t hf__tls_write(struct net_stream *s, const void *p, size_t len)
 {
-    int n, rc;
+    int n;
 
     tls_begin_call();
     n = SSL_write(s->ssl, p, len < INT32_MAX ? (int)len : INT32_MAX);
-    if (n > 0)
-        return n;
-    rc = tls_outcome(s, n);
-    ERR_clear_error();
-    return rc;
+    return n > 0 ? n : tls_outcome(s, n);
 }
 
 /* What OpenSSL has read ahead no epoll tells of. */
@@ -446,7 +449,6 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
      * for that. Rare enough to begin anew. */
     if (!rc && SSL_want_write(s->ssl))
         rc = tls_say(s, HF_EBACKEND, "TLS: a key update is stuck");
-    ERR_clear_error();
     return rc;
 }
 

@@ -37,18 +37,11 @@ static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
 
-    switch (req->op) {
-    case HF__ATTEMPT:
-        return ((struct my_lock *)r->impl)->conversion == MY_CONVERTING ||
-               r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE;
-    case HF__BREAK:
-    case HF__PUT:
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-        return true;
-    default:
-        return false;
-    }
+    if (req->op == HF__ATTEMPT)
+        return r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE ||
+               ((struct my_lock *)r->impl)->conversion == MY_CONVERTING;
+    return req->op == HF__BREAK || req->op == HF__PUT ||
+           req->op == HF__LATCH_SET || req->op == HF__LATCH_DOWN;
 }
 
 static bool cmd_fits(struct mysql *m, const struct hf__req *req)

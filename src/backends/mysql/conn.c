@@ -40,7 +40,7 @@ void hf__my_conn_init(struct my_conn *c, const struct hf__core *core,
 static void conn_forget_input(struct my_conn *c)
 {
     c->sents.core->free(c->sents.client, c->in.data);
-    c->in = (struct my_in){0};
+    c->in = (struct net_out){0};
 }
 
 /* What belongs to one connection. */
@@ -300,58 +300,39 @@ static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
 /* No more than twice of what has really come: a length is easily announced. */
 static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
 {
-    const struct hf__core *core = c->sents.core;
-    struct my_in *in = &c->in;
-    size_t cap = in->cap ? in->cap : IN_MIN;
-    char *p = in->data;
+    struct net_out *in = &c->in;
+    int rc = hf__net_grow(c->sents.core, c->sents.client, in, IN_MIN, len);
 
-    while (cap - in->len < len)
-        cap *= 2;
-    if (cap != in->cap) {
-        p = core->alloc(c->sents.client, cap);
-        if (!p)
-            return HF_ENOMEM;
-        if (in->len)
-            memcpy(p, in->data, in->len);
-        core->free(c->sents.client, in->data);
-        in->data = p;
-        in->cap = cap;
-    }
-    memcpy(p + in->len, bytes, len);
+    if (rc)
+        return rc;
+    memcpy(in->data + in->len, bytes, len);
     in->len += len;
     return 0;
 }
 
-/* The beginning of a packet is kept, and this comes behind it. */
-static int conn_feed_behind(struct my_conn *c, const char *bytes, size_t len,
-                            hf__time now)
-{
-    struct my_in *in = &c->in;
-    size_t used = 0;
-    int rc = conn_keep_input(c, bytes, len);
-
-    if (!rc)
-        rc = conn_take_packets(c, in->data, in->len, &used, now);
-    in->len -= used;
-    if (used && in->len)
-        memmove(in->data, in->data + used, in->len);
-    if (!in->len && in->cap > IN_KEPT)
-        conn_forget_input(c);
-    return rc;
-}
-
-/* Packets are read where they are, if nothing is kept. */
+/* Packets are read where they are, unless the beginning of one is kept. */
 static int conn_feed(struct my_conn *c, const char *bytes, size_t len,
                      hf__time now)
 {
-    size_t used;
+    struct net_out *in = &c->in;
+    size_t used = 0;
     int rc;
 
-    if (c->in.len)
-        return conn_feed_behind(c, bytes, len, now);
-    rc = conn_take_packets(c, bytes, len, &used, now);
-    return rc || used == len ? rc
-                             : conn_keep_input(c, bytes + used, len - used);
+    if (!in->len) {
+        rc = conn_take_packets(c, bytes, len, &used, now);
+        return rc || used == len ? rc
+                                 : conn_keep_input(c, bytes + used, len - used);
+    }
+    rc = conn_keep_input(c, bytes, len);
+    if (!rc)
+        rc = conn_take_packets(c, in->data + in->from, in->len - in->from,
+                               &used, now);
+    in->from += used;
+    if (in->from == in->len)
+        in->from = in->len = 0;
+    if (!in->len && in->cap > IN_KEPT)
+        conn_forget_input(c);
+    return rc;
 }
 
 /* ---- the link ----------------------------------------------------------- */

@@ -75,10 +75,7 @@ struct my_conn {
     uint8_t phase; /* enum my_phase */
     uint8_t seq;   /* of the next packet, ours or the server's */
     struct hf__arena arena;
-    struct my_in {
-        char *data; /* the beginning of a packet whose rest has not come */
-        size_t len, cap;
-    } in;
+    struct net_out in; /* the beginning of a packet whose rest has not come */
     struct my_gather {
         struct my_result *first, *last;
         struct my_row *row; /* the last of the last */

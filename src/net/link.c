@@ -7,11 +7,11 @@
 #include <sys/epoll.h>
 
 #define READ_SIZE 16384
-#define READS 4 /* at a time: others have something to do as well */
-/* A connection that was up for so long was a good one. */
+#define READS 4 /* at a time, so that other work is not delayed */
+/* A connection that was up for so long is made again without a pause. */
 #define LIVED_MS 1000
 #define LOOKUP_POLL_MS 10
-/* While nobody asks anything nobody listens either. */
+/* A connection that was idle for so long may have been closed unnoticed. */
 #define IDLE_MS 500
 
 void hf__link_init(struct net_link *l, const struct hf__core *core,
@@ -77,7 +77,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     bool was_up = l->state == NET_UP;
     size_t next = was_up && l->goes_round ? l->walk.at + 1 : 0;
 
-    if (was_up && l->lost) /* not of each attempt, as long as it is down */
+    if (was_up && l->lost) /* failed attempts to connect are not logged */
         l->stream.core->log(l->stream.client, "%s to %s", l->lost, l->text);
     hf__link_stop(l);
     l->state = NET_PAUSING;
@@ -93,7 +93,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     l->talk->down(l->owner, code, was_up, now);
 }
 
-/* If TLS does not agree, the server has answered. */
+/* A failed TLS handshake counts as a refusal by the server. */
 static void link_broken(struct net_link *l, hf__time now)
 {
     int code = l->stream.code ? l->stream.code : HF_EBACKEND;
@@ -105,7 +105,7 @@ static void link_broken(struct net_link *l, hf__time now)
     hf__link_fail(l, code, now);
 }
 
-/* What greet(), secured() or data() has returned. */
+/* Handles the return value of greet(), secured() or data(). */
 static bool link_goes_on(struct net_link *l, int rc, hf__time now)
 {
     if (!rc)
@@ -119,10 +119,11 @@ static bool link_goes_on(struct net_link *l, int rc, hf__time now)
     return false;
 }
 
-/* ---- from nothing to up ------------------------------------------------ */
+/* ---- connecting -------------------------------------------------------- */
 
-/* The path of a socket that is wrong or forbidden stays so until it is
- * corrected; a server that starts may not have created or opened it yet. */
+/* A wrong or forbidden path of a socket is a permanent failure. ENOENT and
+ * ECONNREFUSED are not, because a starting server may not have created or
+ * opened the socket yet. */
 static void link_not_connected(struct net_link *l, hf__time now)
 {
     int error = l->stream.broken;
@@ -141,7 +142,7 @@ static void link_connected(struct net_link *l, hf__time now)
         hf__net_flush(&l->stream);
 }
 
-/* What hf__net_open() or hf__net_go_on() came to. */
+/* Handles the return value of hf__net_open() or hf__net_go_on(). */
 static void link_move_on(struct net_link *l, int rc, hf__time now)
 {
     if (rc == 0)
@@ -155,7 +156,7 @@ void hf__link_secure(struct net_link *l)
     l->securing = true;
 }
 
-/* What hf__net_secure() or hf__net_go_on() came to. */
+/* Handles the return value of hf__net_secure() or hf__net_go_on(). */
 static void link_secure(struct net_link *l, int rc, hf__time now)
 {
     if (rc == HF__PENDING)
@@ -200,7 +201,7 @@ void hf__link_up(struct net_link *l, hf__time now)
     hf__net_connected(l->peer);
 }
 
-/* ---- what the owner tells ---------------------------------------------- */
+/* ---- calls of the owner ------------------------------------------------ */
 
 static void link_check_closed(struct net_link *l)
 {
@@ -271,7 +272,7 @@ static void link_read_all(struct net_link *l, hf__time now)
     int rc, reads = 0;
     ssize_t n;
 
-    do { /* a closed stream has no more */
+    do { /* a closed stream has `more` unset */
         reads++;
         n = hf__net_read(&l->stream, buf, sizeof(buf));
         if (n < 0) {
@@ -320,8 +321,8 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, link_silent_at(l));
 }
 
-/* A handshake that is not answered may be no handshake to the other end; where
- * TLS begins later, the server speaks first. */
+/* A server that does not answer the TLS handshake, or does not speak first
+ * where it must, may be another kind of server. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Room for any one request of Redis with its script: what is let go needs no
+/* Room for any one request of Redis with its script, so that a release needs no
  * memory. */
 #define FIRST_SIZE 16384
 
@@ -92,7 +92,7 @@ int hf__net_reserve(struct net_stream *s, size_t more)
     return hf__net_grow(s->core, s->client, &s->out, FIRST_SIZE, more);
 }
 
-/* How much was written; 0: nothing can be now; a code. */
+/* Returns the number of bytes sent, 0 (none can be sent now) or a code. */
 static ssize_t stream_write_some(struct net_stream *s, const char *p,
                                  size_t len)
 {
@@ -142,7 +142,7 @@ ssize_t hf__net_read(struct net_stream *s, void *buf, size_t size)
     if (s->ssl)
         return hf__tls_read(s, buf, size);
     n = recv(s->fd, buf, size, 0);
-    /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
+    /* A short read has emptied the socket, so no second recv() is needed. */
     s->more = n == (ssize_t)size;
     if (n > 0)
         return n;
@@ -187,14 +187,14 @@ int hf__net_secure(struct net_stream *s)
     hf__net_flush(s);
     if (s->broken)
         return HF_EBACKEND;
-    s->more = false; /* what comes now is TLS' */
+    s->more = false; /* further bytes belong to TLS */
     s->securing = s->out.len;
     return s->securing ? HF__PENDING : stream_begin_tls(s);
 }
 
-/* Packets may vanish without a word, as behind a firewall that has forgotten
- * the connection. Then it breaks after 4 s if something was sent, else after
- * 20 s. */
+/* Packets may vanish silently, for example behind a firewall that has dropped
+ * the connection. Then it breaks after 4 s if something was sent, else after 20
+ * s. */
 static void stream_set_tcp(int fd)
 {
     static const struct {
@@ -250,7 +250,7 @@ int hf__net_go_on(struct net_stream *s)
     s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
-    /* connect() to a Unix socket is never under way. */
+    /* Only TCP: connect() to a Unix socket is never in progress. */
     return error ? stream_broke(s, error) : stream_connected(s, true);
 }
 

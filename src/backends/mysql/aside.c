@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-static int aside_nobody_waits(struct my_conn *c, const struct my_answer *a)
+static int aside_ignored(struct my_conn *c, const struct my_answer *a)
 {
     (void)c;
     (void)a;
@@ -30,7 +30,7 @@ void hf__my_aside(struct mysql *m, const char *fmt, ...)
     va_start(ap, fmt);
     hf__my_vsql(&m->cmd, fmt, ap);
     va_end(ap);
-    aside_send(m, aside_nobody_waits);
+    aside_send(m, aside_ignored);
 }
 
 void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
@@ -39,8 +39,8 @@ void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
         hf__my_aside(m, "do release_lock('hfb:%h')", lock->hash, MY_HASH_LEN);
 }
 
-/* A proxy that shares connections may take the number for one of its own, and
- * end a statement of a stranger. */
+/* A proxy that shares connections may take the id for one of its own, and end a
+ * statement of a stranger. */
 void hf__my_ring(struct mysql *m, uint64_t thread)
 {
     if (thread && !m->is_proxied)

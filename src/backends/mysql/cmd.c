@@ -1,8 +1,8 @@
 /*
- * Requests under way. They go out in the order of submission, as many as there
- * are: the server takes one after the other. Behind a transaction nothing is
- * sent before it is answered: an error would leave it open, and what follows
- * would be in it. So each error there is answered by a ROLLBACK first.
+ * Any number of requests can be in flight: the server handles one after the
+ * other. But nothing is sent behind a transaction before its answer, because an
+ * error leaves it open, and the next statements would be part of it. So an
+ * error in a transaction is followed by a ROLLBACK.
  */
 #include "cmd.h"
 
@@ -14,9 +14,9 @@
 #include "wait.h"
 #include "wire.h"
 
-/* A third of what the server waits for. */
+/* A ping is sent after this part of the server's idle timeout. */
 #define PING_PART 3
-/* With more bytes than that to be written the core keeps what it has. */
+/* While more bytes than this are to be written, the core keeps its requests. */
 #define OUT_HIGH (64u << 10)
 
 static my_answer_fn cmd_answered;
@@ -31,8 +31,8 @@ static bool cmd_has_room(const struct mysql *m)
            l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
-/* A transaction is sent when nothing is under way: the answers to what is may
- * cause something to be sent, which would then be behind it. */
+/* A transaction is sent only when nothing is in flight: an answer may cause
+ * another statement to be sent, which would then be behind the transaction. */
 static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
@@ -54,7 +54,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
 {
     int rc;
 
-    /* There will be room in ready() or advance() alone. */
+    /* Only ready() and advance() can make room. */
     if (!hf__link_wanted(&m->cmd.link) || m->put_off || !cmd_fits(m, req)) {
         m->put_off = true;
         return HF__LATER;
@@ -62,7 +62,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
     rc = m->ops[req->op].encode(m, req);
     if (rc)
         return rc;
-    if (!req->parked) /* else hf__my_pump() writes all of them */
+    if (!req->parked) /* else hf__my_pump() flushes all of them */
         hf__net_flush(&m->cmd.link.stream);
     return HF__PENDING;
 }
@@ -76,7 +76,7 @@ void hf__my_pump(struct mysql *m)
     m->core->go_on(m->client);
 }
 
-/* What an error has left open is ended first. */
+/* The transaction that is tried again (BREAK) may have been left open. */
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
@@ -143,7 +143,7 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
         hf__my_finish(m, f->req, code);
 }
 
-/* Nothing of it is under way: it goes back to the core, which keeps it. */
+/* The request is not in flight: the core keeps it. */
 static void cmd_give_back(struct mysql *m, struct hf__req *req)
 {
     if (req->op == HF__ATTEMPT)
@@ -187,8 +187,9 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
         cmd_failed(m, f, rc);
 }
 
-/* Another connection, or another server, may do. What was refused, and not
- * begun, is kept for it, but a renewal hears why. */
+/* Ends the connection, because another one, or another server, may be better.
+ * The core sends a request again that was refused before it was begun, but a
+ * renewal fails with the reason. */
 static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
     struct my_flight *f = (struct my_flight *)a->sent;
@@ -202,15 +203,16 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* What the core sends again by itself, behind what others have sent. */
+/* The core itself sends these again, behind the requests of others. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
 }
 
-/* A value is not sent again, because the core's line may be gone; nor a break,
- * unless it was not done for sure: the second one would find nobody. */
+/* PUT is not sent again, because the core's line may be gone. BREAK is only
+ * sent again if it has certainly not been done: the second one would find no
+ * holder. */
 static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_means(error, MY_AGAIN) && f->tries < MY_TRIES &&
@@ -219,7 +221,7 @@ static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
            !cmd_is_repeated(f);
 }
 
-/* A code: the connection is to end. */
+/* Returns a code to end the connection. */
 static int cmd_refused(struct mysql *m, const struct my_answer *a)
 {
     const struct my_flight f = *(const struct my_flight *)a->sent;
@@ -267,7 +269,8 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    hf__my_aim(m, c, &m->peer, m->connect_ms); /* hf_open() had its own */
+    hf__my_aim(m, c, &m->peer,
+               m->connect_ms); /* hf_open() has a timeout of its own */
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;
     m->alone = false;
@@ -282,7 +285,7 @@ static void cmd_up(struct my_conn *c, hf__time now)
     m->core->trouble(m->client, NULL);
 }
 
-/* What was never written goes back to the core. */
+/* Requests of which no byte was written go back to the core. */
 static void cmd_unsend(struct mysql *m, struct my_conn *c)
 {
     const struct my_flight *f;
@@ -312,7 +315,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            back = *f; /* the oldest of all: it goes back last */
+            back = *f; /* the oldest of all goes back last */
             continue;
         }
         cmd_failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
@@ -325,7 +328,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
     m->alone = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
-    /* A refusal is an answer, unless another address is tried now. */
+    /* A refusal counts as an answer, unless another address is tried now. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define COM_QUERY 3
-/* Small values weigh more here than on the wire: 1 byte becomes 16. */
+/* Small values take more memory than on the wire: 1 byte takes 16. */
 #define ARENA_MAX (4u * MY_ANSWER_MAX)
 #define IN_MIN 1024
-#define IN_KEPT 65536 /* a larger buffer is given back */
+#define IN_KEPT 65536 /* a larger buffer is freed once it is empty */
 
 static int conn_greet(void *, hf__time);
 static int conn_data(void *, const char *, size_t, hf__time);
@@ -43,7 +43,7 @@ static void conn_forget_input(struct my_conn *c)
     c->in = (struct net_out){0};
 }
 
-/* What belongs to one connection. */
+/* Drops the state of the connection that has ended. */
 static void conn_clear(struct my_conn *c)
 {
     conn_forget_input(c);
@@ -199,7 +199,6 @@ static void conn_go_up_if_answered(struct my_conn *c, hf__time now)
     c->type->up(c, now);
 }
 
-/* Logged in. */
 static int conn_say_hello(struct my_conn *c, hf__time now)
 {
     int rc;
@@ -212,7 +211,6 @@ static int conn_say_hello(struct my_conn *c, hf__time now)
     return rc;
 }
 
-/* The whole answer is there. */
 static int conn_answered(struct my_conn *c, hf__time now)
 {
     const struct my_answer a = {.sent = hf__sent_take(&c->sents),
@@ -225,13 +223,13 @@ static int conn_answered(struct my_conn *c, hf__time now)
     c->seq = 1;
     if (!rc)
         conn_go_up_if_answered(c, now);
-    else /* back in front: the failure is about it */
+    else /* it counts as unanswered */
         hf__sent_untake(&c->sents);
     return rc;
 }
 
-/* Not an answer to anything: the server says why it ends the connection, and
- * with any number. */
+/* The packet answers no request: the server says why it ends the connection,
+ * with any sequence number. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
@@ -255,7 +253,7 @@ static int conn_take_answer(struct my_conn *c, struct my_packet *p,
     return rc == 1 ? conn_answered(c, now) : rc;
 }
 
-/* rest: how much has come behind it. */
+/* rest: the number of bytes that have arrived behind the packet. */
 static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
                             hf__time now)
 {
@@ -272,13 +270,13 @@ static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
         return conn_say_hello(c, now);
     if (!rc && is_greeting && rest)
         return hf__link_why(&c->link, HF_EPROTO,
-                            "%zu bytes behind the server's greeting; is there "
-                            "anybody in between?",
+                            "%zu bytes follow the server's greeting; is "
+                            "there an attacker in between?",
                             rest);
     return rc;
 }
 
-/* Takes all whole packets. *used: how many bytes they had. */
+/* Takes all complete packets. *used: the number of their bytes. */
 static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
                              size_t *used, hf__time now)
 {
@@ -297,7 +295,8 @@ static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
     }
 }
 
-/* No more than twice of what has really come: a length is easily announced. */
+/* Memory grows with the bytes that have arrived, not with the announced length,
+ * which a hostile server can choose. */
 static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
 {
     struct net_out *in = &c->in;
@@ -310,7 +309,7 @@ static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
     return 0;
 }
 
-/* Packets are read where they are, unless the beginning of one is kept. */
+/* Packets are read in place, unless the beginning of one was kept. */
 static int conn_feed(struct my_conn *c, const char *bytes, size_t len,
                      hf__time now)
 {
@@ -354,7 +353,7 @@ static int conn_secured(void *self, hf__time now)
     return hf__my_login_secured(self);
 }
 
-/* The link writes what conn_greet() has left, and not what this does. */
+/* The link flushes after greet(), but not after data(). */
 static int conn_data(void *self, const char *bytes, size_t len, hf__time now)
 {
     struct my_conn *c = self;
@@ -372,7 +371,7 @@ static void conn_down(void *self, int code, bool was_up, hf__time now)
     struct my_conn *c = self;
 
     if (!was_up)
-        conn_clear(c); /* nothing of the owner's */
+        conn_clear(c); /* only the packets of the hello */
     c->type->down(c, code, was_up, now);
     conn_clear(c);
 }

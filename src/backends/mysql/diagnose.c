@@ -1,11 +1,9 @@
 /*
- * What the server says of itself: variables, status, the engines of the tables.
- * Each is a finding.
- *
- * Before that each right is tried by a statement that changes no row. All are
- * sent in one packet, which ends at the first error: then the rest are sent.
- * query->count is the first that was not tried yet, query->token has a bit for
- * each that is missing.
+ * First each right is tried by a statement that changes no row. All of these
+ * are sent in one packet, which ends at the first error; then the rest is sent.
+ * query->count is the first right that was not tried yet, query->token has a
+ * bit for each missing right. Then the server's variables, its status and the
+ * engines of the tables are read.
  */
 #include "diagnose.h"
 
@@ -105,7 +103,7 @@ static bool diagnose_is(const struct my_result *list, const char *name,
     return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
-/* What a server may say is any number: two of these can be multiplied. */
+/* A server may report any number; the limit lets two of them be multiplied. */
 static long diagnose_number(const struct my_result *list, const char *name)
 {
     long n = strtol(diagnose_value_of(list, name), NULL, 10);
@@ -142,8 +140,8 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
     return false;
 }
 
-/* GET_LOCK is not used there (session.c). Of two nodes that grant the same
- * name at the same time one is refused when it commits, and attempts again. */
+/* Clients poll there (session.c). If two nodes grant the same name at the same
+ * time, one of them is refused when it commits, and attempts again. */
 static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
                                  const struct my_result *status)
 {
@@ -164,7 +162,7 @@ static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
              nodes);
 }
 
-/* What a failover to a replica loses. */
+/* Returns whether a failover may let in a second holder. */
 static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
                                       const struct my_result *list,
                                       const struct my_result *status)
@@ -192,8 +190,8 @@ static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
              "failover, and no locks while the server is down");
     else if (waits && heard)
         FIND(WARNING, "replication",
-             "%ld semi-synchronous replicas: what a client was told, one of "
-             "them has, unless it took longer than the timeout. After a "
+             "%ld semi-synchronous replicas: at least one of them has each "
+             "confirmed write, unless it took longer than the timeout. After a "
              "failover to another one a lock may have two holders for a while. "
              "Check tokens at the resource (docs/fencing.md)",
              heard);
@@ -237,7 +235,7 @@ static void diagnose_quote(const char *account, char *to, size_t size)
     snprintf(to, size, "'%.*s'@'%s'", len, account, at ? at + 1 : "%");
 }
 
-/* Of all tables at once: a statement for each that lacks some. */
+/* One GRANT for each table that lacks a right. */
 static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
                                  const struct my_row *account)
 {
@@ -273,8 +271,8 @@ static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
     else
         FIND(OK, "rights",
              "the user has every right that locks need. Without PROCESS an "
-             "inspection shows the waiters of this user alone: grant process "
-             "on *.* to %s, if others wait too",
+             "inspection shows only the waiters of this user. If other users "
+             "wait too, run: grant process on *.* to %s",
              user);
 }
 
@@ -291,7 +289,7 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     bool is_own = own_most && own * most > used * own_most, is_full;
     const char *limit = is_own ? "max_user_connections" : "max_connections";
 
-    if (is_own) { /* that limit is nearer */
+    if (is_own) { /* this limit is nearer */
         most = own_most;
         used = own;
     }
@@ -346,7 +344,7 @@ static bool diagnose_is_whole(const struct my_result *first)
     return hf__my_at(first, ACCOUNT)->rows != NULL;
 }
 
-/* Which one was refused, and on with the next. */
+/* Notes which right was refused, and tries the next ones. */
 static int diagnose_tried(struct mysql *m, struct hf__query *q,
                           const struct my_answer *a)
 {
@@ -355,8 +353,7 @@ static int diagnose_tried(struct mysql *m, struct hf__query *q,
     for (; last->next; last = last->next)
         if (++q->count >= MY_TABLES * RIGHTS)
             return m->core->why(m->client, HF_EPROTO,
-                                "the server sent more answers than it was "
-                                "asked for");
+                                "the server sent too many answers");
     if (last->error == MY_FORBIDDEN)
         q->token |= UINT64_C(1) << q->count;
     q->count = last->error ? q->count + 1 : MY_TABLES * RIGHTS;
@@ -375,7 +372,7 @@ int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
         diagnose_find_settings(m, q, a->first);
     } else {
         FIND(OK, HF__PROMISE,
-             MY_PROMISE "what a crash of the server forgets is not known",
+             MY_PROMISE "it is not known what a crash of the server loses",
              q->req.lease_ms / 1000);
         FIND(WARNING, "settings",
              "rights, tables, persistence, replication, clock and connections "

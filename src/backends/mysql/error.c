@@ -1,5 +1,5 @@
-/* What the server's errors mean, by their numbers, which are the same in MySQL
- * and MariaDB (but for a few, which only one of them has). */
+/* MySQL and MariaDB use the same error numbers, except for a few that only one
+ * of them has. */
 #include "error.h"
 
 #include "tables.h"
@@ -17,22 +17,22 @@ static const struct {
     uint8_t is;
 } errors[] = {
     {1213, IN_THE_WAY}, /* a deadlock */
-    {3058, IN_THE_WAY}, /* the same, of user locks; MySQL */
-    {1205, IN_THE_WAY}, /* a lock was waited for for too long */
+    {3058, IN_THE_WAY}, /* a deadlock of user locks; MySQL */
+    {1205, IN_THE_WAY}, /* a row lock took too long */
     {1020, IN_THE_WAY}, /* the record has changed */
-    {3100, IN_THE_WAY}, /* Group Replication: refused at the commit, */
-    {3101, IN_THE_WAY}, /* or rolled back: a member changed the rows */
+    {3100, IN_THE_WAY}, /* Group Replication refused the commit, */
+    {3101, IN_THE_WAY}, /* or rolled it back for another member */
     {1317, MY_AGAIN},   /* KILL QUERY */
     {1969, MY_AGAIN},   /* max_statement_time; MariaDB */
     {3024, MY_AGAIN},   /* max_execution_time; MySQL */
     {1290, REFUSED},    /* read_only */
     {1836, REFUSED},
     {1792, REFUSED},
-    {1053, MY_LEAVES}, /* it shuts down */
+    {1053, MY_LEAVES}, /* the server shuts down */
     {1047, MY_LEAVES}, /* Galera: not ready for use */
     {1927, MY_LEAVES}, /* the connection was killed */
-    {4031, MY_LEAVES}, /* it was idle for too long */
-    /* The next connection makes it, or says what is missing. */
+    {4031, MY_LEAVES}, /* the connection was idle for too long */
+    /* The next connection makes the table, or says what is missing. */
     {MY_NO_TABLE, REFUSED | MY_LASTS},
     {MY_NO_COLUMN, REFUSED | MY_LASTS},
     {1049, MY_LASTS}, /* no such database */
@@ -62,9 +62,9 @@ int hf__my_code(uint16_t error)
     return hf__my_means(error, MY_DENIED) ? HF_EAUTH : HF_EBACKEND;
 }
 
-/* ---- what to run -------------------------------------------------------- */
+/* ---- advice ------------------------------------------------------------- */
 
-/* "Unknown column 'lease_us' in 'field list'" does not say of which table. */
+/* "Unknown column 'lease_us' in 'field list'" does not name the table. */
 static void error_advise_column(const char *error, const struct my_table *t,
                                 const char *database, char *to, size_t size)
 {
@@ -81,8 +81,8 @@ static void error_advise_column(const char *error, const struct my_table *t,
                      t->name, t->column[i]);
 }
 
-/* "INSERT command denied to user 'shop'@'%' for table ...". Without SELECT, of
- * all tables: it is the first that a client needs, one after the other. */
+/* "INSERT command denied to user 'shop'@'%' for table ...". SELECT is the
+ * first right that a client needs: without it, the advice is for all tables. */
 static void error_advise_right(const char *error, size_t table,
                                const char *database, char *to, size_t size)
 {

@@ -1,8 +1,8 @@
 /*
- * Latches: the name's row has the count as its size, and as its token how often
- * it was set: by that a waiter knows whether it was 0 meanwhile. What counts
- * leaves a row in holdfast_requests, so that it counts once; these are tidied
- * up by the next ones.
+ * The row of a latch has the count in `size`. `token` counts how often the
+ * latch was set, which tells a waiter whether the count was 0 meanwhile. Each
+ * request leaves a row in holdfast_requests, so that it counts only once; later
+ * requests delete old rows.
  */
 #include "latch.h"
 
@@ -12,7 +12,7 @@
 #include "outcome.h"
 #include "wire.h"
 
-/* Another kind of lock has the name. */
+/* Is the name in use as another kind of lock? */
 #define IN_USE                                                                 \
     "(kind=1 and lease_until>" MY_NOW ") or (kind in(2,3) and exists(select "  \
     "1 from holdfast_holds h where h.name=l.name and h.lease_until>" MY_NOW    \
@@ -58,17 +58,16 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     "holdfast_locks where name=%N),(select " IN_USE                            \
     " from holdfast_locks l where name=%N)"
 
-/* It counts if what follows is true. Room is made for the answer: 0 until then.
- */
+/* The condition of the request follows. The answer is 0 until it is known. */
 #define PUT_REQUEST                                                            \
     "delete from holdfast_requests where name=%N and keep_until<" MY_NOW       \
     ";insert ignore into holdfast_requests(name,owner,request,answer,"         \
     "keep_until) select %N,%O,%R,0," MY_NOW                                    \
     "+interval %U microsecond from dual where " MY_CLOCK "<%E and "
 
-/* The request is new. row_count() does not say so: it is -1 when the connection
- * is lost in the middle of the packet, whose other statements are still done.
- */
+/* Is the request new? row_count() cannot tell: it is -1 if the connection is
+ * lost in the middle of the packet, and the server still executes the rest of
+ * it. */
 #define IS_NEW                                                                 \
     "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
     "request=%R and answer=0)"
@@ -107,7 +106,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
-    was_late = !row->value[1].text; /* or there was nothing to count */
+    was_late = !row->value[1].text; /* or nothing was left to count */
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

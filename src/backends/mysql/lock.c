@@ -42,8 +42,8 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* Who had to wait the last time makes no attempt, and queues at once: that is
- * one trip less where many want it. */
+/* A lock whose last grant had to wait does not attempt, but queues at once:
+ * this saves a round trip where many clients want the lock. */
 static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
@@ -97,8 +97,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
     struct my_lock *lock = req->remote->impl;
     bool is_latch = req->remote->kind == HF_LATCH;
 
-    /* Sent again, it may be about an earlier hold id than the attempt now is.
-     */
+    /* A repeated abandon may be about an earlier hold id than the attempt. */
     if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->attempt)
@@ -107,7 +106,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
     lock->attempting = false;
     hf__my_wait_end(m, lock);
     if (!lock->sent || is_latch)
-        return HF__DONE; /* the server has never heard of it */
+        return HF__DONE; /* nothing of it was sent */
     return hf__my_submit(m, req);
 }
 

@@ -1,8 +1,8 @@
 /*
- * The slots of a lock, of every kind, and what is kept of it (struct my_lock,
- * from attach to detach). mysql.c puts the slots into the backend's table and
- * the verbs into that of cmd.c. A slot reports nothing to the core but by what
- * it returns. The client's mutex is held.
+ * The slots of a lock of any kind, and its state (struct my_lock, from attach
+ * to detach). mysql.c puts the slots into the backend's table, and the verbs
+ * into that of cmd.c. A slot reports to the core only by its return value. The
+ * client's mutex is held.
  */
 #ifndef HF_MYSQL_LOCK_H
 #define HF_MYSQL_LOCK_H

@@ -1,18 +1,13 @@
 /*
- * Who we are: from the server's greeting to its OK.
- *
  *   server: greeting
- *   client:                  SSLRequest, then TLS, if the login wants it
- *   client:                  user, database, what the plugin makes of the
+ *   client:                  SSLRequest, then the TLS handshake, if tls=yes
+ *   client:                  user, database, and the plugin's hash of the
  *                            password and the server's salt
  *   server: switch to another plugin, with another salt
- *   client:                  the same for that plugin
- *   server: more (caching_sha2_password): it has to see the password itself
- *   client:                  the password, where nobody else can read it
+ *   client:                  the hash of that plugin
+ *   server: more (caching_sha2_password): needs the password itself
+ *   client:                  the password, over a private connection
  *   server: OK, ERR
- *
- * Passwords are in `stream.out` at most, which is marked then, and in buffers
- * that are wiped. No text quotes what was sent.
  */
 #include "login.h"
 
@@ -29,7 +24,7 @@
 #define MORE 0x01
 #define SWITCH 0xfe
 #define ERR 0xff
-/* MORE of caching_sha2_password. */
+/* The kinds of MORE of caching_sha2_password. */
 #define SHA2_DONE 3
 #define SHA2_FULL 4
 
@@ -54,7 +49,7 @@ enum {
 
 /* ---- scrambles ---------------------------------------------------------- */
 
-/* A digest of one or two pieces. */
+/* The digest of two pieces, of which the second may be empty. */
 static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
                          const void *b, size_t b_len, unsigned char *to)
 {
@@ -64,13 +59,13 @@ static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
               EVP_DigestUpdate(ctx, b, b_len) == 1 &&
               EVP_DigestFinal_ex(ctx, to, NULL) == 1;
 
-    EVP_MD_CTX_free(ctx); /* wipes it */
+    EVP_MD_CTX_free(ctx); /* wipes the state too */
     ERR_clear_error();
     return ok;
 }
 
-/* H(password) ^ H(salt, H(H(password))), or the other way round in the outer
- * one. Nothing for no password. */
+/* H(password) ^ H(salt, H(H(password))); the outer hash has the salt first or
+ * last. An empty password has an empty scramble. */
 static bool login_scramble(const EVP_MD *md, const char *password,
                            const unsigned char *salt, bool salt_first,
                            unsigned char to[32], size_t *len)
@@ -106,9 +101,9 @@ bool hf__my_scramble_sha2(const char *password, const unsigned char salt[SALT],
     return login_scramble(EVP_sha256(), password, salt, false, to, len);
 }
 
-/* ---- what goes wrong ---------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------- */
 
-/* The server has answered, and it cannot go on from here. */
+/* A permanent failure that the server's answer has shown. */
 #define REFUSED(c, now, ...)                                                   \
     ((c)->link.lasts = true, (c)->link.refused_at = (now),                     \
      hf__link_why(&(c)->link, __VA_ARGS__))
@@ -130,7 +125,7 @@ static const struct {
     {1226, PASSES}, /* another limit of this user */
     {1129, PASSES}, /* the host is blocked after too many errors */
     {1053, ENDS},   /* the server shuts down */
-    {1080, ENDS},   /* the same: connections are closed by force */
+    {1080, ENDS},   /* the server closes connections by force */
     {1152, ENDS},   /* the connection was aborted */
     {1927, ENDS},   /* killed; MariaDB */
     {3032, ENDS},   /* the server is offline */
@@ -143,7 +138,7 @@ static const struct {
     {4151, DENIES}, /* the same; MariaDB */
 };
 
-/* 0: none of them. */
+/* Returns 0 for other errors. */
 static int login_error_is(uint16_t error)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
@@ -157,7 +152,7 @@ bool hf__my_error_ends(uint16_t error)
     return login_error_is(error) == ENDS;
 }
 
-/* The server's words say which account it takes us for. */
+/* The server's text names the account for which it takes the client. */
 static int login_access_denied(struct my_conn *c, const char *text)
 {
     bool wants_tls = (c->offers & CAN_SSL) && !c->link.stream.ssl;
@@ -210,15 +205,16 @@ static int login_refused(struct my_conn *c, struct my_cursor *body,
     }
 }
 
-/* ---- the answers of plugins --------------------------------------------- */
+/* ---- authentication plugins --------------------------------------------- */
 
 static bool login_uses(const struct my_conn *c, const char *plugin)
 {
     return strcmp(c->plugin, plugin) == 0;
 }
 
-/* What we say at first if the server's default is none of ours. It asks for
- * another one then, if the user has another. */
+/* Plugins that the client has. If the default of the server is another one, the
+ * login begins with mysql_native_password, and the server switches to the
+ * plugin of the user. */
 static bool login_is_known(const struct my_conn *c)
 {
     return login_uses(c, "mysql_native_password") ||
@@ -230,18 +226,19 @@ static bool login_is_known(const struct my_conn *c)
 static int login_unknown_plugin(struct my_conn *c, hf__time now)
 {
     return REFUSED(c, now, HF_EAUTH,
-                   "the server wants \"%s\" of this user, which we do not "
-                   "have; use mysql_native_password or caching_sha2_password",
+                   "the server wants the plugin \"%s\" for this user, which "
+                   "holdfast does not have; use mysql_native_password or "
+                   "caching_sha2_password",
                    c->plugin);
 }
 
-/* Nobody on the way can read or change what is said. */
+/* Is the connection protected from readers and attackers on the way? */
 static bool login_is_private(const struct my_conn *c)
 {
     return c->link.stream.ssl || !c->link.peer->hosts;
 }
 
-/* It is wiped once it is sent. */
+/* The stream wipes it once it is sent. */
 static void login_put_secret(struct my_conn *c, const void *p, size_t len)
 {
     hf__my_put(c, p, len);
@@ -254,7 +251,7 @@ static int login_send_packet(struct my_conn *c)
     return hf__my_packet_end(c, c->seq++);
 }
 
-/* with_length: in the login's own packet. */
+/* with_length: as part of the login packet. */
 static bool login_put_answer(struct my_conn *c, bool with_length)
 {
     unsigned char to[32];
@@ -281,9 +278,9 @@ static int login_send_password(struct my_conn *c)
     return login_send_packet(c);
 }
 
-/* ---- what the server says ----------------------------------------------- */
+/* ---- packets of the server ---------------------------------------------- */
 
-/* A salt may end with a 0, which does not belong to it. */
+/* A salt may be followed by a 0 that is not part of it. */
 static bool login_take_salt(struct my_conn *c, const void *p, size_t len)
 {
     if (!p || len < SALT)
@@ -301,7 +298,8 @@ static void login_take_name(char *to, size_t size, const char *from, size_t len)
 }
 
 /* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. Only MariaDB
- * writes it before another number, so it is MariaDB by any name. */
+ * writes it before another number, so the server is MariaDB whatever
+ * follows. */
 static void login_take_version(struct my_conn *c, const char *text, size_t len)
 {
     static const char prefix[] = "5.5.5-";
@@ -354,13 +352,13 @@ static uint32_t login_capabilities(const struct my_conn *c)
            (c->login->tls ? CAN_SSL : 0);
 }
 
-/* Alone this is the request for TLS. */
+/* The beginning of the login packet, which by itself requests TLS. */
 static void login_put_head(struct my_conn *c)
 {
     static const char zeros[23];
 
     hf__my_put_number(c, login_capabilities(c), 4);
-    hf__my_put_number(c, 1u << 24, 4); /* the longest packet */
+    hf__my_put_number(c, 1u << 24, 4); /* the maximum packet size */
     hf__my_put_number(c, CHARSET, 1);
     hf__my_put(c, zeros, sizeof(zeros));
 }
@@ -389,9 +387,9 @@ int hf__my_login_secured(struct my_conn *c)
     return send_login(c);
 }
 
-/* Before MySQL 5.7 a session that takes a user lock frees the one that it has;
- * MariaDB before 10.1 has no max_statement_time. Nobody knows a version that
- * does not begin with a number. */
+/* Before MySQL 5.7 a session can only own one user lock; MariaDB before 10.1
+ * has no max_statement_time. A version that does not begin with a number is not
+ * known to be old. */
 static bool login_says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
@@ -409,12 +407,13 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* What the version says of the server's SQL is judged after the hello, which
- * notices a proxy. */
+/* The version is judged after the hello, which detects a proxy. Only missing
+ * capabilities fail here. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {
-    /* Threads of ours may still use it when the program exits. */
+    /* Without OpenSSL's atexit handler, because the helper thread may still use
+     * it when the program exits. */
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (!login_read_greeting(c, body))
         return HF_EPROTO;
@@ -439,7 +438,7 @@ static int login_switched(struct my_conn *c, struct my_cursor *body,
     const char *name = hf__my_get_text(body, &len);
     bool ok;
 
-    if (!name || !len) /* from before there were plugins */
+    if (!name || !len) /* a server without plugins */
         name = "mysql_old_password", len = strlen(name);
     login_take_name(c->plugin, sizeof(c->plugin), name, len);
     if (!login_is_known(c))
@@ -466,7 +465,8 @@ static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
-        /* An attacker in between could send a key of its own to encrypt it. */
+        /* Without TLS the server would send a public key to encrypt it, which
+         * an attacker could replace. */
         return login_is_private(c)
                    ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,

@@ -10,7 +10,8 @@ void hf__my_hash(const struct mysql *m, const char *name, size_t len,
 {
     char text[64 + 1 + HF_NAME_MAX];
     uint8_t digest[SHA256_DIGEST_LENGTH];
-    size_t used = strlen(m->login.database) + 1; /* user locks know none */
+    size_t used =
+        strlen(m->login.database) + 1; /* user locks have no database */
 
     memcpy(text, m->login.database, used);
     memcpy(text + used, name, len);

@@ -47,8 +47,8 @@ void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
 /* The name is of another kind, or a semaphore of another size. It is converted
  * if it is unused; else the attempt ends with EMISMATCH. */
 void hf__my_other_kind(struct mysql *, struct hf__req *);
-/* Write the statements that convert it, and read their answer: 0 or HF_EPROTO.
- */
+/* Write the statements that convert it, and read their answer: 0 or
+ * HF_EPROTO. */
 void hf__my_convert(struct mysql *);
 int hf__my_converted(struct mysql *, struct hf__req *,
                      const struct my_answer *);

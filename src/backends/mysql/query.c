@@ -1,5 +1,3 @@
-/* Requests about a name, breaking a lock, asking for it, and what a holder
- * alone may do. */
 #include "query.h"
 
 #include "aside.h"
@@ -17,7 +15,7 @@
 
 #define LIST_ROWS 1000
 
-/* What was reported of the hold was reported. */
+/* The asks that were reported for a hold stay reported after a downgrade. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
     into->reported_id = lock->reported_id;
@@ -116,7 +114,7 @@ static void query_unhex(char *to, size_t size, const char *hex, size_t len)
     hf__copy_text(to, size, bytes, n);
 }
 
-/* What wait.c writes in front of its statement. */
+/* Reads the comment that wait_sql.c writes in front of its statement. */
 static int query_add_waiter(struct mysql *m, struct hf__query *q,
                             const char *text)
 {
@@ -156,7 +154,7 @@ static int query_earlier(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of a mutex a client is one waiter, whatever its hold id. */
+/* A client is only one waiter of a mutex, whatever its hold id. */
 static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                                  const hf_party *b)
 {
@@ -165,8 +163,8 @@ static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                : strcmp(a->owner, b->owner) == 0;
 }
 
-/* A waiter that has ended one statement and begun another may be seen with
- * both: the later one is meant. */
+/* A waiter that has just begun its next statement may be listed twice: the
+ * later entry counts. */
 static void query_drop_doubles(hf_info *info)
 {
     size_t kept = 0;
@@ -225,14 +223,14 @@ static int query_inspected(struct mysql *m, struct hf__query *q,
     if (kind == HF_SEMAPHORE)
         q->info->permits = (uint32_t)hf__my_num(row, 1);
     if (!q->info->holders_len && !q->info->waiters_len && !q->info->count)
-        q->info->kind = 0; /* nobody uses it */
+        q->info->kind = 0; /* the name is unused */
     return rc;
 }
 
 /* ---- list --------------------------------------------------------------- */
 
-/* The first name behind all that begin with the prefix; false: there is none.
- */
+/* The first name after all names that begin with the prefix. False: there is no
+ * such name. */
 static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
                          size_t *len)
 {
@@ -259,7 +257,7 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
         hf__my_sql(&m->cmd, "%s and name>=%N", parts[i]);
         if (ends)
             hf__my_sql(&m->cmd, " and name<%x", end, len);
-        if (q->names->len) /* without the client's prefix, as many bytes */
+        if (q->names->len) /* q->count: the length of the client's prefix */
             hf__my_sql(&m->cmd, " and name>x'%h%h'", q->name, (size_t)q->count,
                        q->names->names[q->names->len - 1].bytes,
                        q->names->names[q->names->len - 1].len);
@@ -267,14 +265,14 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
 }
 
-/* One that was not asked for would be no place to go on from. */
+/* The next page begins at the last name, so an unexpected one is refused. */
 static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
            memcmp(v->text, q->name, q->name_len) == 0;
 }
 
-/* PENDING: there are more. */
+/* HF__PENDING: the next page was requested. */
 static int query_listed(struct mysql *m, struct hf__query *q,
                         const struct my_answer *a)
 {
@@ -297,7 +295,8 @@ static int query_listed(struct mysql *m, struct hf__query *q,
 
 /* ---- break -------------------------------------------------------------- */
 
-/* Which one is meant. An owner that is no text of ours is nobody. */
+/* The condition for the hold to be broken. An owner in another format matches
+ * no hold. */
 static void query_put_whom(struct mysql *m, const struct hf__query *q)
 {
     const char *colon = strchr(q->owner, ':');
@@ -360,7 +359,7 @@ static int query_broken(struct mysql *m, struct hf__query *q,
 
 /* ---- ask ---------------------------------------------------------------- */
 
-/* Each holder reads its row when it renews. */
+/* A holder reads the counter when it renews. */
 static const char ask[] =
     "update holdfast_locks set asks=asks+1 where name=%N and kind=1 "
     "and lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
@@ -382,7 +381,7 @@ static int query_asked(struct mysql *m, struct hf__query *q,
     return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_resend(m, &q->req);
 }
 
-/* ---- what a holder may do ----------------------------------------------- */
+/* ---- requests of a holder ----------------------------------------------- */
 
 static const char downgrade[] =
     "update holdfast_holds set mode=0 where name=%N and owner=%O "
@@ -402,8 +401,8 @@ static int query_gone_down(struct mysql *m, struct hf__query *q,
     return hf__my_num(last->rows, 0) ? HF__DONE : HF_ENOTOWNER;
 }
 
-/* The hold's row is locked while the value is written, which is by one UPDATE
- * that is joined to it. */
+/* The row of the hold is locked, and joined to the UPDATE that writes the
+ * value. */
 static void query_put_put(struct mysql *m, const struct hf__query *q)
 {
     const struct hf__remote *r = q->line;
@@ -427,7 +426,7 @@ static void query_put_put(struct mysql *m, const struct hf__query *q)
         table, r->name, (size_t)r->name_len);
 }
 
-/* It is not sent again: the core's line may be gone. */
+/* A late PUT is not sent again, because the core's line may be gone. */
 static int query_written(struct mysql *m, struct hf__query *q,
                          const struct my_answer *a)
 {
@@ -447,9 +446,11 @@ static int query_written(struct mysql *m, struct hf__query *q,
 
 /* ---- sending, answers --------------------------------------------------- */
 
-/* The statements, or, if they depend on more than letters, who writes them. */
+/* How a request is answered; its statements, or the function that writes them
+ * if they depend on more than letters. */
 static const struct {
-    /* DONE, PENDING, or a code; HF_EPROTO ends the connection. */
+    /* Returns HF__DONE, HF__PENDING (sent again) or a code; HF_EPROTO ends the
+     * connection. */
     int (*answer)(struct mysql *, struct hf__query *, const struct my_answer *);
     const char *sql;
     void (*put)(struct mysql *, const struct hf__query *);
@@ -478,7 +479,7 @@ int hf__my_query_encode(struct mysql *m, struct hf__req *req)
     hf__my_bind_name(&m->cmd, q->name, q->name_len, hash);
     hf__my_bind_number(&m->cmd, 'R', q->request);
     hf__my_bind_number(&m->cmd, 'S', q->count);
-    /* For longer than it can be sent again. */
+    /* Answers are kept for longer than a request can be repeated. */
     hf__my_bind_number(&m->cmd, 'U', (3ULL * m->op_timeout_ms + 1000) * 1000);
     if (ops[req->op].sql)
         hf__my_sql(&m->cmd, ops[req->op].sql);

@@ -1,11 +1,11 @@
 /*
- * Renewals: those of a kind, with the same lease, go together in one UPDATE by
- * key, and behind it in the same packet which of them are there. Rows are
- * locked in the order of the key, whatever the order is here.
+ * Holds of one kind and lease are renewed by one UPDATE by key; a SELECT in the
+ * same packet says which of them exist. The server locks rows in the order of
+ * the key, whatever the order in the statement is.
  *
- * That is also how a program that listens learns that a hold of it is wanted:
- * the row counts the asks, and my_lock how many of them were reported. Nothing
- * is reset, so that no ask is lost with an answer.
+ * The row also counts how often other clients have asked for the hold, and
+ * my_lock how many of these asks were reported. The row's counter is never
+ * reset, so no ask is lost with an answer.
  */
 #include "renew.h"
 
@@ -14,11 +14,11 @@
 #include "wire.h"
 
 #define CHUNK 256
-/* A connection with a longer way than this is no use for so short a lease. */
+/* A slower connection cannot serve so short a lease. */
 #define PATIENCE_MIN_MS 200
 
-/* No more time is given to the server than leaves some for a renewal to be sent
- * again, and again. */
+/* Limits the time for an answer, so that a renewal can be repeated more than
+ * once before the lease ends. */
 static void renew_hurry(struct mysql *m)
 {
     uint32_t ms = m->renew_ms / 6, most = m->cmd.link.silence_ms;
@@ -73,7 +73,8 @@ static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A lock for reading may have gone down, and the server not know it. */
+/* A lock for reading may come from a downgrade that the server has not seen:
+ * the renewal downgrades it. */
 static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
                             uint32_t first, uint32_t len)
 {
@@ -100,13 +101,13 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
         return HF_ENOMEM;
     f->first = first;
     f->len = len;
-    if (b->chunks) /* that of the first is true of all */
+    if (b->chunks) /* the time of the first packet counts */
         b->req.sent_at = before;
     return 0;
 }
 
-/* Nothing is parked in the middle: what there is no memory for is not renewed
- * this time. */
+/* A batch is never parked half sent: chunks for which there is no memory are
+ * not renewed this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;
@@ -134,7 +135,7 @@ static void renew_landed(struct mysql *m, struct hf__batch *b)
 
 enum { HOLD, ASKS, TOKEN, ROW };
 
-/* Once for all that have come since the last renewal. */
+/* Reports once for all asks since the last renewal. */
 static void renew_report_asks(struct mysql *m, const struct hf__renewal *item,
                               const struct my_row *row)
 {

@@ -1,12 +1,8 @@
 /*
- * What a connection says before it is used.
- *
- * cmd: the session's settings; what the server is; whether the tables are
- * there, and if not, it makes them.
- *
- * The thread of the connection before it may still be at work at the server,
- * on requests that nobody wants any more. So cmd has a user lock of the client
- * (hfc:<owner>): whoever finds it taken ends that thread, and waits for it.
+ * The thread of the previous command connection may still be running at the
+ * server, on requests that are no longer wanted. So cmd owns a user lock of the
+ * client (hfc:<owner>): a new connection that finds it taken kills that thread,
+ * and waits until the lock is free.
  */
 #include "session.h"
 
@@ -20,12 +16,12 @@
 
 #define PAUSE_MAX_MS 1000
 
-/* ---- both --------------------------------------------------------------- */
+/* ---- all connections ---------------------------------------------------- */
 
-/* Idle connections end soon, a statement may take as long as it takes, and
- * nothing depends on how the server is set up otherwise. Each server knows by
- * the comment whether it has the setting: the first is for MariaDB alone, and
- * MariaDB skips the second. The text of its version may say anything. */
+/* The server closes idle connections soon, statements have no time limit, and
+ * nothing depends on the server's defaults. The executable comments select the
+ * setting of MariaDB or that of MySQL, because the version text of the server
+ * may say anything. */
 void hf__my_put_session(const struct mysql *m, struct my_conn *c,
                         uint32_t idle_s)
 {
@@ -73,7 +69,7 @@ int hf__my_hello_refused(struct my_conn *c, const struct my_answer *a)
 
 static my_answer_fn session_tables_seen;
 
-/* An unknown column is no concern of ours, a missing one is refused. */
+/* A missing column is an error; additional columns do no harm. */
 static int session_check_tables(struct my_conn *c)
 {
     hf__my_begin(c);
@@ -95,8 +91,9 @@ static int session_tables_made(struct my_conn *c, const struct my_answer *a)
     return a->last->error ? hf__my_hello_refused(c, a) : 0;
 }
 
-/* Makes the first that is missing, and checks again: CREATE TABLE IF NOT EXISTS
- * of one that is there is refused, too, to who may not create. */
+/* Makes the first missing table, and checks again. Existing tables are not
+ * touched, because CREATE TABLE IF NOT EXISTS needs the right to create even if
+ * the table exists. */
 static int session_tables_seen(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
@@ -125,8 +122,8 @@ static bool session_is_on(const struct my_row *row, const char *name)
            row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
 }
 
-/* So answers a server that is really too old. Other errors may pass, and the
- * version may be that of a proxy. */
+/* The errors of a server that really is too old. Other errors may be temporary,
+ * and the version may be that of a proxy. */
 static bool session_is_not_understood(uint16_t error)
 {
     return error == 1064 || /* syntax */
@@ -163,10 +160,10 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
     return 0;
 }
 
-/* ---- the thread that was left ------------------------------------------- */
+/* ---- the previous thread ------------------------------------------------ */
 
-/* It may have ended meanwhile. If it is another user's, it is no thread of
- * ours: any user may take a lock of that name. */
+/* The thread may have ended meanwhile. A thread of another user cannot be this
+ * client's: any user can take a user lock of that name. */
 static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;

@@ -1,7 +1,7 @@
 /*
- * Read-write locks and semaphores: rows of holders in a second table. A short
- * transaction, sent as one packet, locks the name's row first, so that there
- * are no deadlocks; what it found is in its last result.
+ * Read-write locks and semaphores. An attempt is a short transaction, sent as
+ * one packet. It locks the row of the name first, so there are no deadlocks;
+ * its last result says what it found.
  */
 #include "share.h"
 
@@ -14,7 +14,7 @@
 
 enum { GRANTED, IS_KIND, IS_FREE, LEFT, TOKEN, OVER, COLUMNS };
 
-/* May it be had, beside @u permits and @w writers of others? */
+/* The condition for a grant; others have @u permits and @w writers. */
 static const char *share_rule(const struct hf__remote *r)
 {
     return r->kind == HF_SEMAPHORE ? "@u+%M<=@s"
@@ -71,7 +71,7 @@ void hf__my_share_drop(struct mysql *m)
                         ";select is_used_lock('hfq:%Q')");
 }
 
-/* Rows of leases that are over are of no concern to anybody. */
+/* Deletes expired holds, and shortens odd leases (MY_ODD). */
 static void share_tidy(struct mysql *m, const struct hf__remote *r)
 {
     hf__my_aside(

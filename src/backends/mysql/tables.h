@@ -13,14 +13,15 @@
 
 struct my_table {
     const char *name;
-    const char *column[MY_COLUMNS + 1]; /* "name type ..."; the last is NULL */
-    const char *key; /* behind them: ",primary key(...)", or "" */
+    const char
+        *column[MY_COLUMNS + 1]; /* "name type ..."; NULL ends the list */
+    const char *key; /* ",primary key(...)" after the columns, or "" */
 };
 extern const struct my_table hf__my_tables[MY_TABLES];
 
 #define MY_STATEMENT_MAX 768
-/* The statement that makes the i-th; returns to. Without a database, in that of
- * the session. */
+/* Writes the statement that makes the i-th table; returns `to`. database: NULL
+ * for that of the session. */
 const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
                               const char *database);
 

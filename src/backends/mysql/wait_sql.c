@@ -6,13 +6,13 @@
 #include <string.h>
 
 #define MY_TURN_S 1
-#define QUEUE_S 86400 /* then it queues again */
-/* For how long the bell is waited for before the row is checked: until it
- * is known that the waiter is the first, and then. */
+#define QUEUE_S 86400 /* after that it queues again */
+/* How long to wait for the bell before the row is checked: before the client
+ * knows that it is the first, and afterwards. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
-/* 1: the bell has rung, or there is none; 2: it has not, for so long. */
+/* Yields 1 if the bell rang, or there is none; 2 if the time passed. */
 static void sql_put_bell(struct my_wait *w)
 {
     const char *s = w->skips_bell          ? "0"
@@ -26,10 +26,11 @@ static void sql_put_bell(struct my_wait *w)
         hf__my_sql(&w->conn, "1");
 }
 
-/* SLEEP "seconds" SLEPT: a wait, of 1.5 s at most, that KILL QUERY ends: 1
- * then, else 0. It waits for the lock of the client, which cmd has. Not
- * SLEEP(): where KILL QUERY meets the end of a SLEEP(), MariaDB takes 2 s for
- * it, and keeps every other SLEEP() so long. MySQL counts whole seconds. */
+/* SLEEP "seconds" SLEPT waits for at most 1.5 s. It yields 1 if KILL QUERY ends
+ * it, else 0. It waits for the user lock of the client, which cmd owns. It does
+ * not use SLEEP(), because a KILL QUERY that meets the end of a SLEEP() takes
+ * MariaDB 2 s, during which it delays every other SLEEP(). MySQL counts whole
+ * seconds. */
 #define SLEEP "ifnull(get_lock('hfc:%C',/*!50700 ceil(*/least(1.5,"
 #define SLEPT ")/*!50700 )*/),1)"
 #define SHARED(is_free)                                                        \
@@ -38,10 +39,9 @@ static void sql_put_bell(struct my_wait *w)
     "min(timestampdiff(microsecond," MY_NOW ",lease_until)) left_us from "     \
     "holdfast_holds where name=%N and lease_until>" MY_NOW ") h"
 
-/* 1: an attempt is worthwhile; else it waits until that is likely, and says 0.
- * One statement: what is released after it was begun ends its wait by KILL
- * QUERY, and what was released before it finds. No row: everything has changed.
- */
+/* This must be one statement, so that no release is missed: one that comes
+ * after its beginning ends the sleep by KILL QUERY, and the check sees an
+ * earlier one. */
 static const char *sql_sleep(const struct hf__remote *r)
 {
     switch (r->kind) {
@@ -72,7 +72,7 @@ void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
     if (w->turn_s != turn_s)
         hf__my_sql(c, "set session wait_timeout=%u;", (uint64_t)turn_s);
     w->turn_s = turn_s;
-    /* Who waits: query.c finds it in the server's list of statements. */
+    /* query.c finds this comment in the server's list of statements. */
     hf__my_sql(c, "/*hf:%Q %C %u %P %u %M %u %h. %h.*/ ", w->lock->attempt_id,
                (uint64_t)r->mode, w->since_us, w->m->host, strlen(w->m->host),
                r->label, hf__my_label_len(r));

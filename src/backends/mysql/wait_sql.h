@@ -7,17 +7,17 @@
 
 #include "wait.h"
 
-/* The server ends a first waiter that says nothing for so long, and those of an
- * unfair lock after half of that: order is worth some patience. */
+/* The wait_timeout of waiting connections: the server closes the connection of
+ * a first waiter that is silent for so long. An unfair lock has 1 s. */
 #define MY_FAIR_TURN_S 2
 
-/* Writes the statement of the state that follows; w->state is still the one
- * before. What it answers:
+/* Writes the statement for the next state, which is QUEUES, BELL or SLEEPS;
+ * w->state is still the previous one. The answers:
  *
- *   QUEUES  0: it has to queue again; else it is the first, and as BELL
- *   BELL    1: it has rung, or there is none; 2: it has not, for so long
- *   SLEEPS  1: an attempt is worthwhile; 0, after a wait: it is not; no row:
- *           everything has changed
+ *   QUEUES  0: must queue again; else it is the first, and the value is as BELL
+ *   BELL    1: the bell rang, or there is none; 2: it did not ring in time
+ *   SLEEPS  1: an attempt is worthwhile; 0: it is not, after a sleep; no row:
+ *           the name is gone, or is of another kind
  */
 void hf__my_wait_put(struct my_wait *, enum my_wait_state);
 

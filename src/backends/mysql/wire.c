@@ -14,8 +14,8 @@
 #define COLUMNS_MAX 4096    /* as many as a table can have */
 
 enum my_at {
-    AT_FIRST,   /* of a result */
-    AT_COLUMNS, /* descriptions, which we do not read */
+    AT_FIRST,   /* the first packet of a result */
+    AT_COLUMNS, /* column descriptions, which are skipped */
     AT_COLUMNS_END,
     AT_ROWS,
 };
@@ -52,13 +52,13 @@ uint64_t hf__my_get(struct my_cursor *c, size_t bytes)
     return n;
 }
 
-/* A number that begins with its own length. */
+/* A length-encoded number. */
 static uint64_t wire_get_length(struct my_cursor *c)
 {
     uint64_t n = hf__my_get(c, 1);
 
     switch (n) {
-    case 0xfb: /* NULL, which is no number */
+    case 0xfb: /* NULL */
     case 0xff:
         return wire_went_over(c);
     case 0xfc:
@@ -84,7 +84,7 @@ const char *hf__my_get_text(struct my_cursor *c, size_t *len)
     return p;
 }
 
-/* Before the login there is no SQLSTATE. */
+/* An error before the login has no SQLSTATE. */
 uint16_t hf__my_get_error(struct my_cursor *c, char *text, size_t size)
 {
     uint16_t code = (uint16_t)hf__my_get(c, 2);
@@ -131,7 +131,7 @@ static void *wire_take(struct my_conn *c, size_t size, int *rc)
     return p;
 }
 
-/* The last of the answer from here on. */
+/* Adds an empty result to the end of the answer. */
 static int wire_add_result(struct my_conn *c)
 {
     struct my_gather *a = &c->answer;
@@ -150,7 +150,7 @@ static int wire_add_result(struct my_conn *c)
     return 0;
 }
 
-/* Behind the last packet of a result. */
+/* The last packet of a result was read. */
 static int wire_end_result(struct my_conn *c, uint64_t status)
 {
     c->answer.at = AT_FIRST;
@@ -171,7 +171,7 @@ static int wire_add_done(struct my_conn *c, struct my_cursor *body)
     return wire_end_result(c, status);
 }
 
-/* Instead of a result, or in the middle of its rows. */
+/* An error comes instead of a result, or in the middle of its rows. */
 static int wire_add_error(struct my_conn *c, struct my_cursor *body)
 {
     char text[512];
@@ -236,7 +236,7 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     struct my_row *row;
     int rc = 0;
 
-    if (body->len < columns) /* each has a byte at least */
+    if (body->len < columns) /* each value has at least a byte */
         return HF_EPROTO;
     row = wire_take(c, sizeof(*row) + columns * sizeof(*row->value), &rc);
     if (!row)
@@ -255,7 +255,7 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     return 0;
 }
 
-/* A row may begin with the same byte, but is longer then. */
+/* A row that begins with the same byte is longer. */
 static bool wire_is_end(const struct my_cursor *body)
 {
     return body->at[0] == END_OF_FILE && body->len == 5;
@@ -263,7 +263,7 @@ static bool wire_is_end(const struct my_cursor *body)
 
 static uint64_t wire_end_status(struct my_cursor *body)
 {
-    hf__my_get(body, 3); /* itself, and how many warnings there are */
+    hf__my_get(body, 3); /* the type, the number of warnings */
     return hf__my_get(body, 2);
 }
 
@@ -273,7 +273,7 @@ static int wire_add_first(struct my_conn *c, struct my_cursor *body)
     case OK:
         hf__my_get(body, 1);
         return wire_add_done(c, body);
-    case LOCAL_INFILE: /* it wants to read our files */
+    case LOCAL_INFILE: /* the server wants to read our files */
     case END_OF_FILE:
         return HF_EPROTO;
     default:
@@ -341,7 +341,7 @@ uint64_t hf__my_num(const struct my_row *row, size_t i)
 
 /* ---- out ---------------------------------------------------------------- */
 
-/* Where the packet is that was begun: reserving may have moved it. */
+/* The place of the unfinished packet, which reserving may move. */
 static size_t wire_packet_at(const struct my_conn *c)
 {
     const struct net_stream *s = &c->link.stream;
@@ -375,7 +375,7 @@ void hf__my_packet_begin(struct my_conn *c)
 
     c->start = s->written + (s->out.len - s->out.from);
     c->failed = false;
-    hf__my_put(c, "\0\0\0", MY_HEADER); /* filled in at its end */
+    hf__my_put(c, "\0\0\0", MY_HEADER); /* packet_end() fills it in */
 }
 
 void hf__my_put_number(struct my_conn *c, uint64_t n, size_t bytes)

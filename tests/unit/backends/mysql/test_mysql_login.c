@@ -581,7 +581,7 @@ static void test_plain_bytes_behind_the_greeting(void **state)
     connect_it(t);
     memcpy(buf + len, "\7\0\0\2" OK_PACKET, 11);
     says_raw(t, buf, len + 11);
-    failed_with(t, HF_EPROTO, "11 bytes behind the server's greeting");
+    failed_with(t, HF_EPROTO, "11 bytes follow the server's greeting");
     assert_true(hears_nothing(t));
     t->downs = 0;
     connect_it(t); /* the same a little later */

@@ -350,7 +350,7 @@ static int conn_greet(void *self, hf__time now)
 static int conn_secured(void *self, hf__time now)
 {
     (void)now;
-    return hf__my_login_secured(self);
+    return hf__my_login_send(self);
 }
 
 /* The link flushes after greet(), but not after data(). */

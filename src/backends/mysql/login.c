@@ -280,15 +280,6 @@ static int login_send_password(struct my_conn *c)
 
 /* ---- packets of the server ---------------------------------------------- */
 
-/* A salt may be followed by a 0 that is not part of it. */
-static bool login_take_salt(struct my_conn *c, const void *p, size_t len)
-{
-    if (!p || len < SALT)
-        return false;
-    memcpy(c->salt, p, SALT);
-    return true;
-}
-
 static void login_take_name(char *to, size_t size, const char *from, size_t len)
 {
     len = len < size - 1 ? len : size - 1;
@@ -316,7 +307,6 @@ static void login_take_version(struct my_conn *c, const char *text, size_t len)
 
 static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
 {
-    unsigned char salt[SALT] = {0};
     const char *text;
     const void *part;
     size_t len, salt_len;
@@ -328,7 +318,7 @@ static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
     c->thread = (uint32_t)hf__my_get(g, 4);
     part = hf__my_get_bytes(g, 8);
     if (part)
-        memcpy(salt, part, 8);
+        memcpy(c->salt, part, 8);
     hf__my_get(g, 1);
     c->offers = (uint32_t)hf__my_get(g, 2);
     hf__my_get(g, 3); /* charset, status */
@@ -338,11 +328,11 @@ static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
     part = hf__my_get_bytes(g, salt_len > 8 + 13 ? salt_len - 8 : 13);
     if (!part)
         return false;
-    memcpy(salt + 8, part, SALT - 8);
+    memcpy(c->salt + 8, part, SALT - 8); /* a 0 follows */
     text = c->offers & CAN_PLUGIN_AUTH ? hf__my_get_text(g, &len) : NULL;
     login_take_name(c->plugin, sizeof(c->plugin), text ? text : "",
                     text ? len : 0);
-    return login_take_salt(c, salt, SALT);
+    return true;
 }
 
 static uint32_t login_capabilities(const struct my_conn *c)
@@ -363,7 +353,7 @@ static void login_put_head(struct my_conn *c)
     hf__my_put(c, zeros, sizeof(zeros));
 }
 
-static int send_login(struct my_conn *c)
+int hf__my_login_send(struct my_conn *c)
 {
     bool ok;
 
@@ -380,11 +370,6 @@ static int send_login(struct my_conn *c)
     if (c->offers & CAN_PLUGIN_AUTH)
         hf__my_put_text(c, c->plugin);
     return ok ? login_send_packet(c) : HF_ENOMEM;
-}
-
-int hf__my_login_secured(struct my_conn *c)
-{
-    return send_login(c);
 }
 
 /* Before MySQL 5.7 a session can only own one user lock; MariaDB before 10.1
@@ -422,7 +407,7 @@ static int login_greeted(struct my_conn *c, struct my_cursor *body,
     if ((c->offers & CAN_MUST) != CAN_MUST)
         return hf__my_too_old(c, now);
     if (!c->login->tls)
-        return send_login(c);
+        return hf__my_login_send(c);
     if (!(c->offers & CAN_SSL))
         return REFUSED(c, now, HF_EPROTO, "the server has no TLS");
     hf__my_packet_begin(c);
@@ -434,24 +419,25 @@ static int login_greeted(struct my_conn *c, struct my_cursor *body,
 static int login_switched(struct my_conn *c, struct my_cursor *body,
                           hf__time now)
 {
-    size_t len, salt_len;
+    size_t len;
     const char *name = hf__my_get_text(body, &len);
-    bool ok;
+    bool has_salt = body->len >= SALT;
 
     if (!name || !len) /* a server without plugins */
         name = "mysql_old_password", len = strlen(name);
     login_take_name(c->plugin, sizeof(c->plugin), name, len);
     if (!login_is_known(c))
         return login_unknown_plugin(c, now);
-    salt_len = body->len;
-    ok = login_take_salt(c, hf__my_get_bytes(body, salt_len), salt_len);
+    if (has_salt)
+        memcpy(c->salt, hf__my_get_bytes(body, SALT), SALT);
     if (login_uses(c, "mysql_clear_password")) {
         if (c->link.stream.ssl)
             return login_send_password(c);
         return REFUSED(c, now, HF_EAUTH,
                        "the server wants the password in clear text: use TLS");
     }
-    if (!ok && !login_uses(c, "auth_socket") && !login_uses(c, "unix_socket"))
+    if (!has_salt && !login_uses(c, "auth_socket") &&
+        !login_uses(c, "unix_socket"))
         return HF_EPROTO;
     hf__my_packet_begin(c);
     return login_put_answer(c, false) ? login_send_packet(c) : HF_ENOMEM;

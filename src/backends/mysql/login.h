@@ -26,8 +26,8 @@ struct my_login {
 /* Handles a packet of the server. Returns 1: logged in; 0: more packets follow;
  * or a code, as data() does (link.h). */
 int hf__my_login_packet(struct my_conn *, struct my_packet *, hf__time now);
-/* The TLS handshake is complete. Returns as above, but never 1. */
-int hf__my_login_secured(struct my_conn *);
+/* The TLS handshake is complete: sends the login. Returns 0 or HF_ENOMEM. */
+int hf__my_login_send(struct my_conn *);
 /* Sets the text that the server is too old, which is permanent. Returns the
  * code. */
 int hf__my_too_old(struct my_conn *, hf__time now);

@@ -64,12 +64,13 @@ static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
     return ok;
 }
 
-/* H(password) ^ H(salt, H(H(password))); the outer hash has the salt first or
- * last. An empty password has an empty scramble. */
-static bool login_scramble(const EVP_MD *md, const char *password,
-                           const unsigned char *salt, bool salt_first,
-                           unsigned char to[32], size_t *len)
+/* H(password) ^ H(salt, H(H(password))) with SHA-1; the salt comes last with
+ * SHA-256. An empty password has an empty scramble. */
+bool hf__my_scramble(bool is_sha2, const char *password,
+                     const unsigned char salt[SALT], unsigned char to[32],
+                     size_t *len)
 {
+    const EVP_MD *md = is_sha2 ? EVP_sha256() : EVP_sha1();
     size_t size = (size_t)EVP_MD_get_size(md);
     unsigned char twice[32];
     bool ok;
@@ -79,26 +80,13 @@ static bool login_scramble(const EVP_MD *md, const char *password,
         return true;
     ok = login_digest(md, password, strlen(password), "", 0, to) &&
          login_digest(md, to, size, "", 0, twice);
-    ok = ok && (salt_first ? login_digest(md, salt, SALT, twice, size, twice)
-                           : login_digest(md, twice, size, salt, SALT, twice));
+    ok = ok && (is_sha2 ? login_digest(md, twice, size, salt, SALT, twice)
+                        : login_digest(md, salt, SALT, twice, size, twice));
     for (size_t i = 0; i < size && ok; i++)
         to[i] ^= twice[i];
     OPENSSL_cleanse(twice, sizeof(twice));
     *len = size;
     return ok;
-}
-
-bool hf__my_scramble_native(const char *password,
-                            const unsigned char salt[SALT],
-                            unsigned char to[32], size_t *len)
-{
-    return login_scramble(EVP_sha1(), password, salt, true, to, len);
-}
-
-bool hf__my_scramble_sha2(const char *password, const unsigned char salt[SALT],
-                          unsigned char to[32], size_t *len)
-{
-    return login_scramble(EVP_sha256(), password, salt, false, to, len);
 }
 
 /* ---- failures ----------------------------------------------------------- */
@@ -255,13 +243,11 @@ static int login_send_packet(struct my_conn *c)
 static bool login_put_answer(struct my_conn *c, bool with_length)
 {
     unsigned char to[32];
+    bool is_sha2 = login_uses(c, "caching_sha2_password"), ok = true;
     size_t len = 0;
-    bool ok = true;
 
-    if (login_uses(c, "mysql_native_password"))
-        ok = hf__my_scramble_native(c->login->password, c->salt, to, &len);
-    else if (login_uses(c, "caching_sha2_password"))
-        ok = hf__my_scramble_sha2(c->login->password, c->salt, to, &len);
+    if (is_sha2 || login_uses(c, "mysql_native_password"))
+        ok = hf__my_scramble(is_sha2, c->login->password, c->salt, to, &len);
     if (with_length)
         hf__my_put_number(c, len, 1);
     login_put_secret(c, to, len);

@@ -34,10 +34,11 @@ int hf__my_too_old(struct my_conn *, hf__time now);
 /* Does the error say that the server ends the connection? */
 bool hf__my_error_ends(uint16_t error);
 
-/* For tests: writes *len bytes, at most 32. False: OpenSSL has failed. */
-bool hf__my_scramble_native(const char *password, const unsigned char salt[20],
-                            unsigned char to[32], size_t *len);
-bool hf__my_scramble_sha2(const char *password, const unsigned char salt[20],
-                          unsigned char to[32], size_t *len);
+/* For tests: the scramble of caching_sha2_password, or of
+ * mysql_native_password. Writes *len bytes, at most 32. False: OpenSSL has
+ * failed. */
+bool hf__my_scramble(bool is_sha2, const char *password,
+                     const unsigned char salt[20], unsigned char to[32],
+                     size_t *len);
 
 #endif

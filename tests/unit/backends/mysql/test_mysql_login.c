@@ -73,13 +73,13 @@ static void test_scrambles(void **state)
     size_t len;
 
     (void)state;
-    assert_true(hf__my_scramble_native("secret", salt, to, &len));
+    assert_true(hf__my_scramble(false, "secret", salt, to, &len));
     is_hex(to, len, NATIVE_HEX);
-    assert_true(hf__my_scramble_sha2("secret", salt, to, &len));
+    assert_true(hf__my_scramble(true, "secret", salt, to, &len));
     is_hex(to, len, SHA2_HEX);
-    assert_true(hf__my_scramble_native("", salt, to, &len));
+    assert_true(hf__my_scramble(false, "", salt, to, &len));
     assert_int_equal(len, 0);
-    assert_true(hf__my_scramble_sha2("", salt, to, &len));
+    assert_true(hf__my_scramble(true, "", salt, to, &len));
     assert_int_equal(len, 0);
 }
 

@@ -67,6 +67,7 @@ void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
     struct my_conn *c = &w->conn;
 
     hf__my_bind_lock(w->m, c, w->lock);
+    /* Beside the letters of name.h: the permits, and the round of a latch. */
     hf__my_bind_number(c, 'M', w->permits);
     hf__my_bind_number(c, 'G', w->lock->round);
     if (w->turn_s != turn_s)

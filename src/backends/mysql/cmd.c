@@ -23,6 +23,13 @@ static my_answer_fn cmd_answered;
 
 /* ---- sending ------------------------------------------------------------ */
 
+static const struct my_op *cmd_op_of(const struct mysql *m, uint8_t op)
+{
+    return &m->ops[op <= HF__ABANDON ? MY_VERB
+                   : op == HF__RENEW ? MY_RENEW
+                                     : MY_QUERY];
+}
+
 static bool cmd_has_room(const struct mysql *m)
 {
     const struct net_link *l = &m->cmd.link;
@@ -59,7 +66,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
         m->put_off = true;
         return HF__LATER;
     }
-    rc = m->ops[req->op].encode(m, req);
+    rc = cmd_op_of(m, req->op)->encode(m, req);
     if (rc)
         return rc;
     if (!req->parked) /* else hf__my_pump() flushes all of them */
@@ -137,8 +144,8 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
 {
     if (!f->req)
         return;
-    if (m->ops[f->op].failed)
-        m->ops[f->op].failed(m, f, code);
+    if (cmd_op_of(m, f->op)->failed)
+        cmd_op_of(m, f->op)->failed(m, f, code);
     else
         hf__my_finish(m, f->req, code);
 }
@@ -166,7 +173,7 @@ int hf__my_resend(struct mysql *m, struct hf__req *req)
     if (!cmd_fits(m, req))
         cmd_give_back(m, req);
     else
-        rc = m->ops[req->op].encode(m, req);
+        rc = cmd_op_of(m, req->op)->encode(m, req);
     return rc ? rc : HF__PENDING;
 }
 
@@ -259,7 +266,7 @@ static int cmd_answered(struct my_conn *c, const struct my_answer *a)
         m->alone = false;
     if (a->last->error && f.op != HF__DIAGNOSE)
         return cmd_refused(m, a);
-    return m->ops[f.op].answer(m, &f, a);
+    return cmd_op_of(m, f.op)->answer(m, &f, a);
 }
 
 /* ---- the connection comes and goes -------------------------------------- */

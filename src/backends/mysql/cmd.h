@@ -31,7 +31,8 @@ struct my_flight {
                      answer, because an error would leave it open */
 };
 
-/* How an operation (enum hf__op) is done. */
+/* How requests are done: attempts, releases and abandons; renewals; others. */
+enum { MY_VERB, MY_RENEW, MY_QUERY };
 struct my_op {
     /* Writes the packets: hf__my_start(), hf__my_sql(), hf__my_sent(). Returns
      * 0 or a code. */

@@ -217,13 +217,11 @@ static int mysql_start(struct mysql *m, const struct hf__config *config)
 }
 
 static const struct my_op ops[] = {
-    [HF__ATTEMPT... HF__ABANDON] = {.encode = hf__my_verb_encode,
-                                    .answer = hf__my_verb_answer},
-    [HF__RENEW] = {.encode = hf__my_renew_encode,
-                   .answer = hf__my_renew_answer,
-                   .failed = hf__my_renew_failed},
-    [HF__INSPECT... HF__DIAGNOSE] = {.encode = hf__my_query_encode,
-                                     .answer = hf__my_query_answer},
+    [MY_VERB] = {.encode = hf__my_verb_encode, .answer = hf__my_verb_answer},
+    [MY_RENEW] = {.encode = hf__my_renew_encode,
+                  .answer = hf__my_renew_answer,
+                  .failed = hf__my_renew_failed},
+    [MY_QUERY] = {.encode = hf__my_query_encode, .answer = hf__my_query_answer},
 };
 
 static int mysql_open(hf_client *client, const struct hf__core *core,

@@ -93,7 +93,7 @@ struct my_lock {
 
 struct mysql {
     const struct hf__core *core;
-    const struct my_op *ops; /* by enum hf__op */
+    const struct my_op *ops; /* MY_VERB, MY_RENEW, MY_QUERY */
     hf_client *client;
     struct net_endpoint peer;
     struct net_endpoint here; /* the address that cmd is connected to */

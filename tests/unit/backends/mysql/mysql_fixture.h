@@ -86,17 +86,16 @@ static inline void note_rows(struct scene *t, const struct my_result *r)
 }
 
 /* "1: done 5 7; (a,NULL)(b,''); error 1064 text\n" */
-static inline int answered(struct my_conn *c, struct my_sent *sent,
-                           const struct my_result *r, hf__time at)
+static inline int answered(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_result *r = a->first;
     struct scene *t = c->owner;
 
-    (void)at;
     if (t->code)
         return t->code == HF_EPROTO
                    ? HF_EPROTO
                    : hf__link_why(&c->link, t->code, "as told");
-    note_answer(t, "%d:", ((struct flight *)sent)->number);
+    note_answer(t, "%d:", ((struct flight *)a->sent)->number);
     for (; r; r = r->next) {
         if (r->columns)
             note_rows(t, r);

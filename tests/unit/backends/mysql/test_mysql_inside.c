@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -44,8 +45,8 @@ static void test_meanings(void **state)
     for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
         const struct meaning *is = &meanings[i];
 
-        if (hf__my_in_the_way(is->error) != is->in_the_way ||
-            hf__my_again(is->error) != is->again ||
+        if (hf__my_means(is->error, MY_IN_THE_WAY) != is->in_the_way ||
+            hf__my_means(is->error, MY_AGAIN) != is->again ||
             hf__my_code(is->error) != is->code)
             fail_msg("error %u means something else", is->error);
     }
@@ -210,6 +211,7 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     hf_info info = {.waiters = waiters};
     struct hf__query q = {.req = {.op = HF__INSPECT}, .info = &info};
     struct my_flight f = {.op = HF__INSPECT, .req = &q.req};
+    const struct my_answer a = {.first = says, .last = &says[3]};
 
     for (int i = 0; i < 4; i++) {
         row[i].value[0].text = said[i];
@@ -217,7 +219,7 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     }
     heeds.add_party = add_waiter;
     heeds.done = ignore_done;
-    assert_int_equal(hf__my_query_answer(&m, &f, says, 0), 0);
+    assert_int_equal(hf__my_query_answer(&m, &f, &a), 0);
     assert_int_equal(q.req.result, HF__DONE);
     return info.waiters_len;
 }
@@ -236,6 +238,52 @@ static void test_waiters_are_seen_once(void **state)
     assert_string_equal(waiters[0].owner, ALICE ":6");
 }
 
+/* ---- a name that is something else ----------------------------------------
+ */
+
+static char reason[128];
+
+static int note_why(hf_client *client, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)client;
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof(reason), fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+/* What the text is where the name has this kind, and 3 permits. */
+static const char *mismatch_with(const char *kind)
+{
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds, .login = {.database = database}};
+    struct hf__remote remote = {
+        .name = "n", .name_len = 1, .kind = HF_SEMAPHORE, .permits = 2};
+    struct hf__req req = {.op = HF__ATTEMPT, .remote = &remote};
+    struct one row = {.value = {{"0", 1}, {kind, 1}, {"3", 1}}};
+    struct my_result says = {.columns = 3, .rows = &row.row};
+    const struct my_answer a = {.first = &says, .last = &says};
+
+    heeds.why = note_why;
+    heeds.done = ignore_done;
+    assert_int_equal(hf__my_attach(&m, &remote), 0);
+    assert_int_equal(hf__my_converted(&m, &req, &a), 0);
+    assert_int_equal(req.result, HF_EMISMATCH);
+    hf__my_detach(&m, &remote);
+    return reason;
+}
+
+static void test_mismatch_says_how_many_permits(void **state)
+{
+    (void)state;
+    assert_string_equal(mismatch_with("3"),
+                        "the semaphore has 3 permits, not 2");
+    assert_string_equal(mismatch_with("1"),
+                        "the name is in use as another kind of lock");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,7 +291,8 @@ int main(void)
         cmocka_unit_test(test_new_connection_is_due),
         cmocka_unit_test(test_nap_is_given_up),
         cmocka_unit_test(test_nap_ends_without_a_connection),
-        cmocka_unit_test(test_waiters_are_seen_once)};
+        cmocka_unit_test(test_waiters_are_seen_once),
+        cmocka_unit_test(test_mismatch_says_how_many_permits)};
 
     return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
 }

@@ -73,13 +73,13 @@ static void test_scrambles(void **state)
     size_t len;
 
     (void)state;
-    assert_true(hf__my_scramble_native("secret", salt, to, &len));
+    assert_true(hf__my_scramble(false, "secret", salt, to, &len));
     is_hex(to, len, NATIVE_HEX);
-    assert_true(hf__my_scramble_sha2("secret", salt, to, &len));
+    assert_true(hf__my_scramble(true, "secret", salt, to, &len));
     is_hex(to, len, SHA2_HEX);
-    assert_true(hf__my_scramble_native("", salt, to, &len));
+    assert_true(hf__my_scramble(false, "", salt, to, &len));
     assert_int_equal(len, 0);
-    assert_true(hf__my_scramble_sha2("", salt, to, &len));
+    assert_true(hf__my_scramble(true, "", salt, to, &len));
     assert_int_equal(len, 0);
 }
 
@@ -581,7 +581,7 @@ static void test_plain_bytes_behind_the_greeting(void **state)
     connect_it(t);
     memcpy(buf + len, "\7\0\0\2" OK_PACKET, 11);
     says_raw(t, buf, len + 11);
-    failed_with(t, HF_EPROTO, "11 bytes behind the server's greeting");
+    failed_with(t, HF_EPROTO, "11 bytes follow the server's greeting");
     assert_true(hears_nothing(t));
     t->downs = 0;
     connect_it(t); /* the same a little later */

@@ -232,6 +232,13 @@ static const struct {
     {"of another kind", LEFT | TURN, MY_STEP_SELECT, MY_CONVERTING, 0},
 };
 
+static int taken(struct scene *s, const struct my_result *says)
+{
+    const struct my_answer a = {.first = says, .last = says, .now = now()};
+
+    return hf__my_mutex_taken(&s->m, &s->req, &a);
+}
+
 static void test_select_leads_on(void **state)
 {
     (void)state;
@@ -247,7 +254,7 @@ static void test_select_leads_on(void **state)
         set_up(&s);
         s.lock->wait = NULL;
         s.lock->step = MY_STEP_SELECT;
-        assert_int_equal(hf__my_mutex_taken(&s.m, &s.req, &says, now()), 0);
+        assert_int_equal(taken(&s, &says), 0);
         if (selects[i].step < 0 ? done != &s.req || unsent
                                 : unsent != &s.req || done)
             fail_msg("%s: is it over?", selects[i].what);
@@ -285,8 +292,7 @@ static void test_others_lead_on(void **state)
         set_up(&s);
         s.lock->wait = NULL;
         s.lock->step = (uint8_t)cases[i].step;
-        assert_int_equal(hf__my_mutex_taken(&s.m, &s.req, cases[i].says, now()),
-                         0);
+        assert_int_equal(taken(&s, cases[i].says), 0);
         assert_true(cases[i].next < 0 ? done == &s.req : unsent == &s.req);
         if (cases[i].next >= 0)
             assert_int_equal(s.lock->step, cases[i].next);

@@ -123,12 +123,12 @@ static bool close_is_awaited(hf_client *c)
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;
-    bool alone, was_late = w->late;
+    bool is_last, was_late = w->late;
 
     hf__mutex_lock(&w->client->mu);
     w->result = w->client->under_way ? HF__PENDING : 0;
-    alone = w->client->inside == 0 &&
-            __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
+    is_last = w->client->inside == 0 &&
+              __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
     /* After a refusal the request is repeated. (A direct backend ends all holds
      * when it is closed.) */
@@ -136,8 +136,8 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
         !close_each_line(w->client, close_is_idle))
         w->result = HF__PENDING;
     *until = now + 20 * HF__MS;
-    if (!alone || w->result != HF__PENDING)
-        return alone;
+    if (!is_last || w->result != HF__PENDING)
+        return is_last;
     w->late =
         now >= w->until || (now >= w->soon && !close_is_awaited(w->client) &&
                             close_each_line(w->client, close_is_over));

@@ -18,7 +18,7 @@
  *
  * The server answers in the order of the requests. What makes lost answers
  * harmless:
- * - TAKE, DROP and KEEP find what they are about by the hold alone, so that the
+ * - TAKE, DROP and KEEP find what they are about only by the hold, so that the
  *   same line, sent again, does the same. TAKE of a hold that is there makes
  *   it last longer and says the same token.
  * - A hold lasts as long as its lease, by the server's clock; a place in the
@@ -474,7 +474,7 @@ static const struct hf__backend backend = {
     .name = "example",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS},
     .fair_by_default = true,
-    .taken = "it was broken, or the server was started anew",
+    .taken = "it was broken, or the server was restarted",
     .open = example_open,
     .opened = example_opened,
     .close = example_close,

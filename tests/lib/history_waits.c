@@ -1,12 +1,10 @@
 /*
  * BOUND and WAKE: a lock that nobody claims while somebody waits has to go to
- * one of those who wait, soon.
- *
- * For each lock there is at any time a moment by which the next grant is due:
- * wake_ns after the lock was free, somebody waited and no fault was under way
- * any more; after a death TTL + tick + 1 s. Something that happens on the lock
- * later than that shows a violation. Waits of processes that are stopped or
- * dead do not count.
+ * one of those who wait, soon. For each lock there is at any time a moment by
+ * which the next grant is due: wake_ns after the lock was free, somebody waited
+ * and no fault was under way any more; after a death TTL + tick + 1 s.
+ * Something that happens on the lock later than that shows a violation. Waits
+ * of processes that are stopped or dead do not count.
  */
 #include "history_table.h"
 

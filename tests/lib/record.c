@@ -1,5 +1,6 @@
 #include "record.h"
 
+#include "options.h"
 #include "wait.h"
 
 #include <errno.h>
@@ -94,7 +95,7 @@ static void note(const struct record_owner *o, struct history_event e)
         __atomic_add_fetch(&log->grants, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- the resource ------------------------------------------------------ */
+/* ---- the resource ---- */
 
 /* Holders of an exclusive token come after all whom it saw; those who share
  * came at one time, in any order, and after the last exclusive one. */
@@ -158,7 +159,7 @@ uint64_t record_writes(const struct record *r)
     return r->writes;
 }
 
-/* ---- a round ----------------------------------------------------------- */
+/* ---- a round ---- */
 
 static int64_t after(int64_t now, int64_t ms)
 {
@@ -324,7 +325,7 @@ uint64_t record_grants(const struct record *r, uint32_t owner)
     return __atomic_load_n(&r->log[owner].grants, __ATOMIC_ACQUIRE);
 }
 
-/* ---- gathering --------------------------------------------------------- */
+/* ---- gathering ---- */
 
 /* After the last thing that a process wrote, if that is later than "then". */
 static int64_t after_last(const struct history_event *event,

@@ -2,9 +2,8 @@
  * A history of real threads and processes: each owner writes what it does into
  * a part of its own of a file that all map, so that what a killed process had
  * written is there; and the resource that the lock guards, which remembers the
- * highest token and refuses lower ones, writes there too.
- *
- * Whoever made the file adds the deaths, gathers all of it and has it checked.
+ * highest token and refuses lower ones, writes there too. Whoever made the file
+ * adds the deaths, gathers all of it and has it checked.
  */
 #ifndef TESTS_RECORD_H
 #define TESTS_RECORD_H

@@ -1,11 +1,9 @@
 /*
- * Waiting for a condition, never for a time. A wait looks every millisecond
- * and gives up after `ms`; what is asserted is that the condition came true, or
- * that it never did.
- *
- * A bound of time is what the contract says, by a fair clock: it stands while
- * somebody on this machine waits for a processor, or this machine for one of
- * its host's, which is nobody's fault.
+ * Waiting for a condition, never for a time. A wait looks every millisecond and
+ * gives up after `ms`; what is asserted is that the condition came true, or
+ * that it never did. A bound of time is what the contract says, by a fair
+ * clock: it stands while somebody on this machine waits for a processor, or
+ * this machine for one of its host's, which is nobody's fault.
  */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H

@@ -17,7 +17,7 @@ struct side {
     uint32_t permits, other_permits;
 };
 
-extern const struct side reads, writes, permits;
+extern const struct side mutex, reads, writes, permits;
 
 /* The i-th client of the case, with a lock of that kind. */
 hf_lock *lock_of(struct world *, const char *url, int64_t ttl_ms, int64_t op_ms,

@@ -9,6 +9,7 @@
 
 #define SERVERS REDLOCK_SERVERS
 #define SERVER(i) (&five.server[i])
+#define do_at(i, ...) redis_server_do(SERVER(i), __VA_ARGS__)
 
 extern struct redlock_servers five;
 extern struct proxy *way[SERVERS]; /* to each of them */
@@ -17,11 +18,6 @@ extern struct proxy *way[SERVERS]; /* to each of them */
 #define PATIENT "server_timeout=2s"
 /* An op_timeout that is kept even then, and is over soon. */
 #define OP_MS 1500
-
-int group_begin(void **state);
-int group_end(void **state);
-int setup(void **state);
-#define FAULT(fn) cmocka_unit_test_setup_teardown(fn, setup, world_end)
 
 /* Through the proxies; options as those of redlock_servers_url(). */
 const char *far_url(const char *options);
@@ -52,11 +48,5 @@ void renews(struct world *, hf_lock *); /* the same */
 void says(const char *text, const char *words);
 /* Somebody else has it. */
 void is_busy(struct world *, hf_lock *);
-
-int run_majority_faults(void);
-int run_late_faults(void);
-int run_memory_faults(void);
-int run_answer_faults(void);
-int run_diagnose_faults(void);
 
 #endif

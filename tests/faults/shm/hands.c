@@ -1,8 +1,7 @@
 /*
- * A process is stopped at every step, in turn, and comes back to a cell that
- * has changed hands: whoever it belonged to has gone on, and somebody uses it
- * for another name ("y"). What was decided about the one before must not be
- * done to that one.
+ * A process is stopped at every step, in turn, and returns to a cell that has
+ * changed hands: its owner has gone on, and a client uses it for another name
+ * ("y"). What was decided about the old owner must not be done to the new one.
  */
 #include "stage.h"
 
@@ -18,7 +17,7 @@ static struct actor holder, waiter, prober;
 static struct seat here; /* to look from */
 static int hands;        /* that a cell has gone through */
 
-/* ---- the victim ---------------------------------------------------------- */
+/* ---- the victim ---- */
 
 static void end_as_told(struct seat *s)
 {
@@ -102,8 +101,7 @@ static void end(pid_t victim)
         stage_blame("the victim failed by itself");
 }
 
-/* ---- a grant, and a lease that was meant for another name ------------------
- */
+/* ---- a grant, and a lease that was meant for another name ---- */
 
 static hf_info *inspect(const char *name)
 {
@@ -203,8 +201,7 @@ static bool hand_over_to_one_who_goes_on(int n)
     return was_paused;
 }
 
-/* ---- a break, and a hold of another name ------------------------------------
- */
+/* ---- a break, and a hold of another name ---- */
 
 static void check_permits(void)
 {
@@ -280,8 +277,7 @@ static bool break_what_has_changed_hands(int n)
     return was_paused;
 }
 
-/* ---- all of them -----------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static void walk(bool (*run)(int), const char *what)
 {

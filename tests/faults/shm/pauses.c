@@ -1,7 +1,7 @@
 /*
  * Stops a process at every step, in turn, and lets others do something before
  * it goes on: a systematic walk through what the scheduler could do to it
- * once. Two must never be inside, tokens must rise, nobody may be forgotten,
+ * once. Two must never be inside, tokens must rise, no waiter may be forgotten,
  * and nothing may be left in the file.
  *
  *     shm_pauses mutex|rwlock|semaphore [what the victim does [what happens
@@ -32,8 +32,7 @@ static struct actor holder, waiter, prober;
 static bool holder_holds, waiter_waits, may_break;
 static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
 
-/* ---- the victim -----------------------------------------------------------
- */
+/* ---- the victim ---- */
 
 static void acquire_release(struct seat *s)
 {
@@ -138,8 +137,7 @@ static bool is_playable(const struct part *part)
             stage_permits(VICTIM) == stage_cast->size);
 }
 
-/* ---- meanwhile ------------------------------------------------------------
- */
+/* ---- meanwhile ---- */
 
 static void lets_go(struct actor *actor)
 {
@@ -253,8 +251,7 @@ static const struct meanwhile {
     {"waiter has it and dies later", waiter_has_it_and_dies_later},
 };
 
-/* ---- one run --------------------------------------------------------------
- */
+/* ---- one run ---- */
 
 static void set_scene(const struct part *part)
 {

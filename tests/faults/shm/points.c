@@ -225,8 +225,8 @@ static void p_held_and_waited_for(void)
     await_settled(1, 0);
 }
 
-/* The holder lets go when the victim has given up, and the waiter is behind
- * it; or was before. */
+/* The holder lets go when the victim has given up, and the waiter is behind it;
+ * or was before. */
 static void d_gives_up_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -444,7 +444,7 @@ static bool is_playable(const struct scenario *sc)
             stage_permits(VICTIM) == stage_cast->size);
 }
 
-/* ---- one run ------------------------------------------------------------ */
+/* ---- one run ---- */
 
 /* Afterwards: waiter, prober, and then the file. */
 static void aftermath(const struct scenario *sc)

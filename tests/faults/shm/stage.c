@@ -40,7 +40,7 @@ void nap_us(long us)
     nanosleep(&t, NULL);
 }
 
-/* ---- the stage ----------------------------------------------------------- */
+/* ---- the stage ---- */
 
 void stage_build(const char *name)
 {
@@ -156,8 +156,7 @@ void hf__shm_point(const char *path, int line)
         pause();
 }
 
-/* ---- what is in the file --------------------------------------------------
- */
+/* ---- what is in the file ---- */
 
 static bool is_shared(void)
 {
@@ -266,7 +265,7 @@ void check_leaks(int clients)
         stage_blame(text);
 }
 
-/* ---- the victim ---------------------------------------------------------- */
+/* ---- the victim ---- */
 
 pid_t victim_begin(void (*play)(struct seat *), bool sits, int n)
 {

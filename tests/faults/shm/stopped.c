@@ -1,8 +1,8 @@
 /*
  * A process is stopped (SIGSTOP) while it has locked the tables, which every
- * opening of a client and every new name needs. Nobody else may be held up for
- * longer than a moment: what needs the tables fails, and says who is in the
- * way; what does not goes on. Afterwards, whether it goes on or is killed, the
+ * opening of a client and every new name needs. No other client may be held up
+ * for longer than a moment: what needs the tables fails, and names the culprit;
+ * what does not goes on. Afterwards, whether it goes on or is killed, the
  * names that were given up meanwhile are taken back.
  */
 #include "stage.h"

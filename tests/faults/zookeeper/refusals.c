@@ -18,19 +18,19 @@ static void set_rights_if_there(struct world *w, const char *path, int rights)
 
     assert_int_equal(
         zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
-    assert_int_equal(zk_hand_sync(hand(w)), 0); /* answered after it */
+    OK(zk_hand_sync(hand(w))); /* answered after it */
     assert_true(rc == ZOK || rc == ZNONODE);
 }
 
 /* The name's node is no container, so that it stays. */
 static void prepare(struct world *w)
 {
-    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
 }
 
 static void tidy(struct world *w)
 {
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    COMES(!zk_hand_delete(hand(w), NODE));
 }
 
 static void set_all_rights(struct world *w, int rights)

@@ -151,7 +151,7 @@ proc_shared_bump(struct proc_shared *s)
     if (s->inside++)
         s->violations++;
     if (seen % 16 == 0)
-        sched_yield(); /* with the lock held: somebody else may try */
+        sched_yield(); /* with the lock held: another process may try */
     s->counter = seen + 1;
     if (--s->inside)
         s->violations++;

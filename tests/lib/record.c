@@ -20,7 +20,7 @@ struct log {
 };
 
 struct record {
-    uint32_t ready;            /* atomic: 0, 1: somebody makes it, 2 */
+    uint32_t ready;            /* atomic: 0, 1: being made, 2 */
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust: of the resource */
     uint64_t token, exclusive; /* the highest, of all and of these */
@@ -127,7 +127,7 @@ static void enter(struct record *r)
     pthread_mutex_consistent(&r->mu);
 }
 
-/* 0, or ELOST: somebody with a higher token was here. */
+/* 0, or ELOST: a holder with a higher token was here. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
                bool shared, uint64_t *value)
 {
@@ -259,7 +259,7 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
         !is_shared(o, opt)) {
         value++;
         if (value % 8 == 0)
-            sched_yield(); /* with the lock held: somebody else may try */
+            sched_yield(); /* with the lock held: another process may try */
         use(o, HISTORY_WRITE, token, false, &value);
     }
     if (downgrades)

@@ -36,8 +36,8 @@ int redis_server_start(struct redis_server *);
 /* A command as the administrator; the reply is the caller's to free. Fails
  * the test if there is none. */
 redisReply *redis_server_ask(struct redis_server *, const char *fmt, ...);
-/* The same for those that answer a number, or whose answer nobody wants (-1 for
- * an error, 0 for anything else that is no number). */
+/* The same for commands that answer a number (-1: an error, 0: an answer that
+ * is no number). */
 long long redis_server_do(struct redis_server *, const char *fmt, ...);
 /* Becomes a replica of the server at that port, and has what that has. */
 int redis_server_follow(struct redis_server *, int port);

@@ -71,7 +71,7 @@ static inline int server_dir_remove(const char *dir)
     return nftw(dir, server_dir_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The process alone; and until it is ready. */
+/* Starts the process; waits until it is ready. */
 int server_spawn(struct server_process *);
 int server_await(struct server_process *);
 /* Both: for the first time, or on the same ports after a kill. */

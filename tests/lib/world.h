@@ -48,7 +48,7 @@ struct taker {
     uint64_t token;
     int64_t returned; /* atomic; wait_now(), 0: not yet */
     hf_error err;
-    uint32_t done; /* atomic: it may let go and end */
+    uint32_t done; /* atomic: it may release and end */
     int release_rc;
     bool started;
 };
@@ -199,7 +199,7 @@ void world_close(struct world *);
 void world_heal(struct world *);
 /* Takes it, in that time. */
 void world_takes(struct world *, hf_lock *, int64_t within_ms);
-/* Takes it and lets go, soon: nobody else has it. */
+/* Acquires and releases it, soon: it is free. */
 void world_free_for_all(struct world *, hf_lock *);
 /* Nothing is left at the server, or soon will be. */
 void world_is_clean(struct world *);

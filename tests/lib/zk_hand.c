@@ -75,8 +75,8 @@ static void on_nudge(int rc, const struct Stat *stat, const void *data)
     (void)rc, (void)stat, (void)data;
 }
 
-/* A member of an ensemble of 3.8 may fall asleep over what it has received, if
- * nobody asks it anything else: one question more wakes it. */
+/* A member of an ensemble of 3.8 may not process what it has received until it
+ * is asked again: one more question wakes it. */
 int zk_hand_await(struct zk_hand *h)
 {
     int failed;

@@ -8,7 +8,7 @@
 
 #define ELECTIONS 20
 #define SERVES_MS 180000 /* a dozen of suites may start theirs at a time */
-#define ADMIN_MS 300000  /* nobody drives it between two questions */
+#define ADMIN_MS 300000  /* no thread drives it between two questions */
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
 #define WARM_QUICK_MS 25
@@ -43,7 +43,7 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
-    /* Nobody is cut off because the machine stands still for seconds, unless
+    /* No member is cut off because the machine stands still for seconds, unless
      * the test is about that and waits for it. */
     bool soon = e && e->can_be_cut;
 
@@ -262,7 +262,7 @@ static long count_children(struct zk_hand *h, const char *path, bool print)
     long n = 0;
     int rc = zk_hand_children(h, path, &names);
 
-    if (rc) /* it has gone meanwhile; or nobody knows, and it is not nothing */
+    if (rc) /* the node is gone; else it is unknown, and counts */
         return rc == ZNONODE ? 0 : 1;
     for (int i = 0; i < names.count; i++) {
         snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",

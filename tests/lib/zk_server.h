@@ -20,7 +20,7 @@ struct zk_hand;
 struct zk_server {
     SERVER_PROCESS; /* the JVM */
     int port, peer_port, election_port;
-    int id;       /* in an ensemble, from 1; 0: alone */
+    int id;       /* in an ensemble, from 1; 0: a single server */
     bool durable; /* syncs its log as servers do; else as fast as can be */
     int tick_ms, min_session_ms;        /* 0: ZK_TICK_MS, and two ticks */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
@@ -37,7 +37,8 @@ void zk_server_ask(const struct zk_server *, const char *word, char *text,
                    size_t size);
 /* A number of `mntr`, -1 if it is not there: "zk_watch_count". */
 long zk_server_number(const struct zk_server *, const char *name);
-/* Serves requests: it is alone, or knows a leader that has a quorum. */
+/* Serves requests: it is a single server, or knows a leader that has a
+ * quorum. */
 bool zk_server_serves(const struct zk_server *);
 
 /* A session of the administrator; fails the test if there is none. */
@@ -55,8 +56,8 @@ struct zk_ensemble {
     struct zk_server server[ZK_ENSEMBLE];
     bool can_be_cut; /* set before */
     bool is_cut;
-    /* The first one's ways to the others: as long as it follows, it hears of
-     * the others through these alone. */
+    /* The first one's ways to the others: as long as it follows, it reaches the
+     * others only through these. */
     struct proxy *way[ZK_ENSEMBLE];
     char hosts[96]; /* 127.0.0.1:port,... */
     char url[112];

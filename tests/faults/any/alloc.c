@@ -157,7 +157,7 @@ static void set(struct stage *s, const struct scene *scene)
     s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
 }
 
-/* Somebody else can have it: nothing is half-held. */
+/* Another client can acquire it: nothing is half-held. */
 static void theirs_again(struct stage *s)
 {
     OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));

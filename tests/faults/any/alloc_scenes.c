@@ -74,7 +74,7 @@ static void wait_for_it(void *arg)
     w->rc = hf_lock_timed(w->lock, WAIT_LONG_MS, NULL);
 }
 
-/* The holder lets go when the waiter sleeps, or when it has given up. */
+/* The holder releases when the waiter sleeps, or when it has given up. */
 static void acquire_contended(struct stage *s, long n)
 {
     struct waiter w = {.lock = s->lock};
@@ -260,8 +260,8 @@ static void loss(struct stage *s, long n)
     EXPECT(HF_ELOST, hf_lock_release(s->lock, E));
 }
 
-/* In a folder of its own: to list one of ZooKeeper's takes memory for each node
- * in it, and the nodes of names that nobody uses any more go when the server
+/* In a folder of its own. Listing a folder of ZooKeeper takes memory for
+ * each node in it, and the server removes the nodes of unused names when it
  * likes. */
 static void queries(struct stage *s, long n)
 {
@@ -363,7 +363,7 @@ static void permits(struct stage *s, long n)
 
 /* ---- a question and its answer ---- */
 
-/* What the call returned, or then its callback was told. */
+/* The result of the call, or of its callback. */
 static int outcome(struct stage *s, int rc, struct conf_call *call)
 {
     if (rc)

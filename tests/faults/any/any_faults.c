@@ -45,7 +45,8 @@ CASE(test_release_answer_swallowed)
     WITHIN(any_faults.op_ms + 1000,
            EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err)));
     EXPECT(HF_ENOTOWNER, hf_lock_check(a));
-    /* It was executed. Somebody else is in; the retry must not free that. */
+    /* The release was executed and another client holds the lock; the retry
+     * must not free that hold. */
     world_takes(w, b, 1000);
     world_heal(w);
     FAILS(hf_lock_timed(a, 300, &w->err));
@@ -114,7 +115,8 @@ CASE(test_renewal_swallowed_is_retried)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The connection stays, and never answers again: nobody but us finds out. */
+/* The connection stays open and never answers again. Only the client can find
+ * out. */
 CASE(test_silent_connection_is_given_up)
 {
     hf_lock *a = world_far(w, any_faults.ttl_ms + 2500, 5000);
@@ -137,7 +139,7 @@ CASE(test_partition_claim_ends_by_itself)
     take(w, a);
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     take(w, b);
-    /* Whoever gets it, the first one's claim is over before. */
+    /* Before another client gets the lock, the first claim has ended. */
     EXPECT(HF_ELOST, hf_lock_check(a));
     assert_true(wait_within(began, 1000 + any_faults.tick_ms + 1000 + 500));
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));

@@ -18,7 +18,7 @@ extern const struct any_faults {
     /* What is in every request about the lock, and in no greeting. */
     const char *request;
     bool fair_only;
-    /* How many have it, as far as the server knows; somebody waits for it. */
+    /* The number of holders, as the server knows them; does a client wait? */
     long (*holds)(struct world *);
     /* Ends the holds; NULL: by hf_break() */
     int (*take_away)(struct world *);
@@ -60,9 +60,8 @@ void any_cut_answers(struct world *, hf_lock *, enum proxy_mode, long most,
 /* The waiter's, which is behind it, break while it waits. */
 void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
 
-/* load.c: clients at these URLs want the lock while its servers are hurt,
- * three times: nobody is inside beside another, no token goes back, nothing
- * is left. */
+/* load.c: clients at these URLs contend for the lock while its servers are
+ * hurt, three times. Never are two inside, no token falls, nothing is left. */
 #define ANY_LOAD 3
 void any_load(struct world *, const char *const url[ANY_LOAD],
               bool (*hurt)(void));
@@ -71,9 +70,9 @@ void any_load(struct world *, const char *const url[ANY_LOAD],
  * 127.0.0.host, or ::1 if that is 0; port 0: there is no more. */
 #define ANY_NAME "moves.test"
 void resolver_finds(int i, int host, int port);
-/* To one alone, at which the proxy listens. */
+/* To one address only, at which the proxy listens. */
 void resolver_leads_to(int host, const struct proxy *);
-/* Nobody is at the proxy any more. */
+/* Waits until the proxy has no connection. */
 void any_proxy_gone(struct proxy *);
 
 #endif

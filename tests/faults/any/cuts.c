@@ -1,4 +1,4 @@
-/* Connections that break in the middle of an answer, and while somebody
+/* Connections that break in the middle of an answer, and while a client
  * waits. */
 #include "any_faults.h"
 

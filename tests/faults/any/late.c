@@ -1,7 +1,8 @@
 /*
- * What was not done in time is not done later: a verb whose caller has heard
- * that there was no answer must not take effect when the server can be reached
- * again. It was never sent, or it gets there when all is over.
+ * A request that was not done in time is not done later: once its caller has
+ * heard that there was no answer, a verb must not take effect when the server
+ * can be reached again. The request was never sent, or it arrives after all
+ * that followed.
  */
 #include "any_faults.h"
 
@@ -30,7 +31,7 @@ static void begin(struct world *w, enum way way)
         proxy_hoard(w->proxy);
 }
 
-/* All that the far client has said has come to the server. */
+/* All that the far client has sent has reached the server. */
 static bool can_ask(hf_client *far)
 {
     hf_info *info = NULL;
@@ -61,8 +62,8 @@ static void not_done_later(struct world *w, const struct verb *verb,
     near = w->clients[1];
     assert_true(can_ask(w->clients[0])); /* the scripts are known */
     begin(w, way);
-    /* The first notices that the connection is gone. When the last is over, the
-     * time of the others surely is. */
+    /* The first request notices that the connection is gone. When the last one
+     * has ended, the time of the others has surely passed. */
     for (int i = 0; i < 3; i++) {
         int rc = verb->call(w->clients[0], &w->err);
 
@@ -308,6 +309,6 @@ CASE(test_put_that_was_not_sent)
             fail_msg("%d: %s", rc, w->err.text);
     }
     end(w, UNSENT);
-    hf_lock_release(far, NULL); /* what was asked before it is over */
+    hf_lock_release(far, NULL); /* the earlier requests have ended */
     assert_true(any_faults.takes_value(w, "v", "first"));
 }

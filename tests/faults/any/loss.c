@@ -8,7 +8,7 @@
 GROUP("loss");
 
 enum {
-    TTL_MS = 5000, /* so long that a machine which stands still is no reason */
+    TTL_MS = 5000,   /* long enough for a machine that stands still */
     SHORT_MS = 1000, /* of a process that is stopped */
 };
 
@@ -45,7 +45,7 @@ static void names_the_proxy(const struct world *w, const char *text)
 
 static const char unreachable[] = "the server could not be used since ";
 
-/* Nobody is there, and then somebody is again: what is said stays the same. */
+/* The server is away and comes back: the reason stays the same. */
 CASE(test_loss_names_the_error_and_since_when)
 {
     hf_lock *a = world_far(w, TTL_MS, 1000), *b = world_near(w);

@@ -1,4 +1,4 @@
-/* A server that is known by name: it moves, or nobody can tell where it is. */
+/* A server that is known by name: it moves, or its name cannot be resolved. */
 #include "any_faults.h"
 
 #include <dlfcn.h>
@@ -166,7 +166,7 @@ static void nothing_is_found(struct world *w)
     any_proxy_gone(w->proxy);
 }
 
-/* Held, and nobody calls, while a lookup hangs. */
+/* The lock is held, and the program makes no call, while a lookup hangs. */
 static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
 {
     hf_lock *a = named_lock(w, ttl_ms);
@@ -177,7 +177,7 @@ static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
     return a;
 }
 
-/* Nobody who has a deadline waits for a resolver. */
+/* A call that has a deadline does not wait for a resolver. */
 CASE(test_lookup_that_hangs_keeps_nobody)
 {
     hf_lock *a = named_lock(w, 6000);
@@ -208,7 +208,7 @@ CASE(test_lookup_that_hangs_costs_no_hold)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The session is over: the servers are where they were. */
+/* The session has ended: the servers are where they were. */
 CASE(test_lookup_that_hangs_keeps_no_session)
 {
     hf_lock *a = held_without_a_server(w, 1000);

@@ -201,8 +201,8 @@ static void test_refused_acquire_then_close(struct world *w)
     tidy(w);
 }
 
-/* A release that is refused is told, and made as soon as it is allowed. The
- * hold is renewed again, too. */
+/* A refused release returns the refusal, and is made as soon as it is allowed.
+ * The hold is renewed again, too. */
 static void test_refused_release(struct world *w)
 {
     hf_client *c = new_client(w), *d = new_client(w);

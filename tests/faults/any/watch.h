@@ -27,8 +27,8 @@ void hears(struct world *, struct seen *, hf_lock *);
  * was called. */
 unsigned watch_taken(struct world *, struct seen *, hf_lock *);
 
-/* The same name, every other time with these flags; what comes late is
- * nobody's. */
+/* Watches the same name again and again, every other time with these flags.
+ * Late events of a freed watch reach no watch. */
 void watch_again_and_again(struct world *, unsigned other_flags);
 
 #endif

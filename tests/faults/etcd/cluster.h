@@ -8,7 +8,7 @@
 #define PASSWORD "secret-of-worker"
 
 extern struct etcd_cluster etcd_three;
-/* The first of them, alone: all below p/ is the worker's. */
+/* The first of them, as a single server: all below p/ belongs to the worker. */
 extern struct etcd_server *const etcd_locked;
 
 /* Starts etcd_three, for a group whose server that is. */

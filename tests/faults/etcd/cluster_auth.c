@@ -57,7 +57,7 @@ static void fill(struct world *w)
     COMES(is_full());
 }
 
-/* What it has deleted takes room until it is told to forget it. */
+/* Deleted revisions take room until the server compacts them. */
 static void relieve(struct world *w)
 {
     char out[400];
@@ -86,7 +86,7 @@ const struct any_refusal any_refusals[] = {
 
 /* ---- open ---- */
 
-/* '#' stands for the server's port, '$' for its directory. */
+/* '#' is replaced by the server's port, '$' by its directory. */
 static void expand(char *to, size_t size, const char *from)
 {
     size_t len = 0;
@@ -164,8 +164,8 @@ static bool is_quiet(struct world *w, struct taker *t)
     return proxy_sent(w->proxy) - before < 2000;
 }
 
-/* A waiter is told when it is its turn. After its first looks at a new watch it
- * does not ask any more. */
+/* A waiter hears when its turn comes. After its first looks with a new watch it
+ * asks no more. */
 static struct taker *waits(struct world *w, hf_lock *lock)
 {
     struct taker *t = taker_start(w, lock, 60000);
@@ -225,7 +225,7 @@ CASE(test_password_changes)
 
 /* ---- rights ---- */
 
-/* Who holds goes on holding, who waits hears of it. */
+/* The holder goes on holding, and the waiter hears of the refusal. */
 CASE(test_rights_taken_while_held_and_waited_for)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -246,7 +246,7 @@ CASE(test_rights_taken_while_held_and_waited_for)
     world_free_for_all(w, b);
 }
 
-/* Who holds can let go where there is no room for anything new. */
+/* A holder can release where there is no room for a new entry. */
 CASE(test_full_server_lets_go)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

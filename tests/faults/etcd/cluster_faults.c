@@ -263,8 +263,8 @@ CASE(test_no_quorum_confirms_nothing)
     world_free_for_all(w, b);
 }
 
-/* A leader goes on saying yes until it knows. The claim ends all the same, and
- * nobody is granted anything. */
+/* A leader confirms until it knows that it lost its quorum. The claim ends all
+ * the same, and no client is granted anything. */
 CASE(test_leader_without_quorum_grants_nothing)
 {
     enum { MOST_MS = 3000 };
@@ -285,8 +285,8 @@ CASE(test_leader_without_quorum_grants_nothing)
 
 /* ---- done later ---- */
 
-/* A write that nobody takes back: if it is done later, so is what was asked
- * before it by the same way. */
+/* A write that is not taken back. If it is done later, so is what was asked
+ * before it on the same way. */
 #define PROBE "holdfast:client/probe"
 
 static bool was_done(struct etcd_server *s)
@@ -332,9 +332,9 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
     return was_done(s);
 }
 
-/* A member has passed it on to a leader that stands still. When that goes on it
- * follows another one, and passes on what it finds: after all that was asked
- * since. */
+/* A member has passed the request on to a leader that is stopped. When the
+ * leader continues, it follows another one and passes on what it finds, after
+ * all that was asked since. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);

@@ -125,8 +125,8 @@ static void try_it(struct world *w, hf_lock *lock)
     COMES(hf_lock_timed(lock, 1000, &w->err) == 0);
 }
 
-/* An entry that is asked for and given up, and the request comes to the server
- * after all that followed it. */
+/* An entry is asked for and given up, and the request reaches the server after
+ * all that followed it. */
 CASE(test_entry_is_not_made_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);
@@ -143,8 +143,8 @@ CASE(test_entry_is_not_made_late)
     world_free_for_all(w, world_near(w));
 }
 
-/* A release is repeated, the lock is taken again, and then the first release
- * comes to the server. */
+/* A release is repeated, the lock is acquired again, and then the first release
+ * reaches the server. */
 CASE(test_release_is_not_done_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);

@@ -106,7 +106,7 @@ static void say_packed(int32_t id, const void *message, bool is_last)
     say_message(id, data, len, is_last);
 }
 
-/* Everything is done that is asked for, and nobody is before anybody. */
+/* It does all that is asked for, and reports no client in front of another. */
 static void say_done(int32_t id, Etcd__Header *h)
 {
     Etcd__TxnAnswer t = ETCD__TXN_ANSWER__INIT;
@@ -330,7 +330,8 @@ static hf_lock *victim(struct world *w)
                       HF_FAIR);
 }
 
-/* The lock is not had while the i-th lie is told, and is after it. */
+/* The lock is not granted while the i-th lie is told, and is granted after
+ * it. */
 static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
 {
     int64_t began = wait_fair();
@@ -525,7 +526,7 @@ CASE(test_events_that_lie)
     }
 }
 
-/* Who cannot watch looks in between. */
+/* A client that cannot watch polls. */
 CASE(test_watches_that_fail)
 {
     static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);

@@ -224,7 +224,8 @@ CASE(test_lease_revoked_while_a_quiet_one_holds)
     EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
 }
 
-/* Whatever the client knows: nothing is written or freed for it any more. */
+/* Whatever the client knows, it no longer writes or frees anything for that
+ * lease. */
 CASE(test_entry_deleted_while_holding)
 {
     hf_lock *a = world_lock(w, w->near_url, 6000, 5000, HF_FAIR);

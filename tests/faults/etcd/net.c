@@ -146,8 +146,8 @@ CASE(test_answers_later_than_the_limit)
     taker_gives(t);
 }
 
-/* The server stands still, longer than a request waits for it, while some ask
- * for the lock, hold it and let it go. */
+/* The server is stopped for longer than a request waits for it, while clients
+ * ask for the lock, hold it and release it. */
 CASE(test_server_stands_for_two_seconds)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -173,8 +173,8 @@ CASE(test_server_stands_for_two_seconds)
     }
 }
 
-/* Two addresses of one server are no reason to look for another one while it
- * stands. */
+/* A server with two addresses is stopped: that is no reason to look for another
+ * server. */
 CASE(test_server_of_two_addresses_stands)
 {
     enum { OP_MS = 15000, STANDS_MS = 5000 }; /* a PING goes out every 2 s */

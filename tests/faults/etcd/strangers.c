@@ -36,7 +36,7 @@ static void is_shown(struct world *w, size_t holders, size_t waiters)
     assert_int_equal(info->waiters_len, waiters);
 }
 
-/* Not entries: they are in nobody's way, and nobody sees them. */
+/* Keys that are no entries: they block no client, and are not shown. */
 CASE(test_keys_that_are_no_entries)
 {
     static const char *const keys[] = {
@@ -102,7 +102,7 @@ CASE(test_entry_that_says_nonsense)
     }
 }
 
-/* A latch that nobody has set so is no reason to wait for ever. */
+/* A latch with a value of no client of ours is no reason to wait for ever. */
 CASE(test_latch_that_says_nonsense)
 {
     hf_latch *latch;

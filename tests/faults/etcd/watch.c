@@ -231,10 +231,10 @@ static bool is_told(const struct world *w, const int *rc)
     return *rc <= 0;
 }
 
-/* The client does not hear that its lease is gone. While the server stands, it
- * sends two keep-alives and a release. The first keep-alive says that the lease
- * is gone, and the answer to the second must not end the connection: only the
- * answer to the release tells that the hold was lost. */
+/* The client does not hear that its lease is gone. While the server is stopped,
+ * it sends two keep-alives and a release. The first keep-alive says that the
+ * lease is gone, and the answer to the second must not end the connection: only
+ * the answer to the release says that the hold was lost. */
 CASE(test_lease_gone_with_two_keep_alives_under_way)
 {
     hf_lock *lock[UNDER_WAY] = {0};

@@ -57,7 +57,7 @@ static int take_away(struct world *w)
     return example_server_break(w->example);
 }
 
-/* Its caller was told that there was no answer. The lease ends when it would
+/* The caller has heard that there was no answer. The lease ends when it would
  * have, and not ten minutes later. (late.c looks by hf_inspect().) */
 CASE(test_renewal_is_not_done_late)
 {

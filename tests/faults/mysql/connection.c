@@ -14,8 +14,8 @@ static void kill_thread(bool waits, int n)
           !my_server_try(&my_one, "kill %ld", id));
 }
 
-/* The row protects the holder, who keeps the lock; the one who waits is told
- * nevertheless when it is released. */
+/* The row protects the holder, who keeps the lock. The waiter is nevertheless
+ * notified of the release. */
 CASE(test_connection_killed_while_holding)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -72,8 +72,8 @@ CASE_IS(test_waiting_connection_killed, killed_while_waiting(w, true, false))
 CASE_IS(test_waiting_connection_killed_before_the_release,
         killed_while_waiting(w, true, true))
 
-/* KILL QUERY tells the first waiter to look, and anybody of that user may say
- * it: a waiter that finds nothing waits on. */
+/* KILL QUERY notifies the first waiter, and any session of that user may send
+ * it: a waiter that finds nothing goes on waiting. */
 CASE(test_wait_is_interrupted_by_a_stranger)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -1,5 +1,6 @@
-/* The first waiter of each kind of lock is stopped, or its connections are half
- * open: the others pass it. Or nobody may wake it: it looks by itself. */
+/* The first waiter of each kind of lock is stopped, or its connections are
+ * half open: the others pass it. Or no client may wake it: then it looks by
+ * itself. */
 #include "mysql_faults.h"
 
 #include "relay.h"

@@ -51,7 +51,7 @@ CASE(test_read_only_leads_to_the_other_host)
     assert_int_equal(held_at(&my_one), 0);
     assert_int_equal(held_at(&other), 1);
     OK(hf_lock_release(a, &w->err));
-    /* Who opens now does not stay at the first either. */
+    /* A client that opens now does not stay at the first host either. */
     a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
     OK(hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(held_at(&other), 1);
@@ -182,7 +182,7 @@ static void strangers_end(MYSQL **db)
 }
 
 /* A connection for waiting that ends at another server than the commands do is
- * of no use: the client polls, and ends no statement of anybody. */
+ * of no use: the client polls, and kills no statement of another session. */
 CASE(test_balancer_leads_the_waits_elsewhere)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);

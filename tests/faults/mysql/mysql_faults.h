@@ -63,14 +63,14 @@ struct my_waiter {
     hf_error err;
     uint32_t place; /* atomic: how many were granted before it, from 1 on */
     uint32_t back;  /* atomic: rc is set */
-    uint32_t done;  /* atomic: it may let go */
+    uint32_t done;  /* atomic: it may release */
     int rc, release_rc;
 };
 
 /* Waits for a lock of its own client, or of another one. */
 void my_waiter_start(struct my_waiter *, hf_client *, hf_lock *);
 bool my_waiter_back(struct my_waiter *);
-/* Joins it. It lets go of what it has. */
+/* It releases what it has; joins it. */
 void my_waiter_end(struct my_waiter *);
 
 #endif

@@ -98,7 +98,7 @@ CASE_OF(lock_names, test_names_differ)
     all_names_differ(w);
 }
 
-/* Names that differ, but not for the database, wait for nobody. */
+/* Names that the database would take for equal are different locks. */
 CASE_OF(lock_names, test_queues_of_names_differ)
 {
     hf_client *a = my_open(w, my_one.url), *b = my_open(w, my_one.url);

@@ -17,8 +17,8 @@ static long long lease_left(void)
         "lease_until)) from holdfast_locks where name='n'");
 }
 
-/* Its connections end with it, and wake the waiter. The row keeps the waiter
- * out until the lease is over. */
+/* The holder's connections end with it, and wake the waiter. The row keeps the
+ * waiter out until the lease has ended. */
 CASE(test_holder_killed)
 {
     hf_lock *b = world_near(w);

@@ -43,7 +43,7 @@ CASE(test_lease_that_ends_too_late_is_kept)
     taker_gets_it(t, SOON_MS);
 }
 
-/* Leases that are over by a clock that was set forward. */
+/* Leases that have ended by a clock that was set forward. */
 CASE(test_lease_that_ends_at_once)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -61,7 +61,7 @@ CASE(test_lease_that_ends_at_once)
 
 /* ---- the row ---- */
 
-/* Nobody rings for that: the waiter looks by itself. */
+/* No client is notified of that: the waiter looks by itself. */
 static void changed_while_waiting(struct world *w, const char *sql)
 {
     hf_lock *a = world_lock(w, w->near_url, 3000, 5000, HF_FAIR_DEFAULT);
@@ -87,7 +87,7 @@ CASE_IS(test_row_of_another_owner,
                "lease_until=utc_timestamp(6) + interval 1 second "
                "where name='n'"))
 
-/* A row that is locked: others wait for it, and nobody for ever. */
+/* A locked row: clients wait for it, but none for ever. */
 CASE(test_row_is_locked_by_a_stranger)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -232,7 +232,8 @@ CASE(test_ask_is_not_for_the_next_hold)
     }
 }
 
-/* A lease that is over is not held. The next one in the row is not asked. */
+/* A lease that has ended is no hold. The next holder in the row is not
+ * asked. */
 CASE(test_ask_after_the_lease)
 {
     struct proc p;
@@ -267,7 +268,8 @@ CASE(test_ask_is_not_lost_with_an_answer)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* By whoever may write the row, while the holder has no connection. */
+/* Another session that may write changes the row, while the holder has no
+ * connection. */
 CASE(test_ask_by_hand)
 {
     hf_lock *a = world_far(w, WAIT_MS, 1000);

@@ -1,5 +1,5 @@
-/* The tables: who may make them, what a user needs who may not, and tables that
- * somebody has changed. */
+/* The tables: which user may make them, what a user without that right needs,
+ * and tables that were altered. */
 #include "mysql_faults.h"
 
 #include <ctype.h>
@@ -186,7 +186,7 @@ CASE(test_wrong_password_and_database)
 
 /* ---- what was changed ---- */
 
-/* Somebody's own columns are nobody's business. */
+/* Additional columns do no harm. */
 CASE(test_unknown_column)
 {
     my_drop_tables();

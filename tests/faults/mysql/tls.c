@@ -42,7 +42,7 @@ static void expect(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* The server, anew with another certificate. */
+/* Restarts the server with another certificate. */
 static void again(const char *tls)
 {
     my_server_kill(&my_one);

@@ -32,7 +32,7 @@ static void leave(struct world *w, struct my_waiter *waiter)
     world_ends(w, waiter->client);
 }
 
-/* Each lets go as soon as it has it. */
+/* Each releases as soon as it has the lock. */
 static void served_in_order(struct world *w, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
@@ -63,8 +63,8 @@ CASE_IS(test_first_come_first_served, served_in_order(w, HF_MUTEX))
 CASE_IS(test_writers_are_served_in_order, served_in_order(w, HF_RWLOCK))
 CASE_IS(test_permits_are_given_in_order, served_in_order(w, HF_SEMAPHORE))
 
-/* Whoever does not wait any more is out of the queue at once, and keeps nobody
- * there: the first of it, and one in the middle. */
+/* A waiter that gives up leaves the queue at once and blocks no other: the
+ * first of the queue, and one in the middle. */
 static void cancelled(struct world *w, int which, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
@@ -147,8 +147,9 @@ static void hash_of_lock(struct world *w, char *hash, size_t size)
     world_ends(w, c);
 }
 
-/* Any account may take any such name, and nobody can be told to let go. If it
- * is the queue, a waiter passes it when it was free for two looks. */
+/* Any account may take any such name, and there is no way to ask it to release.
+ * If the name is that of the queue, a waiter passes it when it was free for two
+ * looks. */
 enum { STRANGER_MS = 8000 + 3000 + 1000 };
 
 static void stranger_has(struct world *w, const char *which)
@@ -261,8 +262,8 @@ CASE_IS(test_polls_behind_a_proxy_that_shares, polls_behind_a_proxy(w, false))
 CASE_IS(test_polls_behind_a_proxy_of_an_old_version,
         polls_behind_a_proxy(w, true))
 
-/* A session of another client may be in another time zone: nobody's lease ends
- * for that. */
+/* A session of another client may be in another time zone: no lease ends
+ * because of that. */
 CASE(test_proxy_changes_the_time_zone)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};

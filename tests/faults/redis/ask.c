@@ -104,7 +104,7 @@ CASE(test_wish_for_an_earlier_hold)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Whatever is said there, by whomever. */
+/* Messages that make no sense change nothing. */
 CASE(test_nonsense_is_not_heard)
 {
     static const char *const texts[] = {"w",
@@ -179,7 +179,7 @@ CASE(test_stranger_with_a_string_is_spared)
     stranger_is_spared(w, "n");
 }
 
-/* Who reads beside one of Redisson's hears it. */
+/* A reader beside one of Redisson's hears the wish. */
 CASE(test_ours_beside_redissons_is_asked)
 {
     hf_lock *a = holder(w, &reads);
@@ -276,7 +276,8 @@ static void say_broken(struct world *w, uint64_t token)
              (unsigned long long)token);
 }
 
-/* The same request may have been granted anew since: the token tells. */
+/* The same request may have been granted again since; the token tells which
+ * grant is meant. */
 CASE(test_broken_of_an_earlier_grant)
 {
     hf_lock *a = holder(w, &mutex);

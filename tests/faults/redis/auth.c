@@ -210,8 +210,8 @@ static bool is_denied(redisContext *c, const char *command)
     return denied;
 }
 
-/* Two on one server, each with its own prefix: neither can wake the other, nor
- * hear what it is told. */
+/* Two tenants of one server, each with its own prefix: neither can wake the
+ * other or hear its messages. */
 CASE(test_tenants_are_kept_apart)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -239,9 +239,9 @@ CASE(test_tenants_are_kept_apart)
     redisFree(c);
 }
 
-/* A name may be reached by several prefixes: who lets go finds the channel of
- * who waits by the prefix of that one. If it may not publish there, the release
- * is one all the same, and the waiter looks. */
+/* A name may be reached by several prefixes: a holder that releases finds the
+ * waiter's channel by the prefix of the waiter. If it may not publish there,
+ * the release succeeds all the same, and the waiter looks by itself. */
 static void prefixes_meet(struct world *w, const char *user, const char *prefix)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -289,8 +289,8 @@ static bool waiter_listens(struct world *w, const char *parties)
 
 /* A fair waiter whose channel the holder may not publish to keeps its place: it
  * does not hear of the release, and the holder does not get the lock again
- * before it. If the machine stands still the waiter may be late with its look,
- * and lose its place for that reason: so one round of five is enough. */
+ * before it. On a machine that stands still the waiter may look too late and
+ * lose its place, so one round of five is enough. */
 static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
                                         const char *waiters)
 {
@@ -331,7 +331,7 @@ CASE_IS(test_fair_writer_of_another_prefix,
 CASE_IS(test_fair_permits_of_another_prefix,
         fair_waiter_keeps_its_place(w, HF_SEMAPHORE, "holdfast:party:{lk:n}"))
 
-/* Neither may it count listeners: then Redisson is told always. */
+/* A user that may not count listeners always notifies Redisson. */
 CASE(test_user_without_pubsub)
 {
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -pubsub");
@@ -367,8 +367,9 @@ static bool has_heard(hf_client *c, const unsigned *wanted)
     return *wanted;
 }
 
-/* A holder whose program listens: it may be forbidden, and holds all the same.
- * Who asks for it is told what is forbidden, or the holder hears it. */
+/* A holder whose program listens may be forbidden to subscribe, and holds all
+ * the same. A client that asks for the lock gets an error that names what is
+ * forbidden, or the holder hears the wish. */
 static void asks_a_listener(struct world *w, const char *rules, bool may)
 {
     unsigned wanted = 0;

@@ -1,5 +1,6 @@
-/* Beside Redisson in the queue of a fair mutex: its waiter is a place there and
- * a time, written as it does; and a channel, by which it is told. */
+/* Beside Redisson in the queue of a fair mutex. Redisson's waiter is an entry
+ * there and a deadline, as Redisson writes them, and a channel on which it is
+ * notified. */
 #include "redis_faults.h"
 
 GROUP("beside");
@@ -150,7 +151,7 @@ CASE(test_ours_in_between_gives_up)
 /* ---- it is dead ---- */
 
 /* Its deadline is minutes away, but it does not listen: it is passed over soon,
- * though the lock is free and nobody lets go of it any more. */
+ * though the lock is free and no holder will release it. */
 CASE(test_dead_first_is_passed_over)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -165,9 +166,9 @@ CASE(test_dead_first_is_passed_over)
 
 /* ---- a question of a connection that was lost ---- */
 
-/* The first gets there after the second: it stands in the queue once. Twice, it
- * would be somebody of Redisson's when it is gone, of whom nobody knows until
- * when he lives. */
+/* The first question arrives after the second: the waiter is in the queue once.
+ * A second entry would look like a waiter of Redisson's, with no known
+ * deadline, when ours is gone. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = fair_of(w);
@@ -192,7 +193,7 @@ CASE(test_first_question_comes_second)
 
 /* ---- who goes before us ---- */
 
-/* It looks because it is told to. */
+/* Makes it look now. */
 static void looks_now(struct world *w)
 {
     long long at = redis_looked_at(w, SEEN);
@@ -213,8 +214,9 @@ static long long outlives_its_look_by(struct world *w, int place)
     return ms;
 }
 
-/* Ours waits behind Redisson's for long. That one gets it, which takes its wait
- * off ours, and lets go before ours looks again: ours is there still. */
+/* Ours waits behind Redisson's for long. Redisson's gets the lock, which takes
+ * its wait off ours, and releases before ours looks again: ours is still in the
+ * queue. */
 CASE(test_second_survives_a_quick_first)
 {
     hf_lock *a = fair_of(w);
@@ -269,8 +271,8 @@ CASE(test_look_does_not_walk_the_queue)
 
 /* ---- an RLock ---- */
 
-/* Somebody waits for it as for an unfair one, and is told though nobody of ours
- * waits. */
+/* A client of Redisson's waits for it as for an unfair lock, and is notified
+ * though no client of ours waits. */
 CASE(test_fair_release_tells_an_rlock)
 {
     hf_lock *a = fair_of(w);

@@ -17,7 +17,7 @@ static hf_lock *only_permit(struct world *w)
     return world_change(w, w->len - 1, HF_SEMAPHORE, 1);
 }
 
-/* Unfair ones, who would come if they were told. */
+/* Unfair waiters, which would come if they were notified. */
 static void crowd_waits(struct world *w, int many)
 {
     redis_do(w, "EVAL %s 2 " LINE " " PARTY " %d " GHOST,
@@ -29,7 +29,7 @@ static void crowd_waits(struct world *w, int many)
              many);
 }
 
-/* What is let go is one's: those behind are left alone. */
+/* A release is handed to one waiter: those behind it are not touched. */
 CASE(test_release_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w);
@@ -60,7 +60,7 @@ CASE(test_leaving_does_not_walk_the_line)
     OK(hf_lock_release(a, NULL));
 }
 
-/* All permits are there, nobody has come for them yet: as many are told. */
+/* All permits are free and not yet claimed: as many waiters are notified. */
 CASE(test_leaving_tells_as_many_as_may_come)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);
@@ -131,8 +131,8 @@ static void sleeper_end(struct sleeper *s)
     hf_lock_free(s->wanted);
 }
 
-/* A client asks by one connection, and listens by one if somebody waits, or if
- * the program listens and holds something. */
+/* A client sends commands on one connection. It has a second one for messages
+ * if it waits, or if the program listens and holds something. */
 CASE(test_a_client_is_two_connections)
 {
     enum { MANY = 24 };

@@ -9,7 +9,7 @@
 GROUP("failover");
 
 #define TTL 6000
-#define OP 2000       /* of one whom nobody answers */
+#define OP 2000       /* of a client without an answer */
 #define PATIENT 10000 /* a busy machine is no server that is silent */
 
 static hf_lock *party(struct world *w, const char *url, const struct side *side,
@@ -195,7 +195,7 @@ static void queue_is_lost(struct world *w, const struct side *side,
     end(w, other);
 }
 
-/* Nobody answers any more. */
+/* No server answers any longer. */
 static void gives_up(struct world *w, int64_t wait_ms, int code, int64_t most)
 {
     struct redis_server *other = redis_replica(w);

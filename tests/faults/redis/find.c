@@ -23,8 +23,9 @@ static void grow_old(void)
     COMES(wait_ms_since(began) > 2100);
 }
 
-/* It has become a replica, and closes no connection. Who holds learns of the
- * loss; who waits, and who asks, finds the new master without an error. */
+/* The server has become a replica, and closes no connection. The holder hears
+ * of the loss; a waiter and a client that asks find the new master without an
+ * error. */
 CASE(test_demoted_master_is_left)
 {
     struct redis_server old = {0};
@@ -50,8 +51,8 @@ CASE(test_demoted_master_is_left)
     redis_server_end(&old);
 }
 
-/* The name leads nowhere else: refused, with the reason, and used again as soon
- * as that is over. */
+/* The name leads to no other server: requests are refused with the reason, and
+ * work again as soon as the cause is gone. */
 CASE(test_replica_is_asked_again)
 {
     hf_lock *a;

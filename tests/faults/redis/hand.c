@@ -1,5 +1,5 @@
-/* Read-write locks and semaphores that are handed over: what is let go is the
- * next one's before it knows. */
+/* Read-write locks and semaphores that are handed over: a release makes the
+ * next waiter the holder before it knows. */
 #include "side.h"
 
 GROUP("hand");
@@ -35,7 +35,7 @@ static void ghost_waits(struct world *w, const struct side *s, int again_ms)
                      is_rw ? 0 : SIZE));
 }
 
-/* The token that it is told, 0: to ask. */
+/* The token in the message; 0: it has to ask. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("r1 "));
@@ -48,7 +48,7 @@ static bool is_held(struct world *w, const struct side *s)
                : redis_do(w, "HLEN n") == 2;
 }
 
-/* How long, if nobody renews it. */
+/* How long the hold lasts without a renewal. */
 static long long left_ms(struct world *w, const struct side *s)
 {
     redisReply *due;
@@ -86,7 +86,7 @@ static void handed(struct world *w, const struct side *s)
     forget_ghost(w);
 }
 
-/* Who of Redisson's waits may be as fast: all are told. */
+/* A waiter of Redisson's may be as fast, so all are notified. */
 static void told_beside_redisson(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -139,7 +139,7 @@ static bool both_listen(struct world *w)
     return are_two;
 }
 
-/* By the message alone, while what it says itself is kept back? */
+/* Does the message suffice, while the waiter's own requests are kept back? */
 static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
                             hf_lock *b, const char *waiters)
 {
@@ -209,7 +209,7 @@ static void message_lost(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* It does not want any more what it does not know that it has. */
+/* The waiter gives up before it knows that it has the lock. */
 static void given_up(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s), *b = far_of(w, s, 30000, OP_MS);

@@ -59,7 +59,7 @@ CASE(test_look_at_permits_writes_nothing)
     redis_do(w, "ZADD {n}:timeout 1000 " GHOST ":2:1");
     assert_int_equal(redis_do(w, "WAIT 1 20000"), 1);
     info = world_inspect(w, c);
-    assert_int_equal(info->kind, 0); /* nobody has one, nobody uses it */
+    assert_int_equal(info->kind, 0); /* no client has one or uses it */
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(redis_do(w, "ZCARD {n}:timeout"), 2);
     redis_do(w, "FLUSHDB");

@@ -4,7 +4,7 @@
 
 GROUP("keys");
 
-/* ---- somebody else's keys ---- */
+/* ---- keys of other programs ---- */
 
 /* What we keep our permits in is there, and not ours: it stays as it is. */
 CASE(test_strangers_key_is_spared)
@@ -144,7 +144,7 @@ CASE(test_first_question_comes_second)
 
 /* ---- nothing stays for ever ---- */
 
-/* Whoever has the permits, dies, and is the last one ever. */
+/* The holder of the permits dies, and is the last one ever. */
 static void permits_expire(struct world *w)
 {
     static const char *const keys[] = {"n", "{n}:timeout", "holdfast:kind:{n}",
@@ -304,7 +304,8 @@ static long long token_ttl_after(struct world *w, hf_lock *lock,
     return token_ttl(w);
 }
 
-/* Redisson's has no end, and gets none by us: its holders would begin anew. */
+/* Redisson's counter has no expiry, and gets none from us: its tokens would
+ * begin again. */
 static void counter_of_redisson_stays(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -359,7 +360,7 @@ CASE(test_handed_over_counter_stays)
     assert_int_equal(token_ttl(w), -1);
 }
 
-/* Who reads needs one, too, and leaves one that there is as it was. */
+/* A reader needs a counter, too, and does not change one that exists. */
 CASE(test_reader_makes_a_counter_that_ends)
 {
     hf_lock *a = near_of(w, &reads);

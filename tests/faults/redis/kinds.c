@@ -6,7 +6,7 @@ GROUP("kinds");
 
 /* ---- processes ---- */
 
-/* Free within its lease and a second; whoever waits gets it. */
+/* The lock is free within the lease and a second; the waiter gets it. */
 static void killed(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -24,7 +24,7 @@ CASE_IS(test_reader_killed, killed(w, &reads))
 CASE_IS(test_writer_killed, killed(w, &writes))
 CASE_IS(test_permit_holder_killed, killed(w, &permits))
 
-/* The permits of one that was killed are due, and nobody has looked since. */
+/* The permits of a killed client are due, and no client has looked since. */
 static void permits_are_due(struct world *w, long long out)
 {
     struct proc p;
@@ -83,8 +83,8 @@ CASE_IS(test_reader_stopped_past_its_lease, stopped(w, &reads))
 CASE_IS(test_writer_stopped_past_its_lease, stopped(w, &writes))
 CASE_IS(test_permit_holder_stopped_past_its_lease, stopped(w, &permits))
 
-/* A short lease ends although a longer one is let go beside it meanwhile: who
- * waits hears of the new end. */
+/* A short lease ends although a longer one is released beside it meanwhile: the
+ * waiter hears of the new end. */
 CASE(test_dead_reader_behind_a_longer_lease)
 {
     hf_lock *a = near_of(w, &reads), *b = near_of(w, &reads);
@@ -156,7 +156,8 @@ static void lost_release(struct world *w, const struct side *s)
     OK(take(a, s, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
-    /* It was executed. Somebody else is in; the retry must not free that. */
+    /* The release was executed and another client holds the lock; the retry
+     * must not free that hold. */
     OK(take_other(b, s, 5000, &w->err));
     world_heal(w);
     FAILS(take(a, s, 300, &w->err));
@@ -278,7 +279,8 @@ CASE(test_downgrade_lost_is_made_good)
     all_of_it_is_free(w, &reads, b);
 }
 
-/* It got there, and nobody heard: the same. Then it is let go at once. */
+/* The downgrade was executed, but its answer was lost. Then the hold is
+ * released at once. */
 CASE(test_downgrade_answer_lost)
 {
     hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);

@@ -31,8 +31,8 @@ CASE(test_both_connections_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 1000));
 }
 
-/* A question that gets to the server when all is over: the connection was reset
- * on our side alone, and a new one was quicker. */
+/* A question reaches the server after all that followed: the connection was
+ * reset on our side only, and a new one was quicker. */
 static void late_question(struct world *w, int64_t late_ms)
 {
     hf_lock *a = world_far(w, 30000, 1000);
@@ -54,7 +54,7 @@ static void late_question(struct world *w, int64_t late_ms)
     assert_true(NEVER_MS(redis_server_keys(w->redis) != 0, 300));
 }
 
-/* Nobody will ask for it any more: it is refused. */
+/* Its client has given up: it is refused. */
 CASE_IS(test_question_that_is_too_late, late_question(w, 1500))
 
 /* Too early for that: granted, and taken back. */
@@ -82,8 +82,8 @@ CASE(test_late_try_of_one_who_was_refused)
     taker_end(t);
 }
 
-/* Who asked has gone, and the name with it: the connection breaks after that,
- * while the question might be answered still. */
+/* The client that asked has gone, and the name with it. The connection breaks
+ * after that, while the question might still be answered. */
 CASE(test_question_outlives_its_name)
 {
     hf_lock *a = world_far(w, 30000, 5000);

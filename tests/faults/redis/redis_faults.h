@@ -27,10 +27,9 @@ int take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms, hf_error *);
 /* It is in the queue at the server. */
 void world_has_waiter(struct world *, const char *key);
 
-/* Who of ours stands there in the list is told to look. letter:
- * lua/README.md. */
+/* Makes our waiter at that place of the list look. letter: lua/README.md. */
 void redis_tell(struct world *, const char *list, int place, char letter);
-/* When the one who waits, alone, looked last; -1: it has not come. */
+/* When the only waiter looked last; -1: it has not come. */
 long long redis_looked_at(struct world *, const char *parties);
 /* How often the server has done that command. */
 long long redis_calls(struct world *, const char *command);
@@ -39,7 +38,7 @@ long long redis_connections(struct world *);
 
 /* ---- a server that loads its data, for as long as a test wants ---- */
 
-/* Starts the server anew with data and with what slows loading down. */
+/* Restarts the server with data and with what slows loading down. */
 void loading_prepare(struct world *);
 /* From here on the server loads slowly; what it has is saved. */
 void loading_slow(struct world *);

@@ -1,5 +1,5 @@
-/* Renewals: those that come to the server when all is over, and those that wait
- * for a connection. */
+/* Renewals that reach the server too late, and renewals that wait for a
+ * connection. */
 #include "side.h"
 
 GROUP("renew");
@@ -10,7 +10,7 @@ static hf_lock *lock_by(struct world *w, const char *url, const char *options,
     return lock_of(w, text_of("%s%s", url, options), 30000, 1000, s->kind);
 }
 
-/* Its caller was told that there was no answer. The lease ends when it would
+/* The caller has heard that there was no answer. The lease ends when it would
  * have, and not ten minutes later. */
 static void late_renewal(struct world *w, const char *options,
                          const struct side *s)
@@ -41,8 +41,8 @@ CASE_IS(test_late_renewal_of_a_reader, late_renewal(w, "", &reads))
 CASE_IS(test_late_renewal_of_a_writer, late_renewal(w, "", &writes))
 CASE_IS(test_late_renewal_of_permits, late_renewal(w, "", &permits))
 
-/* For a renewal a new connection has a sixth of the lease, and no server is so
- * quick here. When the hold is over there is time enough to connect again. */
+/* For a renewal, a new connection has a sixth of the lease, and no server is so
+ * quick here. Once the hold has ended there is time enough to connect again. */
 static bool can_ask(hf_client *c)
 {
     hf_info *info = NULL;

@@ -10,7 +10,8 @@ GROUP("replica");
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* A machine that stands still must not make too few of enough. */
+/* A machine that stands still must not turn enough confirmations into too
+ * few. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
 #define TOO_FEW "0 of 1 replicas confirmed it within 200 ms"
@@ -66,7 +67,7 @@ static uint64_t token_at(struct redis_server *s)
     return token;
 }
 
-/* Nothing that the replica does not have by now will come to it. */
+/* The replica gets nothing that it does not have by now. */
 static void promote(struct world *w, struct pair *p)
 {
     redis_server_do(&p->replica, "REPLICAOF NO ONE");
@@ -109,8 +110,8 @@ CASE_IS(test_write_survives_failover, survives(w, &writes, false))
 CASE_IS(test_permits_survive_failover, survives(w, &permits, false))
 CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
 
-/* The holder that lets go knows nothing of replicas, and its script would hand
- * the lock over. */
+/* The holder knows nothing of replicas, and its release would hand the lock
+ * over. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
     struct pair p;
@@ -145,7 +146,8 @@ static void hand_over(struct world *w, enum hf_fairness fair)
     pair_end(&p);
 }
 
-/* Nobody told the waiter: it has looked, and its WAIT follows the grant. */
+/* The waiter was not notified: it has looked, and its WAIT follows the
+ * grant. */
 CASE(test_look_is_confirmed)
 {
     struct pair p;
@@ -327,7 +329,8 @@ CASE(test_claim_goes_on_when_replica_returns)
 
 /* ---- in doubt ---- */
 
-/* The connection is lost while nobody knows whether the replica has it. */
+/* The connection is lost before it is known whether the replica has the
+ * hold. */
 CASE(test_cut_in_doubt_is_asked_again)
 {
     struct pair p;
@@ -350,7 +353,7 @@ CASE(test_cut_in_doubt_is_asked_again)
     pair_end(&p);
 }
 
-/* Its caller leaves before: it is let go. */
+/* The caller gives up before: the hold is released. */
 CASE(test_given_up_in_doubt_leaves_nothing)
 {
     struct pair p;

@@ -1,8 +1,8 @@
 /*
  * Two servers, one the replica of the other: the connection for commands ends
  * at one of them, the connection for messages at the other. A replica passes on
- * what is published at its master, so that messages come; but the master counts
- * nobody who listens, and gives the lock to nobody by them.
+ * what is published at its master, so messages arrive. But the master counts no
+ * listener, and hands the lock to no waiter by message.
  */
 #include "side.h"
 

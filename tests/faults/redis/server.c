@@ -108,8 +108,8 @@ static bool says_loading(hf_lock *lock, hf_error *err)
            strstr(err->text, "LOADING") && err->may_pass;
 }
 
-/* A connection that is made anew is refused: that is told at once, too, and the
- * lock is there as soon as the server has loaded. */
+/* A new connection is refused: that is reported at once, too, and the lock is
+ * there as soon as the server has loaded. */
 CASE(test_restart_loading_is_told_at_once)
 {
     static const int64_t waits[] = {0, 3000, HF_FOREVER};
@@ -138,8 +138,8 @@ CASE(test_restart_loading_is_told_at_once)
     loading_tidy(w);
 }
 
-/* The server has forgotten how to let go, and knows how to take: what is let go
- * has to be free for the question right behind it. */
+/* The server has forgotten the script for a release, and knows the one for an
+ * acquire: the lock has to be free for the request right behind the release. */
 CASE(test_restart_release_is_not_overtaken)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR_DEFAULT);
@@ -207,7 +207,8 @@ static void meddle(struct world *w, const char *command)
 CASE_IS(test_deleted_key_is_learned, meddle(w, "DEL n"))
 CASE_IS(test_flushed_database_is_learned, meddle(w, "FLUSHALL"))
 
-/* Before the holder knows: its release must free nobody else. */
+/* Another client has the lock before the holder knows of its loss: the old
+ * holder's release must not free it. */
 CASE(test_deleted_key_release_frees_nobody)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -300,7 +301,7 @@ static bool is_listened_to(struct world *w)
     return yes;
 }
 
-/* Who waited in the queue, and is refused then, does not listen for ever. */
+/* A waiter that is refused later does not listen for ever. */
 CASE(test_wrong_type_ends_the_wait)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -354,8 +355,8 @@ static bool is_refused(hf_lock *a)
     return !rc;
 }
 
-/* Renewals are refused; the text is the server's. So it is also when such a
- * refusal makes the client connect anew, in search of the master. */
+/* Renewals are refused; the reason is the server's text, even when the refusal
+ * makes the client connect again in search of the master. */
 CASE(test_refused_renewals_are_the_reason_of_the_loss)
 {
     hf_lock *a = world_lock(w, w->redis->url, 5000, 1000, HF_FAIR_DEFAULT);
@@ -370,7 +371,7 @@ CASE(test_refused_renewals_are_the_reason_of_the_loss)
     world_free_for_all(w, a);
 }
 
-/* Nobody has the lock any more, and it is let go all the same. */
+/* The lock is no longer held, and its handle is released all the same. */
 CASE(test_refused_release_of_a_freed_handle)
 {
     hf_lock *a = world_near(w), *other;
@@ -445,8 +446,8 @@ CASE(test_stranger_waits_and_is_told)
     taker_end(t);
 }
 
-/* It stands before us in the fair queue: it is told, alone, and when it is gone
- * without a word, by its deadline, we go. */
+/* Redisson's waiter is before us in the fair queue. Only that one is notified,
+ * and when it does not come by its deadline, ours gets the lock. */
 CASE(test_stranger_before_us_in_the_fair_queue)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);

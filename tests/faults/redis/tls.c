@@ -88,7 +88,7 @@ CASE(test_files_that_are_no_regular_ones)
     expect(w, "h", "&cacert=@link.pem", HF_EINVAL, "a FIFO");
 }
 
-/* The server, anew with another certificate or other options. */
+/* Restarts the server with another certificate or other options. */
 static void again(struct world *w, const char *tls, bool asks,
                   const char *protocols)
 {
@@ -131,8 +131,9 @@ CASE(test_tls_on_one_side_alone)
     assert_int_not_equal(open_by(w, "redis", "127.0.0.1", w->port, ""), 0);
     expect_words(w->err.text, "With TLS it is rediss://");
     again(w, NULL, false, NULL);
-    /* If by chance it has no end of a line, the server waits for one; and if
-     * this machine stands still then, hf_open() itself gives up first. */
+    /* If by chance the bytes contain no end of a line, the server waits for
+     * one; if this machine stands still then, hf_open() itself gives up
+     * first. */
     for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
         assert_int_not_equal(
             open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);

@@ -74,8 +74,8 @@ static void ghosts_wait_fair(struct world *w, int first, int last)
     }
 }
 
-/* One that may be stopped is told and gets nothing; when it does not come the
- * next one does, however many wait behind. */
+/* A waiter that may be stopped is notified and gets nothing. When it does not
+ * come the next one does, however many wait behind. */
 CASE(test_told_one_that_does_not_come)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -132,7 +132,7 @@ static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
                      fair == HF_FAIR ? "1 " : ""));
 }
 
-/* What it is told; 0: to ask. */
+/* The token in the message; 0: it has to ask. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("u1 "));
@@ -206,7 +206,7 @@ static const struct crowd unfair_crowd = {HF_UNFAIR, WAITERS, CROWD, 'u',
 static const struct crowd fair_crowd = {HF_FAIR, QUEUE, SEEN, 'f',
                                         ghosts_wait_fair};
 
-/* The one at that place, because it is told to. */
+/* Makes the waiter at that place look. */
 static void looks_now(struct world *w, const struct crowd *c, int place)
 {
     redisReply *owner = redis_ask(w, "LINDEX %s %d", c->list, place);
@@ -219,8 +219,9 @@ static void looks_now(struct world *w, const struct crowd *c, int place)
     freeReplyObject(owner);
 }
 
-/* Whoever is told, and the message is lost: the last is there still, and takes
- * it. It looks often as long as it is among the last. */
+/* Whichever waiter is notified, and even if the message is lost: the last
+ * one is still there, and acquires. It looks often as long as it is among
+ * the last. */
 static void last_looks_often(struct world *w, const struct crowd *c)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, c->fair);
@@ -248,7 +249,7 @@ static void last_looks_often(struct world *w, const struct crowd *c)
 CASE_IS(test_last_looks_often, last_looks_often(w, &unfair_crowd))
 CASE_IS(test_last_fair_one_looks_often, last_looks_often(w, &fair_crowd))
 
-/* The lease of a holder that died ends: everybody who looked knows when. */
+/* The lease of a dead holder ends: each waiter that looked knows when. */
 CASE(test_expiry_is_not_missed)
 {
     hf_lock *a = world_near(w);
@@ -291,7 +292,7 @@ CASE_IS(test_unfair_holder_wakes_fair_waiter,
 
 /* ---- the server is gone for a while ---- */
 
-/* Shorter than the wait and than op_timeout: nobody notices. */
+/* An outage shorter than the wait and the op_timeout is not noticed. */
 CASE(test_restart_during_timed_acquire)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 20000, HF_FAIR_DEFAULT);

@@ -160,7 +160,7 @@ CASE(test_watch_has_one_connection)
     COMES(redis_connections(w) == before);
 }
 
-/* The server begins anew, and has forgotten the setting. */
+/* The server restarts, and has forgotten the setting. */
 CASE(test_watch_over_a_restart)
 {
     struct seen s;

@@ -167,7 +167,7 @@ CASE(test_key_of_another_type)
     world_free_for_all(w, a);
 }
 
-/* A stranger's key that stays at one server, whichever it is, blocks nobody:
+/* A key of another program that stays at one server, whichever it is, blocks
  * neither waiters nor clients that try again. */
 CASE(test_key_that_stays_at_one_server)
 {

@@ -97,7 +97,8 @@ CASE(test_diagnose_waits_for_the_last)
     heal_all();
 }
 
-/* It is over before a server has answered; the answers come all the same. */
+/* The diagnosis ends before a server has answered; the answers come all the
+ * same. */
 CASE(test_diagnose_without_time)
 {
     hf_client *c = open_with(w, PATIENT, 1);

@@ -7,7 +7,7 @@ GROUP("late");
 /* ---- late answers ---- */
 
 /* One server answers later than the lease lasts. With two others gone its vote
- * would be needed: nobody is granted anything by it. */
+ * would be needed: no client is granted the lock by it. */
 CASE(test_answers_later_than_the_lease)
 {
     hf_lock *a = far(w, 1000, 5000, "");
@@ -26,7 +26,8 @@ CASE(test_answers_later_than_the_lease)
     proxy_set(way[0], PROXY_PASS, 0);
 }
 
-/* The answers to a renewal come when the claim is over: it stays so. */
+/* The answers to a renewal come after the claim has ended, and do not revive
+ * it. */
 CASE(test_renewal_answered_after_the_deadline)
 {
     hf_lock *a = far(w, 1500, 5000, PATIENT), *b = near(w);
@@ -47,8 +48,8 @@ CASE(test_renewal_answered_after_the_deadline)
 
 /* ---- late commands ---- */
 
-/* What was sent lies somewhere for longer than op_timeout, and comes to the
- * servers then: after all that the client has sent by new connections. */
+/* Requests are held back for longer than op_timeout, and then reach the servers
+ * after all that the client has sent on new connections. */
 static void deliver_all(void)
 {
     for (int i = 0; i < SERVERS; i++)
@@ -83,8 +84,8 @@ CASE(test_late_grants_grant_nothing)
     hoard_all();
     t = taker_start(w, a, 60000);
     COMES(is_hoarded());
-    /* It gets the lock by new connections; or op_timeout ends first, and it is
-     * told that nobody answers. */
+    /* The client gets the lock by new connections; or op_timeout ends first,
+     * and the error says that no server answers. */
     COMES_MS(taker_back(t), OP_MS + 3000);
     taker_end(t);
     if (t->rc) {
@@ -117,7 +118,7 @@ CASE(test_late_renewals_set_no_key)
     world_free_for_all(w, b);
 }
 
-/* Somebody else's hold is not ended by them. */
+/* Late releases do not end the hold of another client. */
 CASE(test_late_releases_end_nothing_else)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
@@ -193,7 +194,7 @@ CASE(test_release_answer_of_one_of_three_is_lost)
     }
 }
 
-/* The same of an attempt that has come to nothing. */
+/* The same for an attempt that failed. */
 CASE(test_undo_at_servers_that_are_cut_off)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -252,7 +253,7 @@ CASE(test_script_is_forgotten)
     }
 }
 
-/* NOSCRIPT comes when the attempt or the release is over. */
+/* NOSCRIPT arrives after the attempt or the release has ended. */
 CASE(test_late_word_that_the_script_is_forgotten)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT), *b = near(w);

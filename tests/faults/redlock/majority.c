@@ -3,7 +3,7 @@
 
 GROUP("majority");
 
-/* So long that a machine which stands still is no reason. */
+/* Long enough for a machine that stands still. */
 #define TTL_MS 5000
 
 static void stop(int i)
@@ -38,8 +38,8 @@ CASE(test_any_two_cut_off)
         }
 }
 
-/* Nobody waits for a stopped server for longer than server_timeout, and for one
- * that is known as silent not at all. */
+/* No request waits for a stopped server longer than server_timeout, nor at all
+ * for one that is known to be silent. */
 CASE(test_two_stopped_delay_nobody)
 {
     enum { TIMES = 60 };
@@ -97,8 +97,8 @@ static void names(const char *text, int i, bool wanted)
         fail_msg("\"%s\": %s", text, where);
 }
 
-/* Refused in time, with a text that names each of the three, and no other. Who
- * waits gets it when they are back. */
+/* The acquire fails in time, and its error names each of the three servers, and
+ * no other. A waiter gets the lock when they are back. */
 CASE(test_three_gone_acquire_fails_and_says_why)
 {
     hf_lock *a = far(w, 30000, 15000, "server_timeout=1s");
@@ -124,7 +124,7 @@ CASE(test_three_gone_acquire_fails_and_says_why)
     taker_gets_it(t, 4000);
 }
 
-/* Its claim is over before somebody else has it, and all verbs say so. */
+/* The claim ends before another client has the lock, and all verbs say so. */
 CASE(test_three_cut_hold_ends_in_time)
 {
     hf_lock *a = far(w, TTL_MS, OP_MS, PATIENT), *b = near(w);
@@ -149,10 +149,10 @@ CASE(test_three_cut_hold_ends_in_time)
 
 /* ---- no majority answers in time ---- */
 
-#define PATIENCE_MS 1000 /* an op_timeout that is over soon */
+#define PATIENCE_MS 1000 /* an op_timeout that ends soon */
 #define IN_TIME "server_timeout=200ms"
 #define LATE_MS 400
-#define GRANT "\r\n$1\r\ng\r\n" /* in the request for a vote alone */
+#define GRANT "\r\n$1\r\ng\r\n" /* only in the request for a vote */
 
 static void stop_three(void)
 {
@@ -339,8 +339,8 @@ CASE(test_keys_deleted_at_three_end_the_hold)
     world_free_for_all(w, b);
 }
 
-/* A key that the renewal has set again is no proof that nobody else had the
- * lock meanwhile: two servers have it, and that is no majority. */
+/* A key that the renewal has set again does not prove that no other client had
+ * the lock meanwhile: two servers have it, and that is no majority. */
 CASE(test_key_that_was_set_again_does_not_count)
 {
     hf_lock *a = far(w, 2000, OP_MS, PATIENT);
@@ -381,9 +381,8 @@ CASE(test_key_that_was_set_again_counts_later)
 
 /* ---- stopped in the middle ---- */
 
-/* What a stopped server was asked it does when it goes on: the grant, and that
- * it came to nothing or is over. op_ms: the connection is given up before, or
- * not. */
+/* A stopped server does what it was asked when it continues: the grant, and its
+ * undo or its release. op_ms: whether the connection is given up before. */
 static void stopped_while_taken(struct world *w, int64_t op_ms, int64_t for_ms)
 {
     hf_lock *a = far(w, 30000, op_ms, "");
@@ -406,8 +405,7 @@ CASE_IS(test_stopped_while_it_is_taken, stopped_while_taken(w, 15000, 0))
 CASE_IS(test_stopped_for_long_while_it_is_taken,
         stopped_while_taken(w, OP_MS, OP_MS + 500))
 
-/* Those that were stopped let go late of the first hold, and not of the
- * second. */
+/* The stopped servers release the first hold late, and not the second. */
 static void stopped_while_released(struct world *w, int64_t op_ms,
                                    int64_t for_ms)
 {
@@ -486,8 +484,8 @@ CASE(test_minority_of_the_dead_ends_with_its_lease)
     gives(w, b);
 }
 
-/* Two servers say yes to the release, two no, and one cannot be reached: nobody
- * will know more, and the client goes on. */
+/* Two servers accept the release, two refuse it, and one cannot be reached: no
+ * more will be known, and the client goes on. */
 CASE(test_release_without_a_majority_either_way)
 {
     hf_lock *a = far(w, 30000, 1000, PATIENT);

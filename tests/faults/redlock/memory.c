@@ -3,7 +3,7 @@
 
 GROUP("memory");
 
-/* So long that a machine which stands still is no reason. */
+/* Long enough for a machine that stands still. */
 #define TTL_MS 5000
 #define OUT "max_lease=5s&" PATIENT
 
@@ -17,9 +17,9 @@ static void is_held(struct world *w, hf_lock *lock, struct taker *t)
 
 /* ---- restarted, empty ---- */
 
-/* A majority is restarted, one after the other. Each stays out until all leases
- * of its time are over, and the others carry the lock: for those who knew it,
- * and for a client that meets it for the first time. */
+/* A majority is restarted, one server after the other. Each stays out until all
+ * leases of its time have ended, and the others carry the lock: for clients
+ * that knew it, and for a new one. */
 CASE(test_restarted_one_after_the_other)
 {
     hf_lock *a, *b, *c;
@@ -53,7 +53,8 @@ CASE(test_restarted_one_after_the_other)
     taker_end(t);
 }
 
-/* A majority at once: nobody gets anything until the leases are over. */
+/* A majority is restarted at once: no client is granted anything until the
+ * leases have ended. */
 CASE(test_majority_restarted_at_once)
 {
     hf_lock *a = far(w, TTL_MS, 15000, OUT);
@@ -186,7 +187,7 @@ static uint64_t take_and_die(void)
     return reply.token;
 }
 
-/* The servers' numbers are an hour apart, holders die and tell nobody of their
+/* The servers' numbers are an hour apart, holders die without releasing their
  * tokens, and each has another majority. */
 CASE(test_tokens_rise_over_numbers_far_apart)
 {
@@ -213,7 +214,7 @@ CASE(test_tokens_rise_over_numbers_far_apart)
             }
 }
 
-/* A token above what a server of the majority has is told to it first. */
+/* A server of the majority whose number is lower gets the token first. */
 CASE(test_second_round_tells_a_majority)
 {
     const long long hour = 3600 * 1000000LL;

@@ -16,7 +16,7 @@ extern struct proxy *way[SERVERS]; /* to each of them */
 
 /* A busy machine is no server that is silent. */
 #define PATIENT "server_timeout=2s"
-/* An op_timeout that is kept even then, and is over soon. */
+/* An op_timeout that is kept even then, and ends soon. */
 #define OP_MS 1500
 
 /* Through the proxies; options as those of redlock_servers_url(). */
@@ -32,7 +32,7 @@ void heal(int i);
 void heal_all(void);
 /* Killed and started again, empty. */
 void restart(int i);
-/* At the server i: the lock's key is there; nobody has it any more. */
+/* At server i: is the lock's key there; deletes it. */
 bool has(int i);
 void delete_key(int i);
 /* How many servers have it. All must answer. */
@@ -46,7 +46,7 @@ void takes(struct world *, hf_lock *);
 void gives(struct world *, hf_lock *);  /* a release, which succeeds */
 void renews(struct world *, hf_lock *); /* the same */
 void says(const char *text, const char *words);
-/* Somebody else has it. */
+/* Another client has it. */
 void is_busy(struct world *, hf_lock *);
 
 #endif

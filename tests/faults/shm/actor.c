@@ -1,5 +1,4 @@
-/* Who plays on the stage: the cast, what each of them does, and how long that
- * took. */
+/* The cast of the stage: what each actor does, and how long it took. */
 #include "stage.h"
 
 #include "../../lib/cpu_wait.h"
@@ -407,7 +406,7 @@ void actor_begin(struct actor *a, enum stage_role role)
 }
 
 /* The kernel marks a client when its threads end, which is before its process
- * can be waited for: nobody learns of a death by a look every 2 s. */
+ * can be waited for: no client learns of a death only by its look every 2 s. */
 static void check_marked(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
@@ -470,7 +469,7 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
-        check_token(a, answer.token); /* unless its lease was over by then */
+        check_token(a, answer.token); /* unless its lease had ended by then */
     return answer;
 }
 

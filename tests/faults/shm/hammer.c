@@ -1,11 +1,11 @@
 /*
  * A process that may write to the file of shared memory changes one word of it
- * all the time. Every call returns in its time all the same, with an error if
- * it failed, and a client repeats a release that failed.
+ * all the time. Every call returns in its time all the same, with an error if it
+ * failed, and a client repeats a release that failed.
  *
  * A real process would not hit every moment on a busy machine. So at each point
- * between two steps (HF__SHM_POINTS) the calling thread changes the word
- * itself, and no swap of that word ever succeeds.
+ * between two steps (HF__SHM_POINTS) the calling thread changes the word itself,
+ * and no swap of that word ever succeeds.
  */
 #include "../../lib/options.h"
 #include "../../unit/backends/shm/shm_fixture.h"
@@ -303,7 +303,7 @@ static void for_each_lock(void **state,
         for_each_lock(state, play);                                            \
     }
 
-/* All of it: nobody else has any. */
+/* Acquires all of it. */
 static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                     int64_t lease_ms)
 {
@@ -313,8 +313,8 @@ static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                            NULL);
 }
 
-/* The owner has let it go, and nobody else gets it until the word is changed;
- * then anybody does, whatever its handle and its client do. */
+/* The owner has released it, but no other client gets it until the word is
+ * changed. Then any client does, whatever the owner's handle and client do. */
 static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
     OK(take_all(s->one.lock, k, 0, lease));
@@ -350,7 +350,7 @@ static void test_a_release_that_gives_up(void **state)
     for_each_lock(state, play_releases_of_leases);
 }
 
-/* The client that could not release is closed: it has nothing any more. */
+/* The client that could not release is closed: it no longer has anything. */
 static void play_close(struct scene *s, const struct kind *k)
 {
     hf_client *client = s->one.client;
@@ -426,8 +426,8 @@ static void test_a_break_of_several(void **state)
     scene_end(&s, *state);
 }
 
-/* The hold is over at the owner, and could not be released: what is asked for
- * next is not granted by what is left of it. */
+/* The owner's hold has ended, and could not be released: what is left of it
+ * does not grant the next request. */
 static void play_remains(struct scene *s, const struct kind *k)
 {
     int64_t begun;

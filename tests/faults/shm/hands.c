@@ -112,7 +112,7 @@ static hf_info *inspect(const char *name)
     return info;
 }
 
-/* Who holds it, and whether there is an end to that. */
+/* The holder, and whether its hold has an end. */
 static pid_t holder_of(const char *name, bool *is_leased)
 {
     hf_info *info = inspect(name);
@@ -135,7 +135,7 @@ static bool is_waited_for(const char *name)
     return is;
 }
 
-/* Nobody has told it: it looks by itself. */
+/* It was not notified: it looks by itself. */
 static void waiter_looks_and_has_it(void)
 {
     int64_t until = now_ns() + LONG_MS * 1000000LL;
@@ -293,7 +293,7 @@ static void walk(bool (*run)(int), const char *what)
             printf("# %s, %s; at %s:%d (%d): %s\n", what, stage_cast->name,
                    stage->at.file, stage->at.line, n, stage_fault);
             faults++;
-            break; /* nothing is in order any more */
+            break; /* the state is no longer known */
         }
     }
     if (!hands)

@@ -98,7 +98,7 @@ static void tell_return(struct worker_self *me, int name, int result,
 
 /* ---- the work ---- */
 
-/* What a holder does: shows its token, counts if it is alone. */
+/* A holder shows its token, and counts if it is the only one. */
 static void work(struct worker_self *me, int name,
                  const hf_acquire_options *opt, long spin)
 {

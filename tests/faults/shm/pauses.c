@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Nobody gives up before, whatever the machine does meanwhile; to be in time is
- * checked apart from that. The victim's time is not, so it would rather be
- * stuck. */
+/* No actor gives up before, whatever the machine does meanwhile; whether a
+ * grant is in time is checked apart from that. The victim's limit is longer, so
+ * that it would be seen as stuck. */
 enum {
     PATIENCE_MS = 20000,
     STUCK_MS = PATIENCE_MS + 5000,
@@ -62,7 +62,7 @@ static void with_lease(struct seat *s)
     }
 }
 
-/* Has it, and keeps it until somebody waits. */
+/* Acquires it, and keeps it until another actor waits. */
 static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
@@ -298,7 +298,7 @@ static bool is_anybody_watched(void)
     return false;
 }
 
-/* It has the lock, and the victim sleeps; or does not come to that. */
+/* It has the lock, and the victim sleeps, or never gets that far. */
 static void kill_waiter(void)
 {
     int64_t until = now_ns() + 50000000LL;
@@ -454,7 +454,7 @@ static void play_part(const struct part *part, const char *during, int *runs)
         if (!during || !strcmp(during, meanwhiles[i].name))
             faults += walk(part, &meanwhiles[i], runs);
     if (*runs == before)
-        faults++; /* a test that pauses nobody tests nothing */
+        faults++; /* without a pause it tests nothing */
     stage_case(faults, "%s, %s: paused at each step, %d times in all",
                part->name, stage_cast->name, *runs - before);
 }

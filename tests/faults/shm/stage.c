@@ -184,7 +184,7 @@ int queued(void)
     return n;
 }
 
-/* Who waits, and sleeps unless it is rung: it has looked at the queue since. */
+/* A waiter that sleeps unless it is rung: it has looked at the queue since. */
 static int settled(void)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -318,7 +318,7 @@ int stage_kill_at_each(const char *name, int only,
             break;
     }
     if (!kills)
-        faults++; /* a test that kills nobody tests nothing */
+        faults++; /* without a kill it tests nothing */
     stage_case(faults, "%s, %s: killed at each of %d steps", name,
                stage_cast->name, kills);
     return kills;

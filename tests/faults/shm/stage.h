@@ -35,7 +35,7 @@ struct stage {
     _Atomic int paused, go; /* the victim's */
     struct stage_hold {
         _Atomic int pid, permits;
-    } inside[STAGE_HOLDS]; /* who holds the lock; pid 0: nobody */
+    } inside[STAGE_HOLDS]; /* the holders; pid 0: none */
     _Atomic int overlaps;
 };
 

@@ -40,12 +40,12 @@ CASE(test_diagnose_rights)
 
     diagnosis_says(c, HF_LEVEL_OK, "rights", "user of the URL alone");
     world_ends(w, c);
-    world_is_clean(w); /* nobody else may touch what is that user's */
+    world_is_clean(w); /* only that user may touch its nodes */
     c = open_with(w, "", LONG_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
 }
 
-/* Somebody else's lock of that name: who it is, is not asked. */
+/* Another client holds the lock of that name; which one is not asked. */
 CASE(test_diagnose_lock_is_taken)
 {
     hf_client *c = open_with(w, "", LONG_MS), *other;

@@ -42,7 +42,8 @@ CASE(test_cut_off_follower_claim_ends_before_the_next)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* On the wrong side nobody gets anything, and every call returns. */
+/* On the wrong side of the cut no client is granted anything, and every call
+ * returns. */
 CASE(test_cut_off_follower_grants_nothing)
 {
     hf_lock *a = world_far(w, 30000, 700);
@@ -57,7 +58,8 @@ CASE(test_cut_off_follower_grants_nothing)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* In a process of its own, at the first server alone: waits for the lock. */
+/* In a process of its own, connected to the first server only: waits for the
+ * lock. */
 static void start_waiter(struct world *w, struct proc *p)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 2000};

@@ -10,7 +10,7 @@ GROUP("find");
 
 /* ---- who is no ZooKeeper ---- */
 
-/* A port of our own, at which nobody listens. */
+/* A port of our own without a listener. */
 static int dead_port(int *fd)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
@@ -115,7 +115,7 @@ CASE(test_open_beside_strangers)
     stranger_end(&s[1]);
 }
 
-/* Nobody answers at once, and all would, given time. */
+/* No server answers at once, and each would with more time. */
 CASE(test_open_where_all_are_slow)
 {
     struct proxy *other = proxy_start(w->port);
@@ -133,8 +133,8 @@ CASE(test_open_where_all_are_slow)
 
 /* ---- names ---- */
 
-/* Of two that a later lookup has found, both are asked again and again: the
- * library alone would come back to one of them only. */
+/* A later lookup has found two servers: both are asked again and again. The
+ * library itself would return to one of them only. */
 CASE(test_each_of_two_found_later_is_asked)
 {
     struct stranger s[2];

@@ -1,4 +1,4 @@
-/* Entries that somebody deletes by hand. */
+/* Entries that an administrator deletes. */
 #include "zk_faults.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ GROUP("hand");
 
 /* ---- granted unseen ---- */
 
-/* The last of the queue, deleted by somebody. */
+/* Deletes the last entry of the queue. */
 static void delete_last_entry(struct world *w)
 {
     struct String_vector names = {0};
@@ -23,8 +23,8 @@ static void delete_last_entry(struct world *w)
     deallocate_String_vector(&names);
 }
 
-/* The second of two is granted when the first has gone, by that alone. If it
- * had lost its place meanwhile it hears of it, long before its renewal. */
+/* The second of two is granted as soon as the first has gone. If it had lost
+ * its entry meanwhile it hears of it, long before its renewal. */
 CASE(test_second_without_an_entry_is_told)
 {
     hf_lock *a = deaf_lock(w), *b = deaf_lock(w), *c = deaf_lock(w);

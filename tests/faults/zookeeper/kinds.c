@@ -24,8 +24,8 @@ static void is_there(struct world *w, const char *path, const char *data)
 
 /* ---- fresh names ---- */
 
-/* The first question about a name never comes to the server, or it does and
- * what makes the parents then does not. */
+/* The first request about a name is lost; or it arrives, and the request that
+ * makes the parents is lost. */
 static void requests_lost(struct world *w, enum hf_kind kind, bool parents)
 {
     struct taker *t;
@@ -155,7 +155,7 @@ CASE(test_latch_last_answer_swallowed_leaves_no_mark)
     OK(hf_latch_free(d.latch));
 }
 
-/* Nothing is asked any more when the connection is lost: the client connects
+/* No request is under way when the connection is lost: the client connects
  * again all the same, and removes its mark. */
 CASE(test_latch_idle_after_last_leaves_no_mark)
 {
@@ -173,7 +173,7 @@ CASE(test_latch_idle_after_last_leaves_no_mark)
     OK(hf_latch_free(l));
 }
 
-/* With the session the mark is gone: nobody can tell, and nothing counts
+/* The mark is gone with the session: the outcome is unknown, and nothing counts
  * twice. */
 CASE(test_latch_session_lost_is_unknown)
 {
@@ -352,7 +352,7 @@ CASE(test_put_is_for_the_holder)
     EXPECT(HF_EINVAL, hf_lock_put(a, "w/v", 3, "x", 1, &w->err));
     EXPECT(HF_EINVAL, hf_lock_put(a, "n/lock", 6, "x", 1, &w->err));
     EXPECT(HF_ENOTOWNER, hf_lock_put(b, "v", 1, "x", 1, &w->err));
-    /* Taken away, and nobody has told it. */
+    /* The hold is taken away without an event. */
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_delete(hand(w), path));
     OK(hf_lock_timed(b, 5000, NULL));

@@ -1,5 +1,5 @@
-/* Latches: somebody who comes between two requests of one set or down, and
- * answers that are lost just then. */
+/* Latches: another client comes between two requests of one set or down, and
+ * answers are lost just then. */
 #include "zk_faults.h"
 
 #include <dlfcn.h>
@@ -128,7 +128,7 @@ static void must(bool done)
         abort();
 }
 
-/* Somebody's lock. */
+/* A lock of another client. */
 static void lock(struct world *w)
 {
     must(!zk_hand_create(hand(w), LOCK, "", ZOO_EPHEMERAL, NULL, 0, NULL));
@@ -201,8 +201,8 @@ static void drop_latch(struct world *w, hf_latch *latch)
     world_is_clean(w);
 }
 
-/* It is taken back when a lock is found beside it, and somebody has counted it
- * down by then. */
+/* The latch is taken back when a lock is found beside it, and another client
+ * has counted it down by then. */
 CASE(test_latch_counted_before_it_is_taken_back)
 {
     hf_latch *latch = far_latch(w);
@@ -252,7 +252,7 @@ CASE(test_latch_mark_is_deleted_at_last)
     drop_latch(w, latch);
 }
 
-/* Whoever asks after it was set hears that it is. */
+/* A client that asks after the set hears that it is set. */
 CASE(test_latch_read_at_a_server_that_is_behind)
 {
     hf_latch *latch = far_latch(w);

@@ -8,8 +8,8 @@ GROUP("net");
 
 /* ---- the answer goes nowhere ---- */
 
-/* The connection gives way right after the create: the node that nobody told us
- * of is found and is ours, and there is no second. */
+/* The connection breaks right after the create, whose answer is lost: the node
+ * is found and is ours, and there is no second one. */
 CASE(test_created_then_cut_is_adopted)
 {
     hf_lock *a = world_far(w, 30000, 5000);
@@ -59,7 +59,7 @@ CASE(test_connection_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 5000));
 }
 
-/* The one before us went while nobody could tell us. */
+/* The client before us went while no event could reach us. */
 CASE(test_release_while_the_waiter_is_away)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -134,7 +134,8 @@ CASE(test_break_in_an_outage_is_not_done_later)
     /* The first notices that the connection is gone. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "n", 1, &w->err));
-    /* When the last is over, the time of that one surely is. */
+    /* When the last request has ended, the time of that one has surely
+     * passed. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     OK(hf_lock_timed(b, 5000, &w->err));
     proxy_set(w->proxy, PROXY_PASS, 0);

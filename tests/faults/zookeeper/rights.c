@@ -1,4 +1,4 @@
-/* Who may do what: users that are kept apart, rights that are taken away. */
+/* Rights: users that are kept apart, rights that are taken away. */
 #include "zk_faults.h"
 
 #include <stdio.h>
@@ -72,8 +72,8 @@ static bool is_quiet(struct world *w)
     return NEVER_MS(proxy_sent(w->proxy) != before, 300);
 }
 
-/* The name's node is everybody's, the holder's entry is not: who waits does not
- * ask without end, and is told. */
+/* All users may write below the name's node, but only the holder may change its
+ * entry: the waiter gets an error instead of asking without end. */
 static void waits_behind_another_user(struct world *w,
                                       enum hf_fairness fairness)
 {
@@ -108,8 +108,8 @@ static void count_refusals(void *count, const char *text)
         __atomic_add_fetch((int *)count, 1, __ATOMIC_RELAXED);
 }
 
-/* Nobody may delete it: that is said once, and tried seldom; and when it is
- * allowed again all goes on. */
+/* The entry may not be deleted: that is logged once, and tried seldom; when it
+ * is allowed again all goes on. */
 CASE(test_rights_to_delete_are_taken_away)
 {
     int refusals = 0;
@@ -145,8 +145,8 @@ static bool became(hf_client *c, const int *result, int wanted)
     return *result == wanted;
 }
 
-/* The place of a waiter that has given up cannot be deleted. The next one of
- * this process would wait behind it: it is told why it cannot. */
+/* The entry of a waiter that has given up cannot be deleted. The next waiter of
+ * this process would wait behind it: its error says why it cannot. */
 CASE(test_given_up_place_cannot_be_deleted)
 {
     hf_lock *x = deaf_lock(w), *a = deaf_lock(w),
@@ -199,8 +199,8 @@ static bool is_gone(struct world *w, const char *path)
     return zk_hand_stat(hand(w), path, NULL) == ZNONODE;
 }
 
-/* What the URL names lasts, and is its user's, when no lock is in use below it.
- * Otherwise it would be whoever's who comes next. */
+/* The nodes that the URL names stay, and belong to its user, when no lock is in
+ * use below them. Otherwise the next user would own them. */
 CASE(test_root_stays)
 {
     struct zk_hand *h = hand(w);
@@ -278,8 +278,8 @@ static void note_set(void *arg, hf_latch *latch, int result)
     *(int *)arg = result;
 }
 
-/* The name's node is there when it looks, and is swept then: it is made anew,
- * as any other. */
+/* The name's node is there when the client looks, and is swept then: it is made
+ * again, as any other. */
 CASE(test_tenants_latch_is_swept)
 {
     hf_client *c = open_tenant(w);

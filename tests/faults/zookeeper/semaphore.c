@@ -1,6 +1,6 @@
 /*
  * Semaphores, as they are at the server: beside Curator's, their answers lost,
- * their leases deleted by somebody.
+ * their leases deleted.
  */
 #include "zk_faults.h"
 
@@ -61,8 +61,8 @@ static void turn_of_another(struct world *w, char *turn, size_t size)
                  turn, size);
 }
 
-/* Somebody is before a try and about to go on: the try waits for that, with one
- * watch, and has a permit then. */
+/* A client before the try is about to pass: the try waits for that, with one
+ * watch, and then has a permit. */
 CASE(test_semaphore_try_waits_for_who_passes)
 {
     int rc = HF_EBUSY;
@@ -286,7 +286,7 @@ CASE_IS(test_semaphore_one_of_its_leases_is_deleted,
 CASE_IS(test_semaphore_one_of_many_leases_is_deleted,
         loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000))
 
-/* Who listens hears of it long before its renewal. */
+/* A program that listens hears of it long before its renewal. */
 CASE(test_semaphore_deleted_lease_is_heard_of)
 {
     world_lock(w, w->zk->url, 60000, 5000, HF_FAIR);
@@ -295,8 +295,8 @@ CASE(test_semaphore_deleted_lease_is_heard_of)
 
 /* ---- leases that are deleted before they are seen ---- */
 
-/* Somebody who deletes as many leases as soon as they are made: after the
- * server has done so, and before the client looks. */
+/* Deletes as many leases as soon as they are made: after the server has made
+ * them, and before the client looks. */
 static struct {
     struct zk_hand *hand;
     int times;        /* atomic */
@@ -348,7 +348,7 @@ static void drop_leases_node(struct world *w)
     COMES(!zk_hand_delete(hand(w), LEASES));
 }
 
-/* Nobody else uses the hand until then. */
+/* No other thread uses the hand until then. */
 static void meddle(struct world *w, int times)
 {
     vandal.hand = hand(w);
@@ -356,7 +356,7 @@ static void meddle(struct world *w, int times)
     __atomic_store_n(&vandal.times, times, __ATOMIC_RELEASE);
 }
 
-/* Of two at a time: all are made anew, and that is all. */
+/* Two are deleted at a time: all leases are made again, once. */
 static void has_two_leases(struct world *w, int times)
 {
     assert_int_equal(__atomic_load_n(&vandal.made, __ATOMIC_RELAXED),
@@ -469,9 +469,9 @@ CASE(test_semaphore_turn_deleted_with_leases_out)
     OK(hf_lock_release(first, &w->err));
 }
 
-/* The answer is on its way: it is granted, and lost as soon as it listens. (If
- * it was deleted before its list was made, which is not likely, it is made
- * anew.) */
+/* The answer is on its way: the lease is granted, and lost as soon as the
+ * client listens. (If it was deleted before its list was made, which is
+ * unlikely, it is made again.) */
 CASE(test_semaphore_lease_deleted_behind_its_answer)
 {
     struct taker *t;

@@ -30,7 +30,7 @@ CASE(test_restart_hold_survives)
     OK(hf_lock_release(b, NULL));
 }
 
-/* Shorter than the wait and than op_timeout: nobody notices. */
+/* An outage shorter than the wait and the op_timeout is not noticed. */
 CASE(test_restart_during_timed_acquire)
 {
     hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
@@ -44,8 +44,8 @@ CASE(test_restart_during_timed_acquire)
     taker_gets_it(t, 3000);
 }
 
-/* A child that was forked has the connection's descriptor, too: when the
- * connection is over, a waiter is not told of that again and again. */
+/* A forked child has the connection's descriptor, too: when the connection has
+ * ended, a waiter is not notified of that again and again. */
 CASE(test_restart_while_a_child_lives)
 {
     hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
@@ -73,7 +73,7 @@ CASE(test_restart_while_a_child_lives)
     waitpid(child, NULL, 0);
 }
 
-/* ---- the session is over ---- */
+/* ---- the session has ended ---- */
 
 /* The server forgets us while nothing passes; then we learn it. */
 CASE(test_expired_session_is_replaced)
@@ -170,8 +170,9 @@ CASE(test_deleted_node_is_learned)
     OK(hf_lock_release(b, NULL));
 }
 
-/* A waiter whose entry was deleted queues again; or is told that it has what it
- * has not, as if its hold had been deleted, and then that it is lost. */
+/* A waiter whose entry was deleted queues again; or it is granted the lock
+ * without an entry, as if its hold had been deleted, and then hears of the
+ * loss. */
 CASE(test_deleted_place_is_learned)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -223,7 +224,7 @@ static void *sweep(void *arg)
     return NULL;
 }
 
-/* At every moment at which nobody is below it. */
+/* Whenever it has no child. */
 CASE(test_parent_swept_all_the_time)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

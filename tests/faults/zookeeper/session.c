@@ -192,8 +192,8 @@ static int find_sockets(int port, int fd[], int max)
     return n;
 }
 
-/* There is a descriptor for the library's socket, and none for ours: nobody
- * tells us of answers, and they are looked for. */
+/* There is a descriptor for the library's socket, and none for ours: answers do
+ * not wake the client, so it polls. */
 CASE(test_no_descriptor_to_watch)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -265,8 +265,8 @@ CASE(test_no_memory_to_stay_alive)
     hf_lock_release(w->locks[0], NULL); /* its time may be too short */
 }
 
-/* Whoever drives may have gone to sleep for long before another thread sends
- * something: it is awake in time to ask again. */
+/* The driving thread may have gone to sleep for long before another thread
+ * sends something: it wakes in time to ask again. */
 CASE(test_silence_is_noticed_by_who_sleeps)
 {
     hf_lock *waits = world_far(w, 30000, 5000), *b = world_near(w), *a;
@@ -325,7 +325,7 @@ CASE(test_session_shorter_than_two_ticks)
     lock = with_options(w, &s, "?tick=2s", 3000);
     assert_int_equal(world_lines(w, 0), 0);
     COMES(hf_lock_timed(lock, 5000, &w->err) == 0);
-    hf_lock_release(lock, NULL); /* or it is over by now */
+    hf_lock_release(lock, NULL); /* or it has ended by now */
     with_options(w, &s, "", 3000);
     assert_int_equal(world_lines(w, 1), 1);
     with_options(w, &s, "", 4000);
@@ -339,7 +339,7 @@ CASE(test_session_shorter_than_two_ticks)
     zk_server_end(&s);
 }
 
-/* ---- holds that somebody has taken away ---- */
+/* ---- holds that were taken away ---- */
 
 enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 1000 };
 

@@ -132,7 +132,7 @@ static hf_lock *far_handle(struct world *w, enum hf_fairness fairness)
     return w->locks[0];
 }
 
-/* What it has asked for the server hears of when nobody wants to know. */
+/* The server hears of its question after the client has given up. */
 static void gives_up(struct world *w, hf_lock *a)
 {
     int result = 1;
@@ -169,7 +169,7 @@ CASE_IS(test_stranger_asked_for_in_vain, minds_after_giving_up(w, HF_FAIR))
 CASE_IS(test_unfair_stranger_asked_for_in_vain,
         minds_after_giving_up(w, HF_UNFAIR))
 
-/* It was told, and then it gave up: that is old news by the next time. */
+/* It was notified and then gave up: that is stale at its next attempt. */
 CASE(test_stranger_of_an_earlier_question)
 {
     hf_lock *a = far_handle(w, HF_FAIR);

@@ -67,7 +67,8 @@ static void remove_it(struct world *w, const char *child)
     OK(zk_hand_delete(hand(w), below(child, path)));
 }
 
-/* Parents that stay: the sequence goes on, and is not the first any more. */
+/* Parents that stay: the sequence goes on, and no longer begins with the first
+ * number. */
 static void make_node(struct world *w)
 {
     OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
@@ -237,7 +238,7 @@ CASE(test_foreign_entries_of_another_kind)
     remove_node(w);
 }
 
-/* Who holds it is seen, too. */
+/* The holder is shown, too. */
 CASE(test_foreign_holder_is_seen)
 {
     hf_lock *a = world_near(w);

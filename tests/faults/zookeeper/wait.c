@@ -1,4 +1,5 @@
-/* Who is woken: one of a fair queue, the whole herd of an unfair one. */
+/* Which waiters are woken: one of a fair queue, the whole herd of an unfair
+ * one. */
 #include "zk_faults.h"
 
 #include <limits.h>
@@ -242,10 +243,9 @@ static long sleeps_for_latch(struct world *w)
     return s.sleeps;
 }
 
-/* Who waits for a latch is woken for the answers to others, as who waits for
- * a lock is, and not for their questions: then it would sleep twice in each
- * round. Beside a busy machine a thread sleeps more often, but not each
- * time. */
+/* A waiter for a latch is woken for answers to others, as a waiter for a lock
+ * is, and not for their questions: then it would sleep twice in each round.
+ * Beside a busy machine a thread sleeps more often, but not each time. */
 CASE(test_driver_is_woken_for_answers)
 {
     enum { TRIES = 10, MOST = ROUNDS * 3 / 2 };

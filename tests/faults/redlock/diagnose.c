@@ -86,11 +86,11 @@ CASE(test_diagnose_servers_down)
 /* A client is open when the majority is there; the last may come later. */
 CASE(test_diagnose_waits_for_the_last)
 {
-    hf_client *c = NULL;
+    hf_client *c;
 
     proxy_set(way[4], PROXY_DELAY, 300);
-    OK(proc_open(far_url("server_timeout=50ms"), CLIENT(.op_timeout_ms = 20000),
-                 &c, &w->err));
+    c = world_open(w, far_url("server_timeout=50ms"),
+                   CLIENT(.op_timeout_ms = 20000));
     diagnosis_says(c, HF_LEVEL_OK, "servers", "5 servers answer");
     diagnosis_says(c, HF_LEVEL_OK, "version", "all servers");
     world_ends(w, c);
@@ -101,8 +101,9 @@ CASE(test_diagnose_waits_for_the_last)
  * same. */
 CASE(test_diagnose_without_time)
 {
-    hf_client *c = open_with(w, PATIENT, 1);
+    hf_client *c = NULL;
 
+    OK(proc_open(w->near_url, CLIENT(.op_timeout_ms = 1), &c, &w->err));
     for (int i = 0; i < 20; i++) {
         hf_diagnosis *d = NULL;
 

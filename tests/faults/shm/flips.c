@@ -9,8 +9,8 @@
  *     shm_flips one REGION BIT         one of the first again
  *
  * A worker process makes one trial after the other, each with a fresh file. If
- * it dies, or a call does not return, this process prints the flip, and the next
- * worker goes on after it.
+ * it dies, or a call does not return, this process prints the flip, and the
+ * next worker goes on after it.
  */
 #include "flips.h"
 

@@ -1,11 +1,11 @@
 /*
  * A process that may write to the file of shared memory changes one word of it
- * all the time. Every call returns in its time all the same, with an error if it
- * failed, and a client repeats a release that failed.
+ * all the time. Every call returns in its time all the same, with an error if
+ * it failed, and a client repeats a release that failed.
  *
  * A real process would not hit every moment on a busy machine. So at each point
- * between two steps (HF__SHM_POINTS) the calling thread changes the word itself,
- * and no swap of that word ever succeeds.
+ * between two steps (HF__SHM_POINTS) the calling thread changes the word
+ * itself, and no swap of that word ever succeeds.
  */
 #include "../../lib/options.h"
 #include "../../unit/backends/shm/shm_fixture.h"

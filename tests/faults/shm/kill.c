@@ -6,11 +6,11 @@
  *     shm_kill [kills [seed]]
  *
  * Workers take locks (of all kinds; for ever, timed, tried, with a lease) and
- * bump a plain counter under each, if they hold it exclusively. The parent kills one of
- * them, then has the prober take the name that the dead one was busy with, and
- * measures how long after the kill that is granted. Parent and prober are never
- * killed. After each act the whole history goes before the checkers
- * (history.h).
+ * bump a plain counter under each, if they hold it exclusively. The parent
+ * kills one of them, then has the prober take the name that the dead one was
+ * busy with, and measures how long after the kill that is granted. Parent and
+ * prober are never killed. After each act the whole history goes before the
+ * checkers (history.h).
  */
 #include "kill.h"
 

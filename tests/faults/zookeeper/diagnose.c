@@ -60,12 +60,11 @@ CASE(test_diagnose_lock_is_taken)
 
 CASE_OF(ensemble, test_diagnose_counts_the_servers)
 {
-    hf_client *c = NULL;
+    hf_client *c = world_open(w, zk_three.url, NULL);
 
-    OK(hf_open(zk_three.url, NULL, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_OK, "ensemble", "3 servers, of which 1");
     diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
     world_ends(w, c);
-    OK(hf_open(zk_three.server[1].url, NULL, &c, &w->err));
+    c = world_open(w, zk_three.server[1].url, NULL);
     diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
 }

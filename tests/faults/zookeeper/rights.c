@@ -9,11 +9,8 @@ GROUP("rights");
 
 static hf_client *open_at(struct world *w, const char *user, const char *path)
 {
-    hf_client *c = NULL;
-
-    OK(hf_open(text_of("zk://%s@127.0.0.1:%d%s", user, w->zk->port, path), NULL,
-               &c, &w->err));
-    return c;
+    return world_open(
+        w, text_of("zk://%s@127.0.0.1:%d%s", user, w->zk->port, path), NULL);
 }
 
 static hf_client *open_as(struct world *w, const char *user)

@@ -211,12 +211,12 @@ static int puppet_take(struct puppet *p, const struct proc_cmd *c,
                        struct proc_reply *r)
 {
     hf_lock *lock = p->lock[c->slot];
-    int rc;
+    int rc =
+        hf_lock_acquire(lock,
+                        HOW(c->wait_ms, .mode = c->mode, .permits = c->permits,
+                            .lease_ms = c->lease_ms),
+                        &r->err);
 
-    rc = hf_lock_acquire(lock,
-                         HOW(c->wait_ms, .mode = c->mode, .permits = c->permits,
-                             .lease_ms = c->lease_ms),
-                         &r->err);
     r->returned = wait_now();
     if (!rc)
         rc = hf_lock_token(lock, &r->token);

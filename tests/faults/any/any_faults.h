@@ -48,6 +48,16 @@ extern const int64_t any_refused_ttl_ms;
 /* loss.c: a process of its own, which holds the lock. */
 void any_puppet(struct world *, struct proc *, int64_t ttl_ms);
 
+/* A process that holds the lock is stopped until its lease has ended: another
+ * client has the lock within that time, and the late holder knows it. */
+void any_holder_stopped(struct world *, int64_t ttl_ms, int64_t within_ms);
+/* The server is down for some time while a client acquires: it has the lock
+ * within that time after. */
+void any_restart_while_acquiring(struct world *, hf_lock *, int64_t down_ms,
+                                 int64_t within_ms);
+/* A server that goes and comes back is two lines of the log. */
+void any_outage_is_two_lines(struct world *);
+
 /* The connection is cut, and for so many ms there is no other: who wants the
  * lock meanwhile has it within that time after. */
 void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,

@@ -205,3 +205,58 @@ CASE(test_loss_while_both_are_stopped_says_so)
         fail_msg("%s", r.err.text);
     OK(proc_end(&p));
 }
+
+void any_holder_stopped(struct world *w, int64_t ttl_ms, int64_t within_ms)
+{
+    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
+    hf_lock *b = world_near(w);
+    struct proc_reply r;
+    struct taker *t;
+    struct proc p;
+
+    any_puppet(w, &p, ttl_ms);
+    t = taker_start(w, b, WAIT_LONG_MS);
+    COMES(w->server->is_waited_for(w));
+    OK(proc_stop(&p));
+    taker_has_it(t, within_ms);
+    OK(proc_continue(&p));
+    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
+        OK(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r));
+        EXPECT(HF_ELOST, r.rc);
+    }
+    assert_int_equal(w->server->left(w), 1);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* its thread has it */
+    taker_gives(t);
+    OK(proc_end(&p));
+}
+
+/* ---- the server is gone for a while ---- */
+
+void any_restart_while_acquiring(struct world *w, hf_lock *a, int64_t down_ms,
+                                 int64_t within_ms)
+{
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    server_kill(w->process);
+    t = taker_start(w, a, 60000);
+    assert_true(NEVER_MS(taker_back(t), down_ms));
+    OK(server_again(w->process));
+    taker_gets_it(t, within_ms);
+}
+
+void any_outage_is_two_lines(struct world *w)
+{
+    hf_lock *a = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
+
+    world_free_for_all(w, a);
+    assert_int_equal(world_lines(w, 0), 0);
+    server_kill(w->process);
+    for (int i = 0; i < 3; i++) /* attempts to connect, each of them */
+        EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
+    assert_int_equal(world_lines(w, 0), 1);
+    OK(server_again(w->process));
+    COMES(hf_lock_timed(a, 1000, NULL) == 0);
+    assert_int_equal(world_lines(w, 0), 2);
+    OK(hf_lock_release(a, NULL));
+}

@@ -45,11 +45,9 @@ static bool is_full(void)
 
 static void fill(struct world *w)
 {
-    const char *args;
-    int fd;
+    const char *args = text_of("put full < %s/full", etcd_locked->dir);
+    int fd = open(strchr(args, '/'), O_WRONLY | O_CREAT, 0600);
 
-    args = text_of("put full < %s/full", etcd_locked->dir);
-    fd = open(strchr(args, '/'), O_WRONLY | O_CREAT, 0600);
     assert_int_equal(ftruncate(fd, 1200000), 0);
     close(fd);
     for (int i = 0; i < 4; i++)
@@ -398,12 +396,11 @@ CASE_OF(tls, test_other_servers)
 
 CASE(test_diagnose_rights_and_space)
 {
-    hf_client *c;
-
-    c = world_open(
+    hf_client *c = world_open(
         w,
         text_of("etcd://worker:" PASSWORD "@127.0.0.1:%d/p", etcd_locked->port),
         NULL);
+
     diagnosis_says(c, HF_LEVEL_OK, "rights", "as a user");
     diagnosis_says(c, HF_LEVEL_OK, "space", "bytes");
     diagnosis_says(c, HF_LEVEL_OK, "locking", "");

@@ -414,13 +414,10 @@ CASE(test_writer_that_gives_up_lets_no_reader_in)
 
 CASE(test_diagnose_counts_the_members)
 {
-    hf_client *c = NULL;
+    hf_client *c = world_open(w, etcd_three.url, NULL);
 
-    OK(proc_open(etcd_three.url, NULL, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_OK, "cluster", "3 members, of which 1");
     diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
-    OK(hf_close(c));
-    OK(proc_open(MEMBERS[0].url, NULL, &c, &w->err));
+    c = world_open(w, MEMBERS[0].url, NULL);
     diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
-    OK(hf_close(c));
 }

@@ -66,10 +66,9 @@ static int begin(struct world *w)
 static int take_away(struct world *w)
 {
     static char keys[65536];
-    int rc;
+    int rc = etcd_server_ctl(&etcd_one, "get '' --prefix --keys-only", keys,
+                             sizeof(keys));
 
-    rc = etcd_server_ctl(&etcd_one, "get '' --prefix --keys-only", keys,
-                         sizeof(keys));
     for (char *key = strtok(keys, "\n"); key && !rc; key = strtok(NULL, "\n")) {
         if (strstr(key, "holdfast:client/"))
             continue;

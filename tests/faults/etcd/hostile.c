@@ -553,10 +553,9 @@ static long given, most_given; /* atomic: bytes that the client has now */
 static void *give(void *ctx, size_t size)
 {
     void *p = malloc(size);
-    long now;
+    long now = __atomic_add_fetch(&given, (long)malloc_usable_size(p),
+                                  __ATOMIC_RELAXED);
 
-    now = __atomic_add_fetch(&given, (long)malloc_usable_size(p),
-                             __ATOMIC_RELAXED);
     if (now > __atomic_load_n(&most_given, __ATOMIC_RELAXED))
         __atomic_store_n(&most_given, now, __ATOMIC_RELAXED);
     return p;

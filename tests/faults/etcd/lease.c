@@ -259,11 +259,10 @@ static bool has_guard_again(struct world *w, char *key, size_t size)
 CASE(test_guard_deleted)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
-    uint64_t token;
     struct taker *t = taker_behind(w, a, b, WAIT_MS);
     char key[64];
+    uint64_t token = token_of(a);
 
-    token = token_of(a);
     for (int i = 0; i < 4; i++) {
         /* One, and then the other. */
         COMES(has_guard_again(w, key, sizeof(key)));
@@ -295,28 +294,8 @@ CASE(test_holder_killed)
 }
 
 /* What it says when it goes on comes too late, and it knows. */
-CASE(test_holder_stopped)
-{
-    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
-    hf_lock *b = world_near(w);
-    struct proc_reply r;
-    struct taker *t;
-    struct proc p;
-
-    any_puppet(w, &p, SHORT_MS);
-    t = taker_start(w, b, WAIT_MS);
-    has_entries(2);
-    OK(proc_stop(&p));
-    COMES_MS(taker_back(t), SHORT_MS + ETCD_TICK_MS + 1000);
-    OK(proc_continue(&p));
-    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
-        OK(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r));
-        assert_int_equal(r.rc, HF_ELOST);
-    }
-    assert_int_equal(w->server->left(w), 1);
-    taker_gives(t);
-    OK(proc_end(&p));
-}
+CASE_IS(test_holder_stopped,
+        any_holder_stopped(w, SHORT_MS, SHORT_MS + ETCD_TICK_MS + 1000))
 
 /* A server whose shortest lease is longer than the TTL. */
 CASE(test_diagnose_lease)

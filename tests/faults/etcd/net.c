@@ -205,11 +205,10 @@ CASE(test_server_of_two_addresses_stands)
 CASE(test_server_killed)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
-    uint64_t token;
     struct taker *t = taker_behind(w, a, b, WAIT_MS);
     char key[300];
+    uint64_t token = token_of(a);
 
-    token = token_of(a);
     for (int i = 0; i < 3; i++) {
         etcd_server_kill(&etcd_one);
         OK(etcd_server_again(&etcd_one));

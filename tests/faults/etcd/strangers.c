@@ -12,10 +12,9 @@ enum { WAIT_MS = 30000, SOON_MS = 2000, MANY = 1000 };
  * transaction: all have the same revision. */
 static void put_some(const char *fmt, unsigned from, unsigned len)
 {
-    FILE *f;
     const char *path = text_of("%s/txn", etcd_one.dir);
+    FILE *f = fopen(path, "w");
 
-    f = fopen(path, "w");
     assert_non_null(f);
     fputs("\n", f); /* no condition */
     for (unsigned i = from; i < from + len; i++) {

@@ -13,11 +13,10 @@ GROUP("watch");
 CASE(test_watch_outlives_its_lease)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
-    unsigned calls;
     struct seen s;
     char key[300];
+    unsigned calls = watch_taken(w, &s, a);
 
-    calls = watch_taken(w, &s, a);
     assert_true(entry(0, key, sizeof(key)));
     ctl("lease revoke %s", strchr(key, '/') + 1);
     COMES(is_seen(&s, calls));

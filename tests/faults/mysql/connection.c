@@ -19,10 +19,9 @@ static void kill_thread(bool waits, int n)
 CASE(test_connection_killed_while_holding)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
-    uint64_t token;
     struct taker *t = taker_behind(w, a, b, WAIT_MS);
+    uint64_t token = token_of(a);
 
-    token = token_of(a);
     kill_thread(false, 0); /* the first client was opened first */
     assert_true(NEVER_MS(taker_back(t), 500));
     OK(hf_lock_check(a));

@@ -181,10 +181,9 @@ static size_t say_another_name(char *data, size_t *len)
 
 CASE_OF(lock_names, test_list_answers_what_was_not_asked_for)
 {
-    hf_client *c;
     hf_names *list = NULL;
+    hf_client *c = my_open(w, text_of("%s?prefix=app:", w->far_url));
 
-    c = my_open(w, text_of("%s?prefix=app:", w->far_url));
     hold_many("app:n-", 1);
     OK(hf_list(c, "n-", &list, &w->err));
     assert_int_equal(list->len, 1);

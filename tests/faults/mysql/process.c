@@ -40,29 +40,7 @@ CASE(test_holder_killed)
 }
 
 /* What it says when it goes on comes too late, and it knows. */
-CASE(test_holder_stopped)
-{
-    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
-    hf_lock *b = world_near(w);
-    struct proc_reply r;
-    struct taker *t;
-    struct proc p;
-
-    any_puppet(w, &p, SHORT_MS);
-    t = taker_start(w, b, WAIT_MS);
-    my_has_waiters(1);
-    OK(proc_stop(&p));
-    COMES_MS(taker_back(t), SHORT_MS + 1500);
-    OK(proc_continue(&p));
-    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
-        OK(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r));
-        assert_int_equal(r.rc, HF_ELOST);
-    }
-    assert_int_equal(any_faults.holds(w), 1);
-    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* its thread has it */
-    taker_gives(t);
-    OK(proc_end(&p));
-}
+CASE_IS(test_holder_stopped, any_holder_stopped(w, SHORT_MS, SHORT_MS + 1500))
 
 /* A process that has begun to wait for the lock. */
 static void waiting_puppet(struct world *w, struct proc *p)
@@ -129,10 +107,9 @@ CASE(test_first_waiter_stopped)
 CASE(test_server_restarted)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
-    uint64_t token;
     struct taker *t = taker_behind(w, a, b, WAIT_MS);
+    uint64_t token = token_of(a);
 
-    token = token_of(a);
     my_server_kill(&my_one);
     assert_true(NEVER_MS(taker_back(t), 300));
     OK(my_server_again(&my_one));

@@ -116,11 +116,10 @@ static void clerk_opens(struct world *w, const char *options, int code,
 {
     const char *url = tls_url(my_one.port, options);
     hf_client *c = NULL;
-    int rc;
-
-    rc = hf_open(
+    int rc = hf_open(
         text_of("mysql://clerk%s", url + strlen("mysql://" MY_SERVER_USER)),
         NULL, &c, &w->err);
+
     if (rc != code || (code && !strstr(w->err.text, word)))
         fail_msg("%s: %d, %s", options, rc, w->err.text);
     hf_close(c);

@@ -199,13 +199,12 @@ static void no_event(void *arg, const hf_event *e)
  */
 CASE(test_the_ear_needs_no_dispatch)
 {
-    hf_client *c;
-    hf_lock *lock;
-
-    c = world_open(w, w->redis->url,
+    hf_client *c =
+        world_open(w, w->redis->url,
                    CLIENT(.on_event = no_event, .connect_timeout_ms = 600000,
                           .op_timeout_ms = 60000, .ttl_ms = LONG_MS));
-    lock = world_handle(w, c, "n", NULL);
+    hf_lock *lock = world_handle(w, c, "n", NULL);
+
     OK(hf_lock_acquire(lock, NULL, &w->err));
     COMES(redis_calls(w, "pubsub|numsub") > 0);
     OK(hf_lock_release(lock, &w->err));
@@ -244,10 +243,9 @@ CASE_IS(test_broken_permits_are_heard, broken_is_heard(w, &permits))
 
 CASE(test_broken_string_is_heard)
 {
-    hf_lock *a;
+    hf_lock *a = world_lock(w, text_of("%s?dialect=string", w->redis->url),
+                            LONG_MS, 5000, HF_FAIR_DEFAULT);
 
-    a = world_lock(w, text_of("%s?dialect=string", w->redis->url), LONG_MS,
-                   5000, HF_FAIR_DEFAULT);
     OK(hf_lock_acquire(a, NULL, &w->err));
     until_told(w, a);
     OK(hf_break(w->clients[0], "n", 1, &w->err));

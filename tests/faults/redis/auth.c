@@ -11,10 +11,10 @@ static void expect_open(struct world *w, const char *userinfo,
                         const char *password, int code)
 {
     hf_client *c = NULL;
-    int rc;
+    int rc =
+        hf_open(text_of("redis://%s127.0.0.1:%d", userinfo, w->redis->port),
+                CLIENT(.password = password), &c, &w->err);
 
-    rc = hf_open(text_of("redis://%s127.0.0.1:%d", userinfo, w->redis->port),
-                 CLIENT(.password = password), &c, &w->err);
     if (rc != code)
         fail_msg("%s: %d, %s", userinfo, rc, w->err.text);
     assert_null(strstr(w->err.text, "secret"));
@@ -161,15 +161,14 @@ CASE_IS(test_limited_user_suffices_for_semaphore,
 
 CASE(test_limited_user_suffices_for_latch)
 {
-    hf_latch *latch = NULL;
+    hf_latch *latch;
     hf_names *names = NULL;
     uint64_t left = 9;
 
-    w->may_leave =
-        true; /* the server remembers requests to a latch for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
-    OK(hf_latch_new(w->clients[0], "l", 1, &latch, NULL));
+    latch = world_latch(w, w->clients[0], "l");
     OK(hf_latch_set(latch, 2, &w->err));
     EXPECT(HF_ETIMEDOUT, hf_latch_wait(latch, 50, NULL, &w->err));
     OK(hf_list(w->clients[0], NULL, &names, &w->err));
@@ -179,7 +178,7 @@ CASE(test_limited_user_suffices_for_latch)
     assert_int_equal(left, 1);
     OK(hf_break(w->clients[0], "l", 1, &w->err));
     OK(hf_latch_wait(latch, 10000, NULL, &w->err));
-    OK(hf_latch_free(latch));
+    world_ends(w, latch);
     nothing_was_denied(w);
 }
 
@@ -423,8 +422,7 @@ CASE(test_forbidden_latch_is_eauth)
     hf_latch *latch;
     uint64_t left;
 
-    w->may_leave =
-        true; /* the server remembers requests to a latch for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");

@@ -68,21 +68,15 @@ static long long uptime_s(struct world *w)
  * it has, or has been up for longer than the TTL. */
 CASE(test_diagnose_restart)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
+    hf_client *c = world_open(w, w->redis->url, CLIENT(.ttl_ms = 3600000));
 
-    opt.ttl_ms = 3600000;
-    OK(hf_open(w->redis->url, &opt, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_WARNING, "restart", "was started");
     redis_do(w, "CONFIG SET appendonly yes");
     diagnosis_lacks(c, "restart");
     redis_do(w, "CONFIG SET appendonly no");
-    OK(hf_close(c));
-    opt.ttl_ms = HF_LEASE_MIN_MS;
-    OK(hf_open(w->redis->url, &opt, &c, &w->err));
+    c = world_open(w, w->redis->url, CLIENT(.ttl_ms = HF_LEASE_MIN_MS));
     COMES(uptime_s(w) * 1000 >= HF_LEASE_MIN_MS);
     diagnosis_lacks(c, "restart");
-    OK(hf_close(c));
 }
 
 CASE(test_diagnose_snapshot_fails)
@@ -123,9 +117,8 @@ CASE(test_diagnose_watching)
 static void diagnose_with(struct world *w, const char *options,
                           enum hf_level level, const char *word)
 {
-    hf_client *c;
+    hf_client *c = world_open(w, text_of("%s%s", w->redis->url, options), NULL);
 
-    c = world_open(w, text_of("%s%s", w->redis->url, options), NULL);
     diagnosis_says(c, level, "replication", word);
 }
 
@@ -240,18 +233,15 @@ CASE(test_diagnose_busy)
 /* A server that is slow beside the TTL. */
 CASE(test_diagnose_latency)
 {
-    hf_client *c = NULL;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client *c;
 
-    opt.ttl_ms = 6000;
-    opt.op_timeout_ms = 10000;
     proxy_set(w->proxy, PROXY_DELAY, 1000);
-    OK(hf_open(w->far_url, &opt, &c, &w->err));
+    c = world_open(w, w->far_url,
+                   CLIENT(.ttl_ms = 6000, .op_timeout_ms = 10000));
     diagnosis_says(c, HF_LEVEL_ERROR, "latency", "longer ttl");
-    OK(hf_close(c));
+    world_ends(w, c);
     proxy_set(w->proxy, PROXY_PASS, 0);
-    opt.ttl_ms = 3600000;
-    OK(hf_open(w->far_url, &opt, &c, &w->err));
+    c = world_open(w, w->far_url,
+                   CLIENT(.ttl_ms = 3600000, .op_timeout_ms = 10000));
     diagnosis_says(c, HF_LEVEL_OK, "latency", "3600000");
-    OK(hf_close(c));
 }

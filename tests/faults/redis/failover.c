@@ -55,11 +55,10 @@ static bool is_later(const struct side *side, uint64_t token, uint64_t before)
 static void replicated(struct world *w, const struct side *side)
 {
     struct redis_server *other = redis_replica(w);
-    hf_lock *a, *b;
     uint64_t token;
+    hf_lock *a = party(w, w->far_url, side, TTL);
+    hf_lock *b = party(w, other->url, side, TTL);
 
-    a = party(w, w->far_url, side, TTL);
-    b = party(w, other->url, side, TTL);
     OK(take(a, side, 0, &w->err));
     token = token_of(a);
     COMES(has(other, "n"));
@@ -123,10 +122,9 @@ static void two_claims(struct world *w, const struct side *side)
 CASE(test_nobody_takes_over)
 {
     struct redis_server *other = redis_replica(w);
-    hf_lock *a;
     int64_t deadline;
+    hf_lock *a = party(w, w->far_url, &mutex, TTL);
 
-    a = party(w, w->far_url, &mutex, TTL);
     OK(hf_lock_acquire(a, NULL, NULL));
     deadline = deadline_of(a);
     redis_server_kill(other);
@@ -149,10 +147,9 @@ static void queue_moves(struct world *w, const struct side *side,
     struct redis_server *other = redis_replica(w);
     struct taker *t;
     uint64_t token;
-    hf_lock *a, *b;
+    hf_lock *a = party(w, w->far_url, side, TTL);
+    hf_lock *b = party(w, w->far_url, side, TTL);
 
-    a = party(w, w->far_url, side, TTL);
-    b = party(w, w->far_url, side, TTL);
     OK(take_other(a, side, 0, &w->err));
     token = token_of(a);
     t = taker_start_as(w, b, side->mode, side->permits, 20000);
@@ -199,14 +196,10 @@ static void queue_is_lost(struct world *w, const struct side *side,
 static void gives_up(struct world *w, int64_t wait_ms, int code, int64_t most)
 {
     struct redis_server *other = redis_replica(w);
-    int64_t began;
-    struct taker *t;
-    hf_lock *a, *b;
+    hf_lock *a = world_near(w), *b = lock_of(w, w->far_url, TTL, OP, HF_MUTEX);
+    struct taker *t = taker_behind(w, a, b, wait_ms);
+    int64_t began = wait_fair();
 
-    a = world_near(w);
-    b = lock_of(w, w->far_url, TTL, OP, HF_MUTEX);
-    t = taker_behind(w, a, b, wait_ms);
-    began = wait_fair();
     redis_server_kill(other);
     fail_over(w, w->redis);
     COMES(taker_back(t));
@@ -231,10 +224,9 @@ static void refuses(struct world *w, const char *first, const char *second)
 {
     struct redis_server *other = redis_replica(w);
     int64_t began;
-    hf_lock *a;
     uint64_t token;
+    hf_lock *a = party(w, w->far_url, &mutex, TTL);
 
-    a = party(w, w->far_url, &mutex, TTL);
     OK(hf_lock_acquire(a, NULL, NULL));
     token = token_of(a);
     COMES(has(other, "n"));

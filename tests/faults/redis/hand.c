@@ -9,21 +9,11 @@ GROUP("hand");
 #define PARTY "holdfast:party:{n}"
 #define HAND_TTL_MS 6000 /* nothing is handed over with less */
 
-static long long server_ms(struct world *w)
-{
-    redisReply *reply = redis_ask(w, "TIME");
-    long long ms = atoll(reply->element[0]->str) * 1000 +
-                   atoll(reply->element[1]->str) / 1000;
-
-    freeReplyObject(reply);
-    return ms;
-}
-
 /* One of ours that waits for it, has looked a second ago, and looks again so
  * long after that. */
 static void ghost_waits(struct world *w, const struct side *s, int again_ms)
 {
-    long long seen = server_ms(w) - 1000;
+    long long seen = redis_now_ms(w) - 1000;
     bool is_rw = s->kind == HF_RWLOCK;
 
     redis_do(w, "RPUSH " LINE " " GHOST ":1");
@@ -57,7 +47,7 @@ static long long left_ms(struct world *w, const struct side *s)
     if (s->kind == HF_RWLOCK)
         return redis_do(w, "PTTL n");
     due = redis_ask(w, "ZSCORE {n}:timeout " GHOST ":1:1");
-    ms = atoll(due->str) - server_ms(w);
+    ms = atoll(due->str) - redis_now_ms(w);
     freeReplyObject(due);
     return ms;
 }
@@ -86,34 +76,32 @@ static void handed(struct world *w, const struct side *s)
     forget_ghost(w);
 }
 
-/* A waiter of Redisson's may be as fast, so all are notified. */
-static void told_beside_redisson(struct world *w, const struct side *s)
+static void told_to_ask(struct world *w, const struct side *s, int again_ms)
 {
     hf_lock *a = near_of(w, s);
     redisContext *ear = redis_listens(w, "holdfast:wake:{}:" GHOST);
 
-    redis_listens(w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}"
-                                             : "redisson_rwlock:{n}");
     OK(take_other(a, s, 0, NULL));
-    ghost_waits(w, s, 3000);
+    ghost_waits(w, s, again_ms);
     OK(hf_lock_release(a, NULL));
     assert_int_equal(token_told(ear), 0);
     assert_false(is_held(w, s));
     forget_ghost(w);
 }
 
-/* One that looks rarely would not know what it has, if the message was lost. */
+/* A waiter of Redisson's may be as fast, so all are notified. */
+static void told_beside_redisson(struct world *w, const struct side *s)
+{
+    redis_listens(w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}"
+                                             : "redisson_rwlock:{n}");
+    told_to_ask(w, s, 3000);
+}
+
+/* A waiter that looks rarely would not know what it has, if the message was
+ * lost. */
 static void told_if_rarely_seen(struct world *w, const struct side *s)
 {
-    hf_lock *a = near_of(w, s);
-    redisContext *ear = redis_listens(w, "holdfast:wake:{}:" GHOST);
-
-    OK(take_other(a, s, 0, NULL));
-    ghost_waits(w, s, 20000);
-    OK(hf_lock_release(a, NULL));
-    assert_int_equal(token_told(ear), 0);
-    assert_false(is_held(w, s));
-    forget_ghost(w);
+    told_to_ask(w, s, 20000);
 }
 
 /* The one who waits has looked since it listens: it would be handed to it. */
@@ -128,17 +116,6 @@ static bool is_waiting(struct world *w)
     return listens;
 }
 
-/* The waiter; and the holder, whose program hears of events. */
-static bool both_listen(struct world *w)
-{
-    redisReply *reply = redis_ask(w, "PUBSUB CHANNELS holdfast:wake:*");
-    bool are_two = reply->elements == 2;
-
-    freeReplyObject(reply);
-    hf_client_dispatch(w->clients[0]);
-    return are_two;
-}
-
 /* Does the message suffice, while the waiter's own requests are kept back? */
 static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
                             hf_lock *b, const char *waiters)
@@ -148,7 +125,7 @@ static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
 
     OK(take_other(a, s, 0, NULL));
     t = taker_start_as(w, b, s->mode, s->permits, 20000);
-    COMES(both_listen(w) && redis_do(w, "HLEN %s", waiters) == 1);
+    COMES(redis_two_listen(w) && redis_do(w, "HLEN %s", waiters) == 1);
     proxy_hoard(w->proxy);
     OK(hf_lock_release(a, NULL));
     COMES(taker_back(t) || proxy_hoarded(w->proxy));

@@ -195,18 +195,17 @@ CASE(test_permits_of_one_that_stayed_expire)
 CASE(test_latch_that_rests_stays_one)
 {
     hf_lock *a = near_of(w, &permits);
-    hf_latch *latch = NULL;
+    hf_latch *latch;
     hf_names *names = NULL;
     hf_info *info;
     uint64_t left = 0;
 
-    w->may_leave =
-        true; /* the server remembers requests to a latch for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     hf_lock_free(a);
     w->locks[0] = NULL;
-    OK(hf_latch_new(w->clients[0], "n", 1, &latch, NULL));
+    latch = world_latch(w, w->clients[0], "n");
     OK(hf_latch_set(latch, SIZE, NULL));
-    OK(hf_latch_free(latch));
+    world_ends(w, latch);
     redis_do(w, "DEL holdfast:kind:{n}");
     OK(hf_list(w->clients[0], NULL, &names, &w->err));
     assert_int_equal(names->len, 1);
@@ -215,13 +214,13 @@ CASE(test_latch_that_rests_stays_one)
     assert_int_equal(info->kind, HF_LATCH);
     a = near_of(w, &permits);
     EXPECT(HF_EMISMATCH, take(a, &permits, 0, &w->err));
-    OK(hf_latch_new(w->clients[0], "n", 1, &latch, NULL));
+    latch = world_latch(w, w->clients[0], "n");
     OK(hf_latch_get(latch, &left, NULL));
     assert_int_equal(left, SIZE);
     redis_do(w, "DEL holdfast:kind:{n}");
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     OK(hf_latch_wait(latch, 0, NULL, NULL));
-    OK(hf_latch_free(latch));
+    world_ends(w, latch);
     OK(take_as(a, HF_WRITE, SIZE, 0, &w->err));
     OK(hf_lock_release(a, NULL));
 }

@@ -104,13 +104,10 @@ CASE(test_dead_reader_behind_a_longer_lease)
 /* By a client that has nothing else of that name. */
 static hf_latch *latch_of(struct world *w, const char *url)
 {
-    hf_latch *latch = NULL;
-
     lock_of(w, url, 30000, 3000, HF_MUTEX);
     hf_lock_free(w->locks[w->len - 1]);
     w->locks[w->len - 1] = NULL;
-    OK(hf_latch_new(w->clients[w->len - 1], "n", 1, &latch, &w->err));
-    return latch;
+    return world_latch(w, w->clients[w->len - 1], "n");
 }
 
 CASE(test_latch_setter_killed)
@@ -120,8 +117,7 @@ CASE(test_latch_setter_killed)
     uint64_t left = 0;
     struct proc p;
 
-    w->may_leave =
-        true; /* the server remembers requests to a latch for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     puppet_opens(w, &p, HF_LATCH, TTL_MS);
     OK(puppet_do(&p, &set));
     proc_kill(&p);
@@ -129,7 +125,6 @@ CASE(test_latch_setter_killed)
     OK(hf_latch_down(latch, &left, &w->err));
     assert_int_equal(left, 0);
     OK(hf_latch_wait(latch, 0, NULL, NULL));
-    OK(hf_latch_free(latch));
     assert_int_equal(redis_do(w, "EXISTS n holdfast:kind:{n}"), 0);
 }
 
@@ -358,8 +353,6 @@ CASE(test_latch_answers_cut)
         OK(hf_latch_wait(far, 10000, NULL, &w->err));
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
-    OK(hf_latch_free(far));
-    OK(hf_latch_free(near));
 }
 
 static long long ears(struct world *w)
@@ -397,6 +390,4 @@ CASE(test_latch_waiter_cut_off)
     OK(pthread_join(thread, &rc));
     assert_null(rc);
     assert_true(wait_within(began, 2500));
-    OK(hf_latch_free(far));
-    OK(hf_latch_free(near));
 }

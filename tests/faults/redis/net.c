@@ -87,14 +87,13 @@ CASE(test_late_try_of_one_who_was_refused)
 CASE(test_question_outlives_its_name)
 {
     hf_lock *a = world_far(w, 30000, 5000);
-    hf_latch *latch = NULL;
+    hf_latch *latch = world_latch(w, w->clients[0], "l");
 
-    OK(hf_latch_new(w->clients[0], "l", 1, &latch, &w->err));
     world_free_for_all(w, a);
     proxy_hoard(w->proxy);
     EXPECT(HF_ETIMEDOUT, hf_latch_wait(latch, 50, NULL, NULL));
     COMES(proxy_hoarded(w->proxy) > 0);
-    OK(hf_latch_free(latch));
+    world_ends(w, latch);
     proxy_cut(w->proxy);
     world_takes(w, a, 3000);
     OK(hf_lock_release(a, NULL));

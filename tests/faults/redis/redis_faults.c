@@ -139,14 +139,39 @@ long long redis_looked_at(struct world *w, const char *parties)
     return at;
 }
 
-long long redis_calls(struct world *w, const char *command)
+long long redis_calls_of(struct redis_server *s, const char *command)
 {
-    return redis_do(
-        w, "EVAL %s 0 %s",
+    return redis_server_do(
+        s, "EVAL %s 0 %s",
         "local all=redis.call('info','commandstats') "
         "local n=string.match(all,'cmdstat_'..ARGV[1]..':calls=(%d+)') "
         "return tonumber(n) or 0",
         command);
+}
+
+long long redis_calls(struct world *w, const char *command)
+{
+    return redis_calls_of(w->redis, command);
+}
+
+long long redis_now_ms(struct world *w)
+{
+    redisReply *reply = redis_ask(w, "TIME");
+    long long ms = atoll(reply->element[0]->str) * 1000 +
+                   atoll(reply->element[1]->str) / 1000;
+
+    freeReplyObject(reply);
+    return ms;
+}
+
+bool redis_two_listen(struct world *w)
+{
+    redisReply *reply = redis_ask(w, "PUBSUB CHANNELS holdfast:wake:*");
+    bool are_two = reply->elements == 2;
+
+    freeReplyObject(reply);
+    hf_client_dispatch(w->clients[0]);
+    return are_two;
 }
 
 long long redis_connections(struct world *w)

@@ -31,8 +31,14 @@ void world_has_waiter(struct world *, const char *key);
 void redis_tell(struct world *, const char *list, int place, char letter);
 /* When the only waiter looked last; -1: it has not come. */
 long long redis_looked_at(struct world *, const char *parties);
-/* How often the server has done that command. */
+/* How often a server has done that command. */
+long long redis_calls_of(struct redis_server *, const char *command);
 long long redis_calls(struct world *, const char *command);
+/* By the server's clock. */
+long long redis_now_ms(struct world *);
+/* Do two clients listen, of which the first is a holder that hears of events?
+ */
+bool redis_two_listen(struct world *);
 /* How many it has, with the one by which we ask. */
 long long redis_connections(struct world *);
 

@@ -450,9 +450,9 @@ static void opens(struct world *w, const char *options, const char *word)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
-    int rc;
+    int rc =
+        hf_open(text_of("%s?%s", w->redis->url, options), &opt, &c, &w->err);
 
-    rc = hf_open(text_of("%s?%s", w->redis->url, options), &opt, &c, &w->err);
     if (rc != (word ? HF_EINVAL : 0))
         fail_msg("%s: %d, %s", options, rc, w->err.text);
     if (word)

@@ -37,27 +37,6 @@ static void follow(struct redis_server *s, struct redis_server *master)
     OK(redis_server_follow(s, master->port));
 }
 
-static long long calls_of(struct redis_server *s, const char *command)
-{
-    return redis_server_do(
-        s, "EVAL %s 0 %s",
-        "local all=redis.call('info','commandstats') "
-        "local n=string.match(all,'cmdstat_'..ARGV[1]..':calls=(%d+)') "
-        "return tonumber(n) or 0",
-        command);
-}
-
-/* The waiter listens, and so does the holder, whose program hears of events. */
-static bool are_heard(struct world *w)
-{
-    redisReply *reply = redis_ask(w, "PUBSUB CHANNELS holdfast:wake:*");
-    bool are_two = reply->elements == 2;
-
-    freeReplyObject(reply);
-    hf_client_dispatch(w->clients[0]);
-    return are_two;
-}
-
 /* The other server becomes the master, and new connections go there; so many of
  * those that exist are lost, and those that stay are a replica's. */
 static void fail_over(struct world *w, struct redis_server *other,
@@ -102,7 +81,7 @@ static void messages_of_a_replica(struct world *w, const struct way *way)
 
     proxy_lead_to(w->proxy, other->port);
     waits(w, way, a, b);
-    COMES(calls_of(other, "subscribe") > 0);
+    COMES(redis_calls_of(other, "subscribe") > 0);
     passed_on(w, way, a);
 }
 
@@ -113,7 +92,7 @@ static void commands_move(struct world *w, const struct way *way)
     hf_lock *a = party(w, w->far_url, way), *b = party(w, w->far_url, way);
 
     waits(w, way, a, b);
-    COMES(are_heard(w));
+    COMES(redis_two_listen(w));
     fail_over(w, other, 2);
     passed_on(w, way, a);
 }
@@ -126,7 +105,7 @@ static void master_is_demoted(struct world *w, const struct way *way)
     int64_t began;
 
     waits(w, way, a, b);
-    COMES(are_heard(w));
+    COMES(redis_two_listen(w));
     began = wait_now(); /* a young connection is not left for READONLY */
     COMES(wait_ms_since(began) > 2100);
     fail_over(w, other, 1);
@@ -141,12 +120,12 @@ static void old_master_goes_on(struct world *w, const struct way *way)
     hf_lock *a = party(w, w->redis->url, way), *b = party(w, w->far_url, way);
 
     waits(w, way, a, b);
-    COMES(are_heard(w));
+    COMES(redis_two_listen(w));
     assert_int_equal(redis_do(w, "WAIT 1 20000"), 1);
     redis_server_do(other, "REPLICAOF NO ONE");
     proxy_lead_to(w->proxy, other->port);
     proxy_cut_oldest(w->proxy, 1);
-    COMES(calls_of(other, "time") > 0); /* its first word */
+    COMES(redis_calls_of(other, "time") > 0); /* its first word */
     OK(hf_lock_release(a, &w->err));
     assert_true(NEVER_MS(taker_back(&w->taker), 2500));
     redis_server_do(other, "DEL n {n}:timeout");
@@ -187,7 +166,7 @@ CASE(test_subscription_is_repeated)
     waits(w, &unfair, a, b);
     COMES(world_lines(w, 1) > 0); /* that it is refused */
     proxy_lead_to(w->proxy, w->redis->port);
-    COMES(are_heard(w));
+    COMES(redis_two_listen(w));
     passed_on(w, &unfair, a);
     redisFree(script);
     redis_server_end(&other);

@@ -1,4 +1,5 @@
 /* Waiters: told and not coming, of two kinds, behind a server that is gone. */
+#include "../any/any_faults.h"
 #include "redis_faults.h"
 
 GROUP("wait");
@@ -10,16 +11,6 @@ GROUP("wait");
 #define QUEUE "redisson_lock_queue:{n}"
 #define DEADLINES "redisson_lock_timeout:{n}"
 #define SEEN "holdfast:seen:{n}"
-
-static long long server_ms(struct world *w)
-{
-    redisReply *reply = redis_ask(w, "TIME");
-    long long ms = atoll(reply->element[0]->str) * 1000 +
-                   atoll(reply->element[1]->str) / 1000;
-
-    freeReplyObject(reply);
-    return ms;
-}
 
 static char *field(struct world *w, const char *key, const char *owner)
 {
@@ -64,7 +55,7 @@ static void ghosts_wait(struct world *w, int first, int last)
 
 static void ghosts_wait_fair(struct world *w, int first, int last)
 {
-    long long ms = server_ms(w);
+    long long ms = redis_now_ms(w);
 
     for (int i = first; i <= last; i++) {
         redis_do(w, "RPUSH " QUEUE " " GHOST ":%d", i);
@@ -123,7 +114,7 @@ CASE(test_told_fair_one_that_does_not_come)
  */
 static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
 {
-    long long seen = server_ms(w) - 1000;
+    long long seen = redis_now_ms(w) - 1000;
 
     ghosts_wait(w, 1, fair == HF_FAIR ? 0 : 1);
     ghosts_wait_fair(w, 1, fair == HF_FAIR ? 1 : 0);
@@ -293,18 +284,11 @@ CASE_IS(test_unfair_holder_wakes_fair_waiter,
 /* ---- the server is gone for a while ---- */
 
 /* An outage shorter than the wait and the op_timeout is not noticed. */
-CASE(test_restart_during_timed_acquire)
-{
-    hf_lock *a = world_lock(w, w->redis->url, 30000, 20000, HF_FAIR_DEFAULT);
-    struct taker *t;
-
-    world_free_for_all(w, a);
-    redis_server_kill(w->redis);
-    t = taker_start(w, a, 30000);
-    assert_true(NEVER_MS(taker_back(t), 2200));
-    OK(redis_server_again(w->redis));
-    taker_gets_it(t, 2000);
-}
+CASE_IS(test_restart_during_timed_acquire,
+        any_restart_while_acquiring(w,
+                                    world_lock(w, w->redis->url, 30000, 20000,
+                                               HF_FAIR_DEFAULT),
+                                    2200, 2000))
 
 /* After a silence for which the connection was given up. */
 CASE(test_acquire_begun_in_a_long_silence)

@@ -131,10 +131,9 @@ CASE(test_watch_renewals_are_no_change)
 CASE(test_watch_is_of_one_database)
 {
     struct seen s;
-    hf_lock *other;
     const char *url = text_of("%s/3", w->redis->url);
+    hf_lock *other = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
 
-    other = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
     world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
     watch(w, 1, "n", 0, &s);
     redis_do(w, "SET n 1");

@@ -22,12 +22,11 @@ static void is_held(struct world *w, hf_lock *lock, struct taker *t)
  * that knew it, and for a new one. */
 CASE(test_restarted_one_after_the_other)
 {
-    hf_lock *a, *b, *c;
+    hf_lock *c;
     struct taker *t;
     uint64_t token;
+    hf_lock *a = far(w, TTL_MS, 15000, OUT), *b = far(w, TTL_MS, 15000, OUT);
 
-    a = far(w, TTL_MS, 15000, OUT);
-    b = far(w, TTL_MS, 15000, OUT);
     world_takes(w, a, WAIT_LONG_MS); /* they may be young */
     token = token_of(a);
     COMES(keys() == SERVERS);

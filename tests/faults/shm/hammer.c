@@ -494,12 +494,12 @@ static void test_a_count_that_gives_up(void **state)
 /* Beside a name that is hammered another one has all its tries. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
-    hf_lock *neighbour;
     int rc, left;
+    hf_lock *neighbour =
+        make_lock_of(s->one.client, "y",
+                     KIND(k->kind, .fairness = k->fairness,
+                          .permits = k->kind == HF_SEMAPHORE ? 2 : 0));
 
-    neighbour = make_lock_of(s->one.client, "y",
-                             KIND(k->kind, .fairness = k->fairness,
-                                  .permits = k->kind == HF_SEMAPHORE ? 2 : 0));
     OK(take_all(s->one.lock, k, 0, 0));
     OK(take_all(neighbour, k, 0, 0));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));

@@ -49,9 +49,8 @@ CASE(test_diagnose_rights)
 CASE(test_diagnose_lock_is_taken)
 {
     hf_client *c = open_with(w, "", LONG_MS), *other;
-    hf_lock *lock;
+    hf_lock *lock = world_handle(w, c, "holdfast-diagnose", NULL);
 
-    lock = world_handle(w, c, "holdfast-diagnose", NULL);
     OK(hf_lock_acquire(lock, NULL, &w->err));
     other = world_open(w, w->zk->url, CLIENT(.op_timeout_ms = 1000));
     diagnosis_says(other, HF_LEVEL_ERROR, "locking", "not granted");

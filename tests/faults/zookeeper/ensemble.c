@@ -22,12 +22,10 @@ CASE(test_cut_off_follower_claim_ends_before_the_next)
 {
     hf_lock *a = world_far(w, 2000, 1000);
     hf_lock *b = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
-    struct taker *t;
-    uint64_t token;
     int64_t until = 0;
+    struct taker *t = taker_behind(w, a, b, 20000);
+    uint64_t token = token_of(a);
 
-    t = taker_behind(w, a, b, 20000);
-    token = token_of(a);
     zk_ensemble_cut(&zk_three);
     /* It keeps the last deadline that there was. */
     COMES_MS(hf_lock_deadline(a, &until) == HF_ELOST, 2500);
@@ -165,9 +163,8 @@ CASE(test_leader_killed_hold_and_waiter_survive)
 {
     hf_lock *a = patient_lock(w), *b = patient_lock(w);
     struct taker *t = taker_behind(w, a, b, PATIENT_MS);
-    uint64_t token;
+    uint64_t token = token_of(a);
 
-    token = token_of(a);
     for (int i = 0; i < 2; i++) {
         assert_true(kill_leader());
         OK(hf_lock_check(a));
@@ -192,9 +189,8 @@ CASE(test_ensemble_restarted_hold_survives)
 {
     hf_lock *a = patient_lock(w), *b = patient_lock(w);
     struct taker *t = taker_behind(w, a, b, PATIENT_MS);
-    uint64_t token;
+    uint64_t token = token_of(a);
 
-    token = token_of(a);
     OK(zk_ensemble_restart(&zk_three));
     COMES(hf_lock_renew(a, 0, &w->err) == 0);
     assert_true(token_of(a) == token);

@@ -58,14 +58,6 @@ CASE_IS(test_semaphore_parents_lost, requests_lost(w, HF_SEMAPHORE, true))
 
 /* ---- latch ---- */
 
-static hf_latch *latch_of(struct world *w, size_t client)
-{
-    hf_latch *latch = NULL;
-
-    OK(hf_latch_new(w->clients[client], "l", 1, &latch, &w->err));
-    return latch;
-}
-
 struct downer {
     pthread_t thread;
     hf_latch *latch;
@@ -96,14 +88,13 @@ CASE(test_latch_leaves_no_marks)
     hf_latch *l;
 
     world_near(w);
-    l = latch_of(w, 0);
+    l = world_latch(w, w->clients[0], "l");
     OK(hf_latch_set(l, 2, &w->err));
     OK(hf_latch_down(l, NULL, &w->err));
     assert_true(counts(w, 1));
     COMES(zk_server_children(w->zk, "/l") == 1);
     assert_int_equal(zk_server_children(w->zk, "/l/latch"), 1);
     OK(hf_latch_down(l, NULL, &w->err));
-    OK(hf_latch_free(l));
 }
 
 /* The server has counted, and we do not know: asked again, it counts once. */
@@ -112,7 +103,7 @@ CASE(test_latch_answer_swallowed_counts_once)
     struct downer d = {0};
 
     world_far(w, 30000, 8000);
-    d.latch = latch_of(w, 0);
+    d.latch = world_latch(w, w->clients[0], "l");
     OK(hf_latch_set(d.latch, 5, &w->err));
     proxy_set(w->proxy, PROXY_DELAY, 200);
     OK(pthread_create(&d.thread, NULL, down, &d));
@@ -125,7 +116,6 @@ CASE(test_latch_answer_swallowed_counts_once)
     assert_true(counts(w, 4));
     for (int i = 0; i < 4; i++)
         OK(hf_latch_down(d.latch, NULL, &w->err));
-    OK(hf_latch_free(d.latch));
 }
 
 static bool is_zero(struct world *w)
@@ -142,7 +132,7 @@ CASE(test_latch_last_answer_swallowed_leaves_no_mark)
     struct downer d = {0};
 
     world_far(w, 30000, 8000);
-    d.latch = latch_of(w, 0);
+    d.latch = world_latch(w, w->clients[0], "l");
     OK(hf_latch_set(d.latch, 1, &w->err));
     proxy_set(w->proxy, PROXY_DELAY, 200);
     OK(pthread_create(&d.thread, NULL, down, &d));
@@ -152,7 +142,6 @@ CASE(test_latch_last_answer_swallowed_leaves_no_mark)
     pthread_join(d.thread, NULL);
     assert_int_equal(d.rc, 0);
     COMES(zk_server_children(w->zk, "/l") <= 0);
-    OK(hf_latch_free(d.latch));
 }
 
 /* No request is under way when the connection is lost: the client connects
@@ -162,7 +151,7 @@ CASE(test_latch_idle_after_last_leaves_no_mark)
     hf_latch *l;
 
     world_far(w, 30000, 8000);
-    l = latch_of(w, 0);
+    l = world_latch(w, w->clients[0], "l");
     for (int i = 0; i < 5; i++) {
         OK(hf_latch_set(l, 1, &w->err));
         OK(hf_latch_down(l, NULL, &w->err));
@@ -170,7 +159,6 @@ CASE(test_latch_idle_after_last_leaves_no_mark)
         world_heal(w);
         COMES(zk_server_children(w->zk, "/l") <= 0);
     }
-    OK(hf_latch_free(l));
 }
 
 /* The mark is gone with the session: the outcome is unknown, and nothing counts
@@ -181,7 +169,7 @@ CASE(test_latch_session_lost_is_unknown)
     uint64_t left = 0;
 
     world_far(w, 3000, 12000);
-    d.latch = latch_of(w, 0);
+    d.latch = world_latch(w, w->clients[0], "l");
     OK(hf_latch_set(d.latch, 5, &w->err));
     proxy_set(w->proxy, PROXY_DELAY, 700);
     OK(pthread_create(&d.thread, NULL, down, &d));
@@ -196,7 +184,6 @@ CASE(test_latch_session_lost_is_unknown)
     assert_int_equal(left, 3); /* the next one is another matter */
     for (int i = 0; i < 3; i++)
         OK(hf_latch_down(d.latch, NULL, &w->err));
-    OK(hf_latch_free(d.latch));
 }
 
 /* ---- asked ---- */
@@ -242,12 +229,10 @@ CASE(test_curators_revoker_is_heard)
 {
     struct wanted_events events = {0};
     char path[256];
-    hf_client *c;
-    hf_lock *lock;
+    hf_client *c = world_open(w, w->zk->url,
+                              CLIENT(.on_event = hear, .event_arg = &events));
+    hf_lock *lock = world_handle(w, c, "n", NULL);
 
-    c = world_open(w, w->zk->url,
-                   CLIENT(.on_event = hear, .event_arg = &events));
-    lock = world_handle(w, c, "n", NULL);
     OK(hf_lock_acquire(lock, NULL, &w->err));
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_set(hand(w), path, "__REVOKE__"));

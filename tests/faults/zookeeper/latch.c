@@ -184,10 +184,10 @@ static void cut_and_heal(struct world *w)
 
 static hf_latch *far_latch(struct world *w)
 {
-    hf_latch *latch = NULL;
+    hf_latch *latch;
 
     world_far(w, 30000, 10000);
-    OK(hf_latch_new(w->clients[0], "l", 1, &latch, &w->err));
+    latch = world_latch(w, w->clients[0], "l");
     /* No container, so that it stays. */
     OK(zk_hand_create(hand(w), NAME, "", 0, NULL, 0, NULL));
     return latch;
@@ -196,7 +196,7 @@ static hf_latch *far_latch(struct world *w)
 static void drop_latch(struct world *w, hf_latch *latch)
 {
     meddle(NULL);
-    OK(hf_latch_free(latch));
+    world_ends(w, latch);
     COMES(!zk_hand_delete(hand(w), NAME));
     world_is_clean(w);
 }

@@ -4,21 +4,11 @@
 
 const int64_t any_refused_ttl_ms = 10000;
 
-static void note_rc(int rc, const void *data)
-{
-    *(int *)(uintptr_t)data = rc;
-}
-
 /* A container below the name's node may be swept at any time. */
 static void set_rights_if_there(struct world *w, const char *path, int rights)
 {
-    struct ACL all = {rights, ZOO_ANYONE_ID_UNSAFE};
-    struct ACL_vector acl = {1, &all};
-    int rc = 1;
+    int rc = try_rights(w, path, rights);
 
-    assert_int_equal(
-        zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
-    OK(zk_hand_sync(hand(w))); /* answered after it */
     assert_true(rc == ZOK || rc == ZNONODE);
 }
 

@@ -231,7 +231,7 @@ CASE(test_semaphore_and_latch_may_not_be_made)
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 2);
-    OK(hf_latch_new(w->clients[0], "n/l", 3, &l, &w->err));
+    l = world_latch(w, w->clients[0], "n/l");
     OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
     OK(zk_hand_create(hand(w), NODE "/locks", "", 0, NULL, 0, NULL));
     set_rights(w, NODE, ZOO_PERM_ALL & ~ZOO_PERM_CREATE);
@@ -239,7 +239,7 @@ CASE(test_semaphore_and_latch_may_not_be_made)
     says(w, "CREATE above " NODE "/leases");
     EXPECT(HF_EAUTH, hf_latch_set(l, 1, &w->err));
     says(w, "CREATE above " NODE "/l");
-    OK(hf_latch_free(l));
+    world_ends(w, l);
     COMES(!zk_hand_delete(hand(w), NODE "/locks"));
     OK(zk_hand_delete(hand(w), NODE));
 }
@@ -284,7 +284,7 @@ CASE(test_tenants_latch_is_swept)
     hf_latch *l;
     int set = 1;
 
-    OK(hf_latch_new(c, "l", 1, &l, &w->err));
+    l = world_latch(w, c, "l");
     OK(zk_hand_create(hand(w), TENANT "/l", "", 0, NULL, 0, NULL));
     proxy_set(w->proxy, PROXY_DELAY, 300);
     answered = proxy_answered(w->proxy);
@@ -296,7 +296,7 @@ CASE(test_tenants_latch_is_swept)
     COMES(became(c, &set, 0) || set < 0);
     assert_int_equal(set, 0);
     OK(hf_latch_down(l, NULL, &w->err));
-    OK(hf_latch_free(l));
+    world_ends(w, l);
     tenant_is_clean(w);
 }
 

@@ -219,9 +219,8 @@ CASE(test_kazoo_has_no_semaphore)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock;
-    hf_client *c;
+    hf_client *c = world_open(w, text_of("%s?dialect=kazoo", w->zk->url), NULL);
 
-    c = world_open(w, text_of("%s?dialect=kazoo", w->zk->url), NULL);
     assert_int_equal(hf_client_caps(c, HF_SEMAPHORE), 0);
     opt.kind = HF_SEMAPHORE;
     opt.permits = 2;

@@ -1,4 +1,5 @@
 /* One server dies, stops, forgets sessions, is meddled with. */
+#include "../any/any_faults.h"
 #include "zk_faults.h"
 
 #include <signal.h>
@@ -31,18 +32,11 @@ CASE(test_restart_hold_survives)
 }
 
 /* An outage shorter than the wait and the op_timeout is not noticed. */
-CASE(test_restart_during_timed_acquire)
-{
-    hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
-    struct taker *t;
-
-    world_free_for_all(w, a);
-    zk_server_kill(w->zk);
-    t = taker_start(w, a, 60000);
-    assert_true(NEVER_MS(taker_back(t), 500));
-    OK(zk_server_again(w->zk));
-    taker_gets_it(t, 3000);
-}
+CASE_IS(test_restart_during_timed_acquire,
+        any_restart_while_acquiring(w,
+                                    world_lock(w, w->zk->url, 30000, 60000,
+                                               HF_FAIR_DEFAULT),
+                                    500, 3000))
 
 /* A forked child has the connection's descriptor, too: when the connection has
  * ended, a waiter is not notified of that again and again. */
@@ -215,9 +209,9 @@ struct sweeper {
 static void *sweep(void *arg)
 {
     struct sweeper *s = arg;
-    struct zk_hand *h;
+    struct zk_hand *h =
+        zk_hand_open(text_of("127.0.0.1:%d", s->server->port), 10000);
 
-    h = zk_hand_open(text_of("127.0.0.1:%d", s->server->port), 10000);
     while (h && !__atomic_load_n(&s->over, __ATOMIC_ACQUIRE))
         s->swept += zk_hand_delete(h, NODE) == 0;
     zk_hand_close(h);

@@ -50,21 +50,7 @@ CASE(test_dead_server_is_named)
     world_free_for_all(w, a);
 }
 
-CASE(test_outage_is_two_lines)
-{
-    hf_lock *a = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
-
-    world_free_for_all(w, a);
-    assert_int_equal(world_lines(w, 0), 0);
-    zk_server_kill(w->zk);
-    for (int i = 0; i < 3; i++) /* attempts to connect, each of them */
-        EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
-    assert_int_equal(world_lines(w, 0), 1);
-    OK(zk_server_again(w->zk));
-    COMES(hf_lock_timed(a, 1000, NULL) == 0);
-    assert_int_equal(world_lines(w, 0), 2);
-    OK(hf_lock_release(a, NULL));
-}
+CASE_IS(test_outage_is_two_lines, any_outage_is_two_lines(w))
 
 /* ---- soon again ---- */
 

@@ -233,13 +233,13 @@ static long sleeps_for_latch(struct world *w)
 {
     struct sleeper s = {0};
 
-    OK(hf_latch_new(w->clients[0], "l", 1, &s.latch, &w->err));
+    s.latch = world_latch(w, w->clients[0], "l");
     OK(hf_latch_set(s.latch, 1, &w->err));
     drive(w, &s);
     OK(hf_latch_down(s.latch, NULL, &w->err));
     pthread_join(s.thread, NULL);
     assert_int_equal(s.rc, 0);
-    OK(hf_latch_free(s.latch));
+    world_ends(w, s.latch);
     return s.sleeps;
 }
 
@@ -374,8 +374,8 @@ CASE(test_a_lost_word_on_a_latch_is_made_good)
 
     world_far(w, 30000, 20000);
     world_near(w);
-    OK(hf_latch_new(w->clients[0], "l", 1, &l.latch, NULL));
-    OK(hf_latch_new(w->clients[1], "l", 1, &near, NULL));
+    l.latch = world_latch(w, w->clients[0], "l");
+    near = world_latch(w, w->clients[1], "l");
     OK(hf_latch_set(near, 1, &w->err));
     watches = sum_of(w, "zk_watch_count");
     OK(pthread_create(&l.thread, NULL, wait_for_latch, &l));
@@ -386,6 +386,4 @@ CASE(test_a_lost_word_on_a_latch_is_made_good)
     pthread_join(l.thread, NULL);
     assert_int_equal(l.rc, 0);
     proxy_set(w->proxy, PROXY_PASS, 0);
-    hf_latch_free(l.latch);
-    hf_latch_free(near);
 }

@@ -12,12 +12,11 @@ CASE(test_watch_outlives_its_session)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
-    unsigned calls;
     char path[128];
     struct Stat stat;
     struct seen s;
+    unsigned calls = watch_taken(w, &s, a);
 
-    calls = watch_taken(w, &s, a);
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(hand(w), path, &stat));
     do /* it may be taken back before it is closed */

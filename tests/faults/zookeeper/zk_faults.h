@@ -27,7 +27,9 @@ void world_has_entries(struct world *, long n);
 /* The first of them, by its name; its path. */
 void world_first_entry(struct world *, char *path, size_t size);
 
-/* Sets what all users may do with the node: ZOO_PERM_... */
+/* Sets what all users may do with the node: ZOO_PERM_... The one returns the
+ * library's code. */
+int try_rights(struct world *, const char *path, int rights);
 void set_rights(struct world *, const char *path, int rights);
 /* One more handle of that client's, of the same name, that owns what it has. */
 hf_lock *own_handle(struct world *, size_t client, enum hf_kind);

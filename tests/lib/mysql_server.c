@@ -218,7 +218,7 @@ static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
     return error;
 }
 
-/* What has gone wrong, and is meant to go well. */
+/* Fails the test if there was an error. */
 static void must(struct my_server *s, unsigned error, const char *fmt)
 {
     if (!error)

@@ -239,7 +239,7 @@ static int turn_to_reading(const struct record_owner *o)
     return rc == HF_ELOST || rc == HF_EUNKNOWN ? 0 : rc;
 }
 
-/* What the verb said, unless that is no wonder. */
+/* The code of the verb, unless a fault explains it. */
 static int weigh(const struct record_owner *o, int rc)
 {
     return o->rough && (rc == HF_EBACKEND || rc == HF_EUNKNOWN) ? 0 : rc;

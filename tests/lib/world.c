@@ -98,7 +98,7 @@ bool world_heard_wish(struct world *w, size_t i)
     return __atomic_load_n(&w->ears[i].wanted, __ATOMIC_RELAXED) > 0;
 }
 
-/* An error has not as much room as an event. */
+/* An error has less room than an event. */
 static void gives(const hf_error *err, const char *reason)
 {
     const char *given = strstr(err->text, "lost: ");

@@ -64,8 +64,8 @@ struct world_server {
     void (*stop)(void);
     /* Before each case: sets port and near_url. */
     int (*begin)(struct world *);
-    /* After each case, without any client. -1: the next case cannot use the
-     * server. */
+    /* After each case, without any client: what a failed case has left behind
+     * must not fail the next one. -1: the next case cannot use the server. */
     int (*end)(struct world *);
     /* The number of locks, waiters and the like that a case must not leave. */
     long (*left)(struct world *);

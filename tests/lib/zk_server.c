@@ -136,7 +136,7 @@ static int warm_a_little(void *server)
     return 0;
 }
 
-/* And it is not as quick as it will be. */
+/* Until the JVM is as quick as it will be. */
 static void warm_up(const struct zk_server *s)
 {
     int64_t until = wait_now() + (int64_t)WARM_MS * 1000000;
@@ -427,7 +427,7 @@ void zk_ensemble_cut(struct zk_ensemble *e)
         proxy_set(e->way[i], PROXY_BLACK_HOLE, 0);
 }
 
-/* What it answers has come from the leader. */
+/* Does it serve what it got from the leader? */
 static bool follows(const struct zk_server *s)
 {
     char host[32];

@@ -69,7 +69,6 @@ CASE(test_release_swallowed_is_sent_again)
     world_free_for_all(w, b);
 }
 
-/* Not waited for, and lost on its way. */
 CASE(test_release_nowait_swallowed_is_sent_again)
 {
     hf_lock *a = far(w), *b = world_near(w);

@@ -75,7 +75,6 @@ static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
     taker_end(t);
 }
 
-/* From now on. */
 static void cut_every_request(struct world *w, struct taker *t, int64_t asked,
                               int64_t look_ms)
 {

@@ -31,7 +31,6 @@ static void begin(struct world *w, enum way way)
         proxy_hoard(w->proxy);
 }
 
-/* All that the far client has sent has reached the server. */
 static bool can_ask(hf_client *far)
 {
     hf_info *info = NULL;
@@ -204,7 +203,6 @@ static bool is_called(hf_client *c, const struct done *done)
     return done->called;
 }
 
-/* Ends it. */
 static int result_of(hf_client *c, hf_latch *latch, const struct done *done)
 {
     COMES(is_called(c, done));

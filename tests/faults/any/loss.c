@@ -141,7 +141,6 @@ static void found_by_the_release(struct world *w, bool is_quiet)
 
 CASE_IS(test_loss_found_by_the_release_says_so, found_by_the_release(w, false))
 
-/* Of a program that hears no events. */
 CASE_IS(test_loss_found_by_a_quiet_release_says_so,
         found_by_the_release(w, true))
 
@@ -185,7 +184,6 @@ CASE(test_loss_while_stopped_says_so)
     }
 }
 
-/* The server was not there either. */
 CASE(test_loss_while_both_are_stopped_says_so)
 {
     struct proc_cmd give = {.op = PROC_GIVE};

@@ -140,7 +140,6 @@ CASE(test_server_that_moves_is_found)
     proxy_end(elsewhere);
 }
 
-/* And when it has ended before. */
 CASE(test_server_that_moved_long_ago_is_found)
 {
     struct proxy *elsewhere = proxy_start_at(2, w->port);
@@ -196,7 +195,6 @@ CASE(test_lookup_that_hangs_keeps_nobody)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The hold is renewed although a lookup hangs. */
 CASE(test_lookup_that_hangs_costs_no_hold)
 {
     hf_lock *a = held_without_a_server(w, 6000);

@@ -124,7 +124,7 @@ CASE(test_watch_hears_of_an_outage)
     hears(w, &s, b);
 }
 
-/* Nor can one be made then. */
+/* Without a connection no watch can be made either. */
 CASE(test_watch_is_freed_while_cut)
 {
     struct seen s, other;

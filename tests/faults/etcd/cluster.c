@@ -55,7 +55,6 @@ static int begin(struct world *w)
     return 0;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
     if (is_cluster() && etcd_cluster_heal(&etcd_three))
@@ -76,7 +75,6 @@ static void print_left(struct world *w)
 static const struct world_server etcd = {"etcd", start_locked, end, begin, mend,
                                          left,   print_left,   NULL};
 
-/* Of refusals. */
 const struct any_faults any_faults = {0};
 
 int main(int argc, char **argv)

@@ -77,7 +77,6 @@ static int take_away(struct world *w)
     return rc;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
     if (etcd_one.pid > 0 ? server_continue(w->process)

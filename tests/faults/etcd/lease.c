@@ -112,7 +112,7 @@ CASE(test_lease_revoked_while_waiting)
         revoked_while_waiting(w, &manners[i]);
 }
 
-/* It is found out with the release before it, at the latest. */
+/* The waiter notices it with the release before it, at the latest. */
 CASE(test_entry_deleted_while_waiting)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -264,7 +264,6 @@ CASE(test_guard_deleted)
     uint64_t token = token_of(a);
 
     for (int i = 0; i < 4; i++) {
-        /* One, and then the other. */
         COMES(has_guard_again(w, key, sizeof(key)));
         ctl("del %s", key);
     }
@@ -293,7 +292,6 @@ CASE(test_holder_killed)
     taker_gets_it(t, SHORT_MS + ETCD_TICK_MS + 1000);
 }
 
-/* What it says when it goes on comes too late, and it knows. */
 CASE_IS(test_holder_stopped,
         any_holder_stopped(w, SHORT_MS, SHORT_MS + ETCD_TICK_MS + 1000))
 

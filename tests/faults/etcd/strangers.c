@@ -151,7 +151,6 @@ CASE(test_entry_among_strangers)
     entry_among(w, "n/zz%04u");
 }
 
-/* In one transaction with them. */
 CASE(test_entry_made_with_strangers)
 {
     world_near(w);

@@ -27,7 +27,6 @@ CASE(test_watch_outlives_its_lease)
 
 CASE_IS(test_watch_again_and_again, watch_again_and_again(w, HF_WATCH_PREFIX))
 
-/* Transactions that the server was asked for. */
 static double asked(void)
 {
     static const char name[] = "grpc_server_started_total{grpc_method=\"Txn\","

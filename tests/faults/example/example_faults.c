@@ -25,7 +25,6 @@ static int begin(struct world *w)
     return 0;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
     example_server_continue(w->example);

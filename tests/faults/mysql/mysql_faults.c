@@ -37,7 +37,6 @@ static int take_away(struct world *w)
     return 0;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
     if (my_one.pid > 0 ? server_continue(w->process) : my_server_again(&my_one))

@@ -364,7 +364,6 @@ CASE(test_idle_connections_are_ended)
     world_free_for_all(w, a);
 }
 
-/* A version that does not say whose it is. */
 static void works_without_a_name(struct world *w, bool direct)
 {
     struct relay *relay = relay_start(my_one.port);
@@ -384,7 +383,6 @@ static void works_without_a_name(struct world *w, bool direct)
     relay_end(relay);
 }
 
-/* Through a proxy, and where nothing tells of one. */
 CASE(test_version_without_a_name)
 {
     works_without_a_name(w, false);

@@ -39,7 +39,6 @@ CASE(test_holder_killed)
     taker_gives(t);
 }
 
-/* What it says when it goes on comes too late, and it knows. */
 CASE_IS(test_holder_stopped, any_holder_stopped(w, SHORT_MS, SHORT_MS + 1500))
 
 /* A process that has begun to wait for the lock. */
@@ -124,7 +123,6 @@ CASE(test_server_restarted)
     assert_false(world_heard_loss(w, 0));
 }
 
-/* Tokens rise, whatever was restarted. */
 CASE(test_tokens_survive)
 {
     hf_lock *a = world_near(w);

@@ -186,7 +186,6 @@ CASE(test_wrong_password_and_database)
 
 /* ---- what was changed ---- */
 
-/* Additional columns do no harm. */
 CASE(test_unknown_column)
 {
     my_drop_tables();

@@ -12,7 +12,6 @@ enum { QUEUE = 8 };
 
 /* ---- the queue ---- */
 
-/* So many clients, which come one after the other. */
 static void queue_up(struct world *w, struct my_waiter *waiter, int n,
                      enum hf_kind kind)
 {

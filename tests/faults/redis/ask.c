@@ -12,14 +12,13 @@ static int ask(struct world *w, size_t i)
     return hf_ask(w->clients[i], "n", 1, &w->err);
 }
 
-/* Programs that dispatch: nothing comes of itself. */
+/* No event is delivered without a dispatch. */
 static void dispatch(struct world *w)
 {
     for (size_t i = 0; i < w->len; i++)
         hf_client_dispatch(w->clients[i]);
 }
 
-/* How many clients listen. */
 static long long ears(struct world *w)
 {
     dispatch(w);

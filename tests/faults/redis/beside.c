@@ -193,7 +193,6 @@ CASE(test_first_question_comes_second)
 
 /* ---- who goes before us ---- */
 
-/* Makes it look now. */
 static void looks_now(struct world *w)
 {
     long long at = redis_looked_at(w, SEEN);
@@ -261,7 +260,6 @@ CASE(test_look_does_not_walk_the_queue)
     comes_behind(w, REDISSON);
     crowd_waits(w, 1000);
     waiter_start(w, &b);
-    /* By its second question, when it listens. */
     COMES(redis_calls(w, "llen") >= 2);
     assert_true(redis_calls(w, "zscore") < 100);
     redis_do(w, "DEL " QUEUE " " DEADLINES " " SEEN);

@@ -45,7 +45,7 @@ CASE(test_release_does_not_walk_the_line)
     redis_do(w, "FLUSHDB");
 }
 
-/* Neither does who gives up behind a holder. */
+/* Neither does a waiter that gives up behind a holder. */
 CASE(test_leaving_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);
@@ -81,7 +81,6 @@ CASE(test_leaving_tells_as_many_as_may_come)
 
 /* ---- as little as can be ---- */
 
-/* One script each. */
 CASE(test_acquire_and_release_are_one_call_each)
 {
     enum { ROUNDS = 50 };

@@ -230,7 +230,6 @@ CASE(test_diagnose_busy)
     diagnosis_says(c, HF_LEVEL_OK, "locking", "");
 }
 
-/* A server that is slow beside the TTL. */
 CASE(test_diagnose_latency)
 {
     hf_client *c;

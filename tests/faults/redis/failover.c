@@ -192,7 +192,6 @@ static void queue_is_lost(struct world *w, const struct side *side,
     end(w, other);
 }
 
-/* No server answers any longer. */
 static void gives_up(struct world *w, int64_t wait_ms, int code, int64_t most)
 {
     struct redis_server *other = redis_replica(w);

@@ -38,7 +38,6 @@ static bool is_held(struct world *w, const struct side *s)
                : redis_do(w, "HLEN n") == 2;
 }
 
-/* How long the hold lasts without a renewal. */
 static long long left_ms(struct world *w, const struct side *s)
 {
     redisReply *due;

@@ -183,7 +183,6 @@ static long long token_ttl(struct world *w)
     return redis_do(w, "PTTL " TOKEN);
 }
 
-/* One that is made, and one that would have ended. */
 static void counter_stays(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s), *b = helper_of(w, s);

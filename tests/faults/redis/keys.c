@@ -88,7 +88,7 @@ CASE(test_permits_of_one_hold_have_a_limit)
 
 /* ---- the server is full ---- */
 
-/* What is held goes on all the same. */
+/* A hold goes on all the same. */
 static void held_without_memory(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -258,7 +258,6 @@ CASE(test_redisson_stays_in_the_queue)
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);
 
     queue_without_the_dead(w);
-    /* Looks once. */
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(a, 2500, &w->err));
     assert_int_equal(redis_do(w, "EXISTS " SEEN), 0);
     assert_true(redis_do(w, "PTTL " QUEUE) > 60000);
@@ -266,7 +265,6 @@ CASE(test_redisson_stays_in_the_queue)
     redis_do(w, "FLUSHDB");
     queue_without_the_dead(w);
     redis_do(w, "PEXPIRE " QUEUE " 50000");
-    /* Leaves at once. */
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(a, 100, &w->err));
     assert_true(redis_do(w, "PTTL " QUEUE) > 60000);
     redis_do(w, "FLUSHDB");
@@ -342,7 +340,6 @@ EACH_COUNTER(mutex, &mutex)
 EACH_COUNTER(writer, &writes)
 EACH_COUNTER(permits, &whole)
 
-/* Handed over, it is no other. */
 CASE(test_handed_over_counter_stays)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -304,7 +304,6 @@ CASE(test_downgrade_lost_then_released)
     all_of_it_is_free(w, &reads, b);
 }
 
-/* A fixed lease ends when it was said to. */
 CASE(test_downgrade_keeps_the_end)
 {
     hf_lock *a = near_of(w, &writes);

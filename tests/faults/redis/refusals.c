@@ -75,7 +75,7 @@ static bool saved(struct world *w, const char *how)
     return over;
 }
 
-/* One that is under way must be over before. */
+/* A snapshot that is under way must have ended before. */
 static void save(struct world *w, const char *how)
 {
     COMES(saved(w, ""));

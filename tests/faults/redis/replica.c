@@ -222,7 +222,6 @@ CASE_IS(test_replica_gone_mutex_is_refused, refused(w, &mutex, true))
 CASE_IS(test_replica_gone_read_is_refused, refused(w, &reads, true))
 CASE_IS(test_replica_gone_permits_are_refused, refused(w, &permits, true))
 
-/* Of two there is one. */
 CASE(test_one_of_two)
 {
     struct pair p;

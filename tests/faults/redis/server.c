@@ -331,7 +331,6 @@ CASE(test_killed_server_is_the_reason_of_the_loss)
     OK(redis_server_again(w->redis));
 }
 
-/* As long as it is held. */
 static bool is_refused(hf_lock *a)
 {
     hf_error err = HF_ERROR_INIT;

@@ -178,7 +178,6 @@ CASE(test_tls_server_killed_while_idle)
     world_free_for_all(w, a);
 }
 
-/* One answer of many records. */
 CASE(test_tls_long_answer)
 {
     enum { NAMES = 600 };

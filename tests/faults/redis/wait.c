@@ -197,7 +197,6 @@ static const struct crowd unfair_crowd = {HF_UNFAIR, WAITERS, CROWD, 'u',
 static const struct crowd fair_crowd = {HF_FAIR, QUEUE, SEEN, 'f',
                                         ghosts_wait_fair};
 
-/* Makes the waiter at that place look. */
 static void looks_now(struct world *w, const struct crowd *c, int place)
 {
     redisReply *owner = redis_ask(w, "LINDEX %s %d", c->list, place);

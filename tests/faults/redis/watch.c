@@ -127,7 +127,6 @@ CASE(test_watch_renewals_are_no_change)
     COMES(is_seen(&n, calls));
 }
 
-/* Another database has the same keys. */
 CASE(test_watch_is_of_one_database)
 {
     struct seen s;
@@ -142,7 +141,6 @@ CASE(test_watch_is_of_one_database)
     hears(w, &s, other);
 }
 
-/* It is gone with the last watch. */
 CASE(test_watch_has_one_connection)
 {
     long long before;
@@ -159,7 +157,6 @@ CASE(test_watch_has_one_connection)
     COMES(redis_connections(w) == before);
 }
 
-/* The server restarts, and has forgotten the setting. */
 CASE(test_watch_over_a_restart)
 {
     struct seen s;

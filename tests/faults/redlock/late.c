@@ -118,7 +118,6 @@ CASE(test_late_renewals_set_no_key)
     world_free_for_all(w, b);
 }
 
-/* Late releases do not end the hold of another client. */
 CASE(test_late_releases_end_nothing_else)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
@@ -296,7 +295,6 @@ static void *play(void *arg)
     return NULL;
 }
 
-/* While two compete, and answers of a server come late. */
 CASE(test_script_is_forgotten_again_and_again)
 {
     struct player player[2];

@@ -7,7 +7,6 @@ GROUP("memory");
 #define TTL_MS 5000
 #define OUT "max_lease=5s&" PATIENT
 
-/* By the one, and not by the other. */
 static void is_held(struct world *w, hf_lock *lock, struct taker *t)
 {
     if (taker_back(t))

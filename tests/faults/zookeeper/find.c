@@ -10,7 +10,6 @@ GROUP("find");
 
 /* ---- who is no ZooKeeper ---- */
 
-/* A port of our own without a listener. */
 static int dead_port(int *fd)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,

@@ -7,7 +7,6 @@ GROUP("hand");
 
 /* ---- granted unseen ---- */
 
-/* Deletes the last entry of the queue. */
 static void delete_last_entry(struct world *w)
 {
     struct String_vector names = {0};
@@ -42,7 +41,6 @@ CASE(test_second_without_an_entry_is_told)
     OK(hf_lock_release(c, &w->err));
 }
 
-/* One of Curator's, at the end of the queue. */
 static void join_queue(struct world *w, char *path, size_t size)
 {
     static const char uuid[] = "00000000-0000-4000-8000-000000000001";

@@ -224,7 +224,6 @@ static bool heard(hf_client *c, const struct wanted_events *events)
     return events->wanted;
 }
 
-/* And ours hears Curator's Revoker. */
 CASE(test_curators_revoker_is_heard)
 {
     struct wanted_events events = {0};

@@ -128,7 +128,6 @@ static void must(bool done)
         abort();
 }
 
-/* A lock of another client. */
 static void lock(struct world *w)
 {
     must(!zk_hand_create(hand(w), LOCK, "", ZOO_EPHEMERAL, NULL, 0, NULL));
@@ -252,7 +251,6 @@ CASE(test_latch_mark_is_deleted_at_last)
     drop_latch(w, latch);
 }
 
-/* A client that asks after the set hears that it is set. */
 CASE(test_latch_read_at_a_server_that_is_behind)
 {
     hf_latch *latch = far_latch(w);

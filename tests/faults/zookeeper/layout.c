@@ -245,7 +245,6 @@ CASE(test_leading_parts_go_into_the_url)
     EXPECT(HF_EINVAL, hf_inspect(w->clients[0], "tooz/locks/job", HF_CSTRING,
                                  &info, &w->err));
     expect_words(w->err.text, "zk://HOST/tooz/locks");
-    /* What is last cannot go there. */
     EXPECT(HF_EINVAL, hf_lock_new(w->clients[0], "tooz/locks", HF_CSTRING, NULL,
                                   &lock, &w->err));
     expect_words(w->err.text, "\"locks\"");

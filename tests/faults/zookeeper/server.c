@@ -289,7 +289,7 @@ CASE(test_parent_swept_while_another_is_refused)
     OK(hf_lock_release(anns, &w->err));
 }
 
-/* Another lock's node below ours is none of our business. */
+/* A node of another lock below ours does not matter. */
 CASE(test_deeper_names_are_other_locks)
 {
     hf_lock *a = world_near(w), *deep;

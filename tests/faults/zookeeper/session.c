@@ -159,7 +159,6 @@ CASE(test_close_beside_a_stopped_server)
 
 /* ---- descriptors ---- */
 
-/* Those of connections to the server. */
 static int find_sockets(int port, int fd[], int max)
 {
     int n = 0;
@@ -384,7 +383,6 @@ CASE(test_renewal_finds_all_that_are_gone)
     }
 }
 
-/* A client that does not listen has a mutex. */
 static hf_lock *quiet_hold(struct world *w, const char *url)
 {
     OK(hf_open(url, CLIENT(.ttl_ms = 20000, .op_timeout_ms = 10000),

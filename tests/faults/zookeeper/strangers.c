@@ -102,7 +102,6 @@ static void is_asked_for(struct world *w)
     answered = proxy_answered(w->proxy);
 }
 
-/* When the answer is on its way. */
 static void keep_back_list(struct world *w)
 {
     if (meddler.times && WAIT_FOR(proxy_answered(w->proxy) > answered))

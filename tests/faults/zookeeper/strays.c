@@ -159,7 +159,7 @@ CASE(test_other_locks_are_no_strays)
     remove_node(w);
 }
 
-/* By whichever of the others, or by a recipe. */
+/* It was made by another client or by a recipe. */
 static void is_waited_for(struct world *w, const char *child,
                           const struct manner *m)
 {
@@ -238,7 +238,6 @@ CASE(test_foreign_entries_of_another_kind)
     remove_node(w);
 }
 
-/* The holder is shown, too. */
 CASE(test_foreign_holder_is_seen)
 {
     hf_lock *a = world_near(w);

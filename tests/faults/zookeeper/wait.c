@@ -159,7 +159,6 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-/* However many threads of a process wait, it has one node. */
 CASE(test_threads_of_a_process_are_one_waiter)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -45,7 +45,6 @@ static int begin(struct world *w)
     return 0;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
     struct zk_server *s = w->zk;

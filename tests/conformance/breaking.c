@@ -30,7 +30,7 @@ static bool says(const char *text, uint64_t token)
 }
 
 /* A wrong token breaks nothing, and the text says which is the right one. */
-static void test_breaking_wants_the_token(void)
+CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT)
 {
     struct conf_group g;
     hf_error err = HF_ERROR_INIT;
@@ -56,10 +56,9 @@ static void test_breaking_wants_the_token(void)
     OK(hf_lock_renew(g.l[1], 0, E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
-static void test_breaking_wants_the_owner(void)
+CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT)
 {
     char owner[80];
     struct conf_group g;
@@ -84,7 +83,6 @@ static void test_breaking_wants_the_owner(void)
                      info->holders[0].owner, E));
     hf_info_free(info);
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
-    conf_group_close(&g);
 }
 
 static void wakes_a_waiter(bool all)
@@ -92,32 +90,21 @@ static void wakes_a_waiter(bool all)
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
-    struct conf_taker t = {0};
+    struct conf_taker t;
 
     OK(hf_lock_acquire(lock, NULL, E));
-    conf_taker_start(&t, other);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, other, HF_WRITE, 0);
     OK(all ? hf_break(a, name, HF_CSTRING, E)
            : break_token(a, name, conf_token(lock)));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_breaking_wakes_a_waiter(void)
-{
-    wakes_a_waiter(false);
-}
-
-static void test_breaking_all_wakes_a_waiter(void)
-{
-    wakes_a_waiter(true);
-}
+CONF_ROW(test_breaking_wakes_a_waiter, CONF_EACH | CONF_INSPECT,
+         wakes_a_waiter(false));
+CONF_ROW(test_breaking_all_wakes_a_waiter, CONF_EACH | CONF_INSPECT,
+         wakes_a_waiter(true));
 
 /* How many of the two are lost, and lets go of them. */
 static int let_go(struct conf_group *g)
@@ -153,7 +140,7 @@ static void break_one_of_two(struct conf_group *g, bool by_owner)
     assert_int_equal(let_go(g), n);
 }
 
-static void test_breaking_one_reader(void)
+CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_group g;
 
@@ -165,11 +152,11 @@ static void test_breaking_one_reader(void)
         OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
         OK(hf_lock_release(g.l[2], E));
     }
-    conf_group_close(&g);
 }
 
 /* A writer that waits gets it when the last reader is broken. */
-static void test_breaking_readers_lets_the_writer_in(void)
+CONF_CASE(test_breaking_readers_lets_the_writer_in,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_taker t = {0};
     struct conf_group g;
@@ -187,15 +174,14 @@ static void test_breaking_readers_lets_the_writer_in(void)
     OK(hf_break_hold(g.c[0], g.name, HF_CSTRING, info->holders[1].token,
                      info->holders[1].owner, E));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     assert_int_equal(let_go(&g), 2);
     hf_info_free(info);
-    conf_group_close(&g);
 }
 
 /* A hold keeps its token when it becomes a read hold. */
-static void test_breaking_a_writer_that_went_down(void)
+CONF_CASE(test_breaking_a_writer_that_went_down,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_group g;
     uint64_t token;
@@ -216,11 +202,11 @@ static void test_breaking_a_writer_that_went_down(void)
     OK(conf_take(g.l[1], HF_READ, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[1], E));
     OK(hf_lock_release(g.l[0], E));
-    conf_group_close(&g);
 }
 
 /* Its permits come back, and no others. */
-static void test_breaking_one_hold_of_permits(void)
+CONF_CASE(test_breaking_one_hold_of_permits,
+          CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
     struct conf_group g;
     uint32_t kept;
@@ -245,26 +231,22 @@ static void test_breaking_one_hold_of_permits(void)
     OK(conf_take(g.l[2], HF_WRITE, SIZE - kept, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
     assert_int_equal(let_go(&g), 1);
-    conf_group_close(&g);
 }
 
 /* It has no holds. */
-static void test_breaking_does_not_open_a_latch(void)
+CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
+    hf_latch *latch = conf_latch(c, name);
     uint64_t left = 0;
-    hf_latch *latch;
 
-    OK(hf_latch_new(c, name, HF_CSTRING, &latch, E));
     OK(hf_latch_set(latch, 2, E));
     EXPECT(HF_ENOTOWNER, break_token(c, name, 1));
     EXPECT(HF_ENOTOWNER, hf_break_hold(c, name, HF_CSTRING, 0, "somebody", E));
     OK(hf_latch_get(latch, &left, E));
     assert_int_equal(left, 2);
     OK(hf_break(c, name, HF_CSTRING, E));
-    OK(hf_latch_free(latch));
-    OK(hf_close(c));
 }
 
 /* ---- holders that change meanwhile --------------------------------------- */
@@ -351,34 +333,9 @@ static void race_as(enum hf_kind kind)
     assert_int_equal(r[0].lost_len + r[1].lost_len, broken_len);
     for (int i = 0; i < broken_len; i++)
         assert_true(is_among(r, broken[i]));
-    conf_group_close(&g);
 }
 
-static void test_breaking_beside_a_changing_mutex(void)
-{
-    race_as(HF_MUTEX);
-}
-
-static void test_breaking_beside_changing_writers(void)
-{
-    race_as(HF_RWLOCK);
-}
-
-const struct conf_case conf_breaking[] = {
-    CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_all_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_breaking_readers_lets_the_writer_in,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_breaking_a_writer_that_went_down,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_breaking_one_hold_of_permits,
-              CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT),
-    CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT),
-    CONF_CASE(test_breaking_beside_a_changing_mutex, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_beside_changing_writers,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    {0},
-};
+CONF_ROW(test_breaking_beside_a_changing_mutex, CONF_EACH | CONF_INSPECT,
+         race_as(HF_MUTEX));
+CONF_ROW(test_breaking_beside_changing_writers,
+         CONF_EACH | CONF_RWLOCK | CONF_INSPECT, race_as(HF_RWLOCK));

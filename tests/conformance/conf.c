@@ -75,6 +75,109 @@ void conf_comes(bool met, const char *cond, const char *file, int line)
     _fail(file, line);
 }
 
+/* ---- what the frame does after a case ---------------------------------- */
+
+static struct deferred {
+    void (*end)(void *what);
+    void *what;
+} * deferred;
+static size_t deferred_len, deferred_room;
+
+void conf_defer(void (*end)(void *what), void *what)
+{
+    if (deferred_len == deferred_room) {
+        deferred_room = 2 * deferred_room + 16;
+        deferred = realloc(deferred, deferred_room * sizeof(*deferred));
+        assert_non_null(deferred);
+    }
+    deferred[deferred_len++] = (struct deferred){end, what};
+}
+
+void conf_forget(const void *what)
+{
+    for (size_t i = deferred_len; i-- > 0;)
+        if (deferred[i].what == what) {
+            memmove(&deferred[i], &deferred[i + 1],
+                    (--deferred_len - i) * sizeof(*deferred));
+            return;
+        }
+}
+
+void conf_begin(void)
+{
+    deferred_len = 0;
+}
+
+void conf_end(void)
+{
+    while (deferred_len > 0) {
+        struct deferred last = deferred[--deferred_len];
+
+        last.end(last.what);
+    }
+}
+
+static void close_client(void *client)
+{
+    OK(hf_close(client));
+}
+
+static void free_lock(void *lock)
+{
+    OK(hf_lock_free(lock));
+}
+
+static void free_latch(void *latch)
+{
+    OK(hf_latch_free(latch));
+}
+
+void conf_close(hf_client *c)
+{
+    conf_forget(c);
+    close_client(c);
+}
+
+void conf_free(hf_lock *lock)
+{
+    conf_forget(lock);
+    free_lock(lock);
+}
+
+void conf_free_latch(hf_latch *latch)
+{
+    conf_forget(latch);
+    free_latch(latch);
+}
+
+hf_client *conf_keep(hf_client *c)
+{
+    assert_non_null(c);
+    conf_defer(close_client, c);
+    return c;
+}
+
+hf_lock *conf_keep_lock(hf_lock *lock)
+{
+    assert_non_null(lock);
+    conf_defer(free_lock, lock);
+    return lock;
+}
+
+static void end_proxy(void *proxy)
+{
+    proxy_end(proxy);
+}
+
+struct proxy *conf_proxy(void)
+{
+    struct proxy *proxy = proxy_start(conf.port);
+
+    assert_non_null(proxy);
+    conf_defer(end_proxy, proxy);
+    return proxy;
+}
+
 /* ---- clients and locks ------------------------------------------------- */
 
 const char *conf_name(void)
@@ -103,8 +206,15 @@ hf_client *conf_open_with(const hf_client_options *opt)
     if (!all.op_timeout_ms)
         all.op_timeout_ms = conf_op_ms();
     OK(proc_open(conf.url, &all, &c, E));
-    assert_non_null(c);
-    return c;
+    return conf_keep(c);
+}
+
+hf_client *conf_open_through(struct proxy *proxy, const hf_client_options *opt)
+{
+    hf_client *c = NULL;
+
+    COMES(hf_open(conf.url_at(proxy_port(proxy)), opt, &c, NULL) == 0);
+    return conf_keep(c);
 }
 
 hf_client *conf_open(void)
@@ -139,14 +249,24 @@ const char *conf_url_with(const char *option)
     return url;
 }
 
+static const hf_lock *last_lock; /* of conf_lock_with(), for conf_rival() */
+static const char *last_name;
+
 hf_lock *conf_lock_with(hf_client *c, const char *name, hf_lock_options *opt)
 {
     hf_lock *lock = NULL;
 
     opt->fairness = conf.fairness;
     OK(hf_lock_new(c, name, HF_CSTRING, opt, &lock, E));
-    assert_non_null(lock);
+    last_lock = conf_keep_lock(lock);
+    last_name = name;
     return lock;
+}
+
+hf_lock *conf_rival(hf_lock *other, unsigned flags)
+{
+    assert_ptr_equal(other, last_lock);
+    return conf_lock_flags(conf_open(), last_name, flags);
 }
 
 hf_lock *conf_lock_flags(hf_client *c, const char *name, unsigned flags)
@@ -173,14 +293,14 @@ hf_lock *conf_lock_of(hf_client *c, const char *name, enum hf_kind kind,
     return conf_lock_with(c, name, &opt);
 }
 
-void conf_free(hf_lock *lock)
+hf_latch *conf_latch(hf_client *c, const char *name)
 {
-    OK(hf_lock_free(lock));
-}
+    hf_latch *latch = NULL;
 
-void conf_close_client(hf_client *c)
-{
-    OK(hf_close(c));
+    OK(hf_latch_new(c, name, HF_CSTRING, &latch, E));
+    assert_non_null(latch);
+    conf_defer(free_latch, latch);
+    return latch;
 }
 
 uint64_t conf_token(hf_lock *lock)
@@ -273,12 +393,10 @@ void conf_group_open(struct conf_group *g, enum hf_kind kind, uint32_t size,
     }
 }
 
-void conf_group_close(struct conf_group *g)
+void conf_comes_free(hf_lock *lock)
 {
-    for (int i = 0; i < 3; i++) {
-        conf_free(g->l[i]);
-        OK(hf_close(g->c[i]));
-    }
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
 }
 
 int64_t conf_death_ms(int64_t ttl_ms)
@@ -438,6 +556,13 @@ void conf_taker_end(struct conf_taker *t)
 {
     __atomic_store_n(&t->let_go, 1, __ATOMIC_RELEASE);
     conf_thread_join(&t->t);
+}
+
+void conf_taker_ends(struct conf_taker *t, int rc)
+{
+    conf_taker_end(t);
+    EXPECT(rc, t->rc);
+    OK(t->release_rc);
 }
 
 /* ---- processes --------------------------------------------------------- */

@@ -66,7 +66,7 @@ static void finish(struct worker *w)
     OK(w->rc);
 }
 
-static void test_exclusion_between_threads(void)
+CONF_CASE(test_exclusion_between_threads, CONF_EACH)
 {
     struct crew crew;
     hf_client *c = conf_open();
@@ -79,7 +79,7 @@ static void test_exclusion_between_threads(void)
     for (int i = 0; i < 8; i++)
         finish(&w[i]);
     conf_free(lock);
-    OK(hf_close(c));
+    conf_close(c);
     end(&crew, 8UL * ROUNDS);
 }
 
@@ -97,10 +97,9 @@ static void add_plainly(void *arg)
     }
 }
 
-static void test_exclusion_orders_memory_between_threads(void)
+CONF_CASE(test_exclusion_orders_memory_between_threads, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct conf_thread t[4];
 
     plain = 0;
@@ -109,11 +108,9 @@ static void test_exclusion_orders_memory_between_threads(void)
     for (int i = 0; i < 4; i++)
         conf_thread_join(&t[i]);
     assert_int_equal(plain, 4 * ROUNDS);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_exclusion_between_clients(void)
+CONF_CASE(test_exclusion_between_clients, CONF_EACH)
 {
     struct crew crew;
     const char *name = conf_name();
@@ -132,7 +129,7 @@ static void test_exclusion_between_clients(void)
         finish(&w[i]);
     for (int i = 0; i < 4; i++) {
         conf_free(lock[i]);
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     }
     end(&crew, 4UL * ROUNDS);
 }
@@ -159,7 +156,7 @@ static void loop_ended(struct proc *p)
     assert_int_equal(proc_end(p), 0);
 }
 
-static void test_exclusion_between_processes(void)
+CONF_CASE(test_exclusion_between_processes, CONF_EACH)
 {
     struct crew crew;
     const char *name = conf_name();
@@ -175,7 +172,7 @@ static void test_exclusion_between_processes(void)
     end(&crew, 4UL * ROUNDS);
 }
 
-static void test_exclusion_between_threads_clients_and_processes(void)
+CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH)
 {
     struct crew crew;
     const char *name = conf_name();
@@ -196,7 +193,7 @@ static void test_exclusion_between_threads_clients_and_processes(void)
     for (int i = 0; i < 2; i++) {
         loop_ended(&p[i]);
         conf_free(lock[i]);
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     }
     end(&crew, 2UL * ROUNDS + 6UL * (ROUNDS / 2));
 }
@@ -259,20 +256,15 @@ static void mix(enum hf_kind kind, uint32_t size)
     for (int i = 0; i < 6; i++)
         conf_free(lock[i]);
     for (int i = 0; i < 2; i++)
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     assert_true(kind == HF_SEMAPHORE || record_writes(crew.record) > 0);
     end(&crew, record_writes(crew.record));
 }
 
-static void test_exclusion_of_readers_and_writers(void)
-{
-    mix(HF_RWLOCK, 0);
-}
-
-static void test_exclusion_by_permits(void)
-{
-    mix(HF_SEMAPHORE, 3);
-}
+CONF_ROW(test_exclusion_of_readers_and_writers, CONF_EACH | CONF_RWLOCK,
+         mix(HF_RWLOCK, 0));
+CONF_ROW(test_exclusion_by_permits, CONF_EACH | CONF_SEMAPHORE,
+         mix(HF_SEMAPHORE, 3));
 
 /* ---- tokens ------------------------------------------------------------ */
 
@@ -295,7 +287,7 @@ static uint64_t puppet_token(struct proc *p)
     return r.token;
 }
 
-static void test_exclusion_tokens_rise_from_holder_to_holder(void)
+CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *c[2] = {conf_open(), conf_open()};
@@ -310,15 +302,11 @@ static void test_exclusion_tokens_rise_from_holder_to_holder(void)
         last = token;
     }
     assert_int_equal(proc_end(&p), 0);
-    for (int i = 0; i < 2; i++) {
-        conf_free(lock[i]);
-        OK(hf_close(c[i]));
-    }
 }
 
 /* The count is the server's or the file's, not the client's: nobody who uses
  * the name is left in between. */
-static void test_exclusion_tokens_rise_when_nobody_is_left(void)
+CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH)
 {
     const char *name = conf_name();
     uint64_t last = 0, token;
@@ -331,15 +319,14 @@ static void test_exclusion_tokens_rise_when_nobody_is_left(void)
         assert_true(token > last);
         last = token;
         conf_free(lock);
-        OK(hf_close(c));
+        conf_close(c);
     }
 }
 
-static void test_exclusion_tokens_rise_across_a_crash(void)
+CONF_CASE(test_exclusion_tokens_rise_across_a_crash, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     uint64_t last = take_token(lock);
 
     for (int i = 0; i < 3; i++) {
@@ -353,20 +340,4 @@ static void test_exclusion_tokens_rise_across_a_crash(void)
         last = take_token(lock);
         assert_true(last > r.token);
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_exclusion[] = {
-    CONF_CASE(test_exclusion_between_threads, CONF_EACH),
-    CONF_CASE(test_exclusion_orders_memory_between_threads, CONF_EACH),
-    CONF_CASE(test_exclusion_between_clients, CONF_EACH),
-    CONF_CASE(test_exclusion_between_processes, CONF_EACH),
-    CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH),
-    CONF_CASE(test_exclusion_of_readers_and_writers, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_exclusion_by_permits, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH),
-    CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH),
-    CONF_CASE(test_exclusion_tokens_rise_across_a_crash, CONF_EACH),
-    {0},
-};

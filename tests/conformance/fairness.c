@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void test_fairness_processes_get_it_in_order(void)
+CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
 {
     enum { N = 5 };
     const char *name = conf_name();
@@ -30,12 +30,10 @@ static void test_fairness_processes_get_it_in_order(void)
     }
     for (int i = 0; i < N; i++)
         assert_int_equal(proc_end(&p[i]), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Whoever tries does not pass those who wait. */
-static void test_fairness_try_does_not_jump_the_queue(void)
+CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -58,17 +56,12 @@ static void test_fairness_try_does_not_jump_the_queue(void)
     }
     assert_int_equal(got, 0);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(held);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_fairness_threads_get_it_in_order(void)
+CONF_CASE(test_fairness_threads_get_it_in_order, CONF_FAIR)
 {
     enum { N = 5 };
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct conf_taker t[N] = {0};
 
     OK(hf_lock_acquire(lock, NULL, E));
@@ -81,19 +74,15 @@ static void test_fairness_threads_get_it_in_order(void)
         COMES(conf_taker_has(&t[i]));
         for (int k = i + 1; k < N; k++)
             assert_false(conf_taker_has(&t[k]));
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Unfair does not mean never. */
-static void test_fairness_nobody_starves(void)
+CONF_CASE(test_fairness_nobody_starves, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc p;
     struct proc_reply r;
     int64_t begun;
@@ -109,8 +98,6 @@ static void test_fairness_nobody_starves(void)
     conf_puppet_answer(&p, &r);
     OK(r.rc);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- local hand-over --------------------------------------------------- */
@@ -180,7 +167,7 @@ static void stop_locals(struct local *l)
 
 /* Threads take turns on one grant, share its token, and not for longer than
  * they may. */
-static void test_fairness_handoff_shares_a_token_and_is_bounded(void)
+CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -193,25 +180,20 @@ static void test_fairness_handoff_shares_a_token_and_is_bounded(void)
     COMES(__atomic_load_n(&locals.shared, __ATOMIC_RELAXED) > 0);
     stop_locals(l);
     assert_true(locals.longest <= HANDOFF);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_fairness_without_handoff_each_has_its_token(void)
+CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct local l[LOCALS];
 
     start_locals(l, lock);
     stop_locals(l);
     assert_int_equal(locals.shared, 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* An outside process gets its turn while a busy one hands over inside. */
-static void test_fairness_handoff_lets_others_have_their_turn(void)
+CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *c = conf_open();
@@ -235,12 +217,10 @@ static void test_fairness_handoff_lets_others_have_their_turn(void)
     }
     stop_locals(l);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Where it is fair, that is when the turns of the present grant are over. */
-static void test_fairness_handoff_ends_after_so_many(void)
+CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
 {
     enum { WAITING = 3 * HANDOFF };
     const char *name = conf_name();
@@ -273,14 +253,10 @@ static void test_fairness_handoff_ends_after_so_many(void)
     assert_int_equal(before, HANDOFF - 1); /* and this thread */
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     for (int i = 0; i < WAITING; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
         assert_int_equal(t[i].token > r.token, i >= HANDOFF - 1);
     }
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- kinds do not mix -------------------------------------------------- */
@@ -307,7 +283,7 @@ static int try_other(hf_client *c, const char *name, enum hf_kind kind,
     return rc;
 }
 
-static void test_fairness_kinds_do_not_mix(void)
+CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open();
@@ -323,7 +299,7 @@ static void test_fairness_kinds_do_not_mix(void)
             int rc =
                 try_other(b, name, (enum hf_kind)kind, (enum hf_fairness)fair);
 
-            OK(hf_close(b));
+            conf_close(b);
             assert_true(rc == HF_ETIMEDOUT || rc == HF_EMISMATCH ||
                         rc == HF_ENOTSUP);
             if (kind == HF_MUTEX && fair == (int)conf.fairness)
@@ -335,12 +311,10 @@ static void test_fairness_kinds_do_not_mix(void)
         }
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(a));
 }
 
 /* A name that nobody uses any more is free for any kind. */
-static void test_fairness_kind_is_free_after_use(void)
+CONF_CASE(test_fairness_kind_is_free_after_use, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -357,20 +331,4 @@ static void test_fairness_kind_is_free_after_use(void)
             OK(try_other(b, name, HF_MUTEX, (enum hf_fairness)fair));
         }
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
-
-const struct conf_case conf_fairness[] = {
-    CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR),
-    CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR),
-    CONF_CASE(test_fairness_threads_get_it_in_order, CONF_FAIR),
-    CONF_CASE(test_fairness_nobody_starves, CONF_EACH),
-    CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH),
-    CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH),
-    CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH),
-    CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR),
-    CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH),
-    CONF_CASE(test_fairness_kind_is_free_after_use, CONF_EACH),
-    {0},
-};

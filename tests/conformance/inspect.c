@@ -30,7 +30,7 @@ static size_t waiters(hf_client *c, const char *name)
     return n;
 }
 
-static void test_inspect_of_an_unused_name_is_empty(void)
+CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT)
 {
     hf_client *c = conf_open();
     hf_info *info = look(c, conf_name());
@@ -39,10 +39,10 @@ static void test_inspect_of_an_unused_name_is_empty(void)
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_len, 0);
     hf_info_free(info);
-    OK(hf_close(c));
 }
 
-static void test_inspect_what_it_found_outlives_the_client(void)
+CONF_CASE(test_inspect_what_it_found_outlives_the_client,
+          CONF_EACH | CONF_INSPECT)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -55,7 +55,7 @@ static void test_inspect_what_it_found_outlives_the_client(void)
     OK(hf_list(c, name, &names, E));
     OK(hf_lock_release(lock, E));
     conf_free(lock);
-    OK(hf_close(c));
+    conf_close(c);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->holders[0].pid, getpid());
     assert_int_equal(names->len, 1);
@@ -72,7 +72,7 @@ static int64_t unix_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void test_inspect_shows_the_holder(void)
+CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open();
     const char *name = conf_name();
@@ -107,10 +107,10 @@ static void test_inspect_shows_the_holder(void)
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     assert_int_equal(holders(a, name), 0);
     assert_int_equal(proc_end(&p), 0);
-    OK(hf_close(a));
 }
 
-static void test_inspect_shows_a_fixed_lease_and_a_label(void)
+CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
+          CONF_EACH | CONF_INSPECT | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -130,8 +130,6 @@ static void test_inspect_shows_a_fixed_lease_and_a_label(void)
     assert_string_equal(info->holders[0].label, "nightly \"job\"\\x0a\\xff");
     hf_info_free(info);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Who watches the one node of an unfair lock is known to ZooKeeper alone: it
@@ -148,7 +146,7 @@ static bool shows_one_waiter(hf_client *c, const char *name)
 }
 
 /* A hundred threads that want one mutex are one waiter at the server. */
-static void test_inspect_a_client_is_one_waiter(void)
+CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT)
 {
     enum { THREADS = 100 };
     static struct conf_taker t[THREADS];
@@ -171,18 +169,12 @@ static void test_inspect_a_client_is_one_waiter(void)
     for (int i = 0; i < 20; i++)
         assert_true(waiters(a, name) <= 1);
     for (int i = 0; i < THREADS; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
     COMES(waiters(a, name) == 0 && holders(a, name) == 0);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_inspect_shows_waiters_in_their_order(void)
+CONF_CASE(test_inspect_shows_waiters_in_their_order, CONF_FAIR | CONF_INSPECT)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -223,8 +215,6 @@ static void test_inspect_shows_waiters_in_their_order(void)
     }
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(proc_end(&p[i]), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static int64_t left_ms(hf_client *c, const char *name)
@@ -238,7 +228,8 @@ static int64_t left_ms(hf_client *c, const char *name)
     return left;
 }
 
-static void test_inspect_shows_a_renewed_lease(void)
+CONF_CASE(test_inspect_shows_a_renewed_lease,
+          CONF_EACH | CONF_INSPECT | CONF_LEASE)
 {
     hf_client *a = conf_open_long(), *b = conf_open();
     const char *name = conf_name();
@@ -258,9 +249,6 @@ static void test_inspect_shows_a_renewed_lease(void)
     assert_true(llabs(info->holders[0].since_unix_ms - since) < 2000);
     hf_info_free(info);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* A write hold that became a read hold is the same hold. */
@@ -286,7 +274,8 @@ static void is_shown_as_before(hf_client *c, const char *name,
     hf_info_free(info);
 }
 
-static void test_inspect_downgrade_changes_the_mode_alone(void)
+CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT | CONF_LEASE)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const int64_t leases[] = {0, 50000};
@@ -312,8 +301,6 @@ static void test_inspect_downgrade_changes_the_mode_alone(void)
         OK(hf_lock_release(lock, E));
         conf_free(lock);
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* ---- list -------------------------------------------------------------- */
@@ -338,7 +325,7 @@ static bool listed(hf_client *c, const char *prefix, const char *name)
     return found;
 }
 
-static void test_inspect_list_shows_what_is_in_use(void)
+CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open(), *b = conf_open();
     char one[128], two[128], odd[128];
@@ -369,11 +356,9 @@ static void test_inspect_list_shows_what_is_in_use(void)
     for (int i = 0; i < 3; i++)
         conf_free(lock[i]);
     assert_false(listed(a, base, two));
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_inspect_list_of_many(void)
+CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT)
 {
     enum { MANY = 300 };
     static hf_lock *lock[MANY];
@@ -394,12 +379,11 @@ static void test_inspect_list_of_many(void)
         OK(hf_lock_release_nowait(lock[i], E));
         conf_free(lock[i]);
     }
-    OK(hf_close(c));
 }
 
 /* ---- break ------------------------------------------------------------- */
 
-static void test_inspect_break_takes_it_away(void)
+CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
@@ -420,13 +404,10 @@ static void test_inspect_break_takes_it_away(void)
     OK(hf_lock_check(other));
     EXPECT(HF_EBUSY, hf_lock_try(lock, E));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_inspect_break_is_learned_without_asking(void)
+CONF_CASE(test_inspect_break_is_learned_without_asking,
+          CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
@@ -436,16 +417,12 @@ static void test_inspect_break_is_learned_without_asking(void)
     OK(hf_break(b, name, HF_CSTRING, E));
     COMES_MS(hf_lock_check(lock) == HF_ELOST, CONF_KEPT_TTL_MS + 1000);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(other);
 }
 
 /* The release of a hold that was broken frees nobody else. */
-static void test_inspect_break_then_release_frees_nobody_else(void)
+CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
+          CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open(), *b = conf_open(), *d = conf_open();
     const char *name = conf_name();
@@ -459,34 +436,4 @@ static void test_inspect_break_then_release_frees_nobody_else(void)
     EXPECT(HF_EBUSY, hf_lock_try(third, E));
     OK(hf_lock_check(other));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    conf_free(third);
-    OK(hf_close(a));
-    OK(hf_close(b));
-    OK(hf_close(d));
 }
-
-const struct conf_case conf_inspect[] = {
-    CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT),
-    CONF_CASE(test_inspect_what_it_found_outlives_the_client,
-              CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
-              CONF_EACH | CONF_INSPECT | CONF_LEASE),
-    CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_waiters_in_their_order,
-              CONF_FAIR | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_a_renewed_lease,
-              CONF_EACH | CONF_INSPECT | CONF_LEASE),
-    CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT | CONF_LEASE),
-    CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_is_learned_without_asking,
-              CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
-              CONF_EACH | CONF_INSPECT),
-    {0},
-};

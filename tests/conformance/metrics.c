@@ -31,7 +31,7 @@ static uint64_t within(const hf_metrics *m, int64_t us)
 
 #define COUNTED(client, field, n) assert_int_equal(look(client).field, (n))
 
-static void test_metrics_begin_at_zero(void)
+CONF_CASE(test_metrics_begin_at_zero, 0)
 {
     hf_client *c = conf_open();
     hf_metrics m = look(c), other = HF_METRICS_INIT;
@@ -43,11 +43,10 @@ static void test_metrics_begin_at_zero(void)
     EXPECT(HF_EINVAL, hf_client_metrics(c, NULL, E));
     m.size--;
     EXPECT(HF_EINVAL, hf_client_metrics(c, &m, E));
-    OK(hf_close(c));
 }
 
 /* Each call counts once, a second acquire by the same thread, too. */
-static void test_metrics_acquire_and_release(void)
+CONF_CASE(test_metrics_acquire_and_release, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -72,11 +71,9 @@ static void test_metrics_acquire_and_release(void)
     assert_int_equal(m.waiting, 0);
     assert_true((int64_t)m.wait_sum_ns <= wait_now() - began.now);
     assert_int_equal(within(&m, INT64_MAX), 6);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_metrics_results(void)
+CONF_CASE(test_metrics_results, CONF_EACH)
 {
     struct conf_group g;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
@@ -97,8 +94,7 @@ static void test_metrics_results(void)
     conf_thread_asleep(&t.t);
     COUNTED(g.c[1], waiting, 1);
     hf_cancel_fire(&cancel);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ECANCELED);
+    conf_taker_ends(&t, HF_ECANCELED);
     m = look(g.c[1]);
     assert_int_equal(m.granted, 0);
     assert_int_equal(m.busy, 2);
@@ -110,11 +106,10 @@ static void test_metrics_results(void)
     assert_int_equal(m.wait_sum_ns, 0);
     OK(hf_lock_release(g.l[0], E));
     COUNTED(g.c[2], granted, 0); /* other clients are not counted */
-    conf_group_close(&g);
 }
 
 /* Somebody waits for 40 ms at least, and not for longer than is seen here. */
-static void test_metrics_time_of_a_wait(void)
+CONF_CASE(test_metrics_time_of_a_wait, 0)
 {
     struct conf_group g;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
@@ -133,8 +128,7 @@ static void test_metrics_time_of_a_wait(void)
     COMES(conf_taker_has(&t));
     took = wait_now() - began;
     m = look(g.c[1]);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, 0);
+    conf_taker_ends(&t, 0);
     assert_int_equal(m.granted, 1);
     assert_int_equal(m.held, 1);
     assert_true(m.wait_sum_ns >= 40 * 1000000 &&
@@ -144,11 +138,10 @@ static void test_metrics_time_of_a_wait(void)
     m = look(g.c[1]);
     assert_int_equal(m.released, 1);
     assert_int_equal(m.held, 0);
-    conf_group_close(&g);
 }
 
 /* Threads of one client that wait for each other, and hand it over. */
-static void test_metrics_hand_over(void)
+CONF_CASE(test_metrics_hand_over, CONF_EACH)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_client *c = conf_open();
@@ -170,16 +163,13 @@ static void test_metrics_hand_over(void)
     assert_int_equal(m.held, 1);
     OK(hf_lock_release(lock, E));
     for (int i = 0; i < 3; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
     m = look(c);
     assert_int_equal(m.granted, 4);
     assert_int_equal(m.released, 4);
     assert_int_equal(m.waiting, 0);
     assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A lock that was acquired twice is lost once. */
@@ -214,22 +204,13 @@ static void break_it(bool looks)
     assert_int_equal(m.held, 0);
     assert_int_equal(m.granted, 2);
     assert_int_equal(m.released, 2);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_metrics_of_a_broken_hold(void)
-{
-    break_it(true);
-}
+CONF_ROW(test_metrics_of_a_broken_hold, CONF_INSPECT, break_it(true));
+CONF_ROW(test_metrics_of_a_release_that_finds_it_broken, CONF_INSPECT,
+         break_it(false));
 
-static void test_metrics_of_a_release_that_finds_it_broken(void)
-{
-    break_it(false);
-}
-
-static void test_metrics_of_a_lease_that_ended(void)
+CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -250,12 +231,10 @@ static void test_metrics_of_a_lease_that_ended(void)
     assert_int_equal(m.granted, 2);
     assert_int_equal(m.released, 2);
     assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* What was counted stays when handles go, and names with them. */
-static void test_metrics_outlive_handles(void)
+CONF_CASE(test_metrics_outlive_handles, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
     hf_metrics m;
@@ -275,16 +254,13 @@ static void test_metrics_outlive_handles(void)
         COUNTED(b, busy, i + 1);
     }
     COUNTED(c, held, 0);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
-static void test_metrics_async(void)
+CONF_CASE(test_metrics_async, CONF_EACH)
 {
-    hf_client *c = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock_flags(c, name, HF_OWNER_HANDLE);
-    hf_lock *other = conf_lock(b, name);
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *other = conf_rival(lock, 0);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct conf_call call = {0};
     hf_metrics m;
@@ -321,13 +297,9 @@ static void test_metrics_async(void)
     assert_int_equal(m.held, 0);
     assert_int_equal(m.released, 1);
     assert_int_equal(m.failed, 1);
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
-static void test_metrics_of_several_at_once(void)
+CONF_CASE(test_metrics_of_several_at_once, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
     const char *one = conf_name(), *two = conf_name();
@@ -350,11 +322,6 @@ static void test_metrics_of_several_at_once(void)
     assert_int_equal(m.released, 3);
     assert_int_equal(m.held, 0);
     OK(hf_lock_release(other, E));
-    conf_free(parts[0].lock);
-    conf_free(parts[1].lock);
-    conf_free(other);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
 /* ---- other kinds ------------------------------------------------------- */
@@ -385,23 +352,13 @@ static void read_it(bool lose)
     assert_int_equal(m.released, 3);
     assert_int_equal(m.lost, lose ? 3 : 0);
     assert_int_equal(m.held, 0);
-    for (int i = 0; i < 3; i++)
-        conf_free(lock[i]);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
-static void test_metrics_readers(void)
-{
-    read_it(false);
-}
+CONF_ROW(test_metrics_readers, CONF_RWLOCK, read_it(false));
+CONF_ROW(test_metrics_readers_that_lose, CONF_RWLOCK | CONF_INSPECT,
+         read_it(true));
 
-static void test_metrics_readers_that_lose(void)
-{
-    read_it(true);
-}
-
-static void test_metrics_downgrade(void)
+CONF_CASE(test_metrics_downgrade, CONF_RWLOCK)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
@@ -420,11 +377,9 @@ static void test_metrics_downgrade(void)
     assert_int_equal(m.failed, 1);
     assert_int_equal(m.released, 2);
     assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_metrics_permits(void)
+CONF_CASE(test_metrics_permits, CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 4, 0);
@@ -443,11 +398,9 @@ static void test_metrics_permits(void)
     assert_int_equal(m.busy, 1);
     assert_int_equal(m.released, 2);
     assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_metrics_without_latches(void)
+CONF_CASE(test_metrics_without_latches, CONF_LATCH)
 {
     hf_client *c = conf_open();
     hf_latch *latch = NULL;
@@ -466,7 +419,6 @@ static void test_metrics_without_latches(void)
         OK(hf_latch_free(latch));
         latch = NULL;
     }
-    OK(hf_close(c));
 }
 
 /* ---- beside others ----------------------------------------------------- */
@@ -496,7 +448,7 @@ static void work(void *arg)
 }
 
 /* Counters never fall, whoever reads them meanwhile. */
-static void test_metrics_beside_threads(void)
+CONF_CASE(test_metrics_beside_threads, 0)
 {
     struct worker w[WORKERS];
     const char *shared = conf_name();
@@ -527,19 +479,17 @@ static void test_metrics_beside_threads(void)
     assert_int_equal(m.granted, WORKERS * ROUNDS);
     assert_int_equal(m.released, WORKERS * ROUNDS);
     assert_int_equal(m.held + m.waiting, 0);
-    OK(hf_close(c));
 }
 
-static void test_metrics_of_a_connection(void)
+CONF_CASE(test_metrics_of_a_connection, CONF_FAR)
 {
-    struct proxy *proxy = proxy_start(conf.port);
+    struct proxy *proxy = conf_proxy();
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
+    hf_client *c;
     hf_lock *lock;
 
-    assert_non_null(proxy);
     opt.op_timeout_ms = CONF_SHORT_OP_MS;
-    COMES(hf_open(conf.url_at(proxy_port(proxy)), &opt, &c, NULL) == 0);
+    c = conf_open_through(proxy, &opt);
     lock = conf_lock(c, conf_name());
     COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
     proxy_set(proxy, PROXY_REFUSE, 0);
@@ -552,41 +502,14 @@ static void test_metrics_of_a_connection(void)
     (void)hf_lock_release(lock, NULL);
     COUNTED(c, released, 1);
     COUNTED(c, held, 0);
-    conf_free(lock);
-    conf_close_client(c);
-    proxy_end(proxy);
 }
 
-static void test_metrics_of_a_closed_client(void)
+CONF_CASE(test_metrics_of_a_closed_client, 0)
 {
     hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
     hf_metrics m = HF_METRICS_INIT;
 
-    OK(hf_close(c));
-    EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E)); /* the handle keeps it */
-    conf_free(lock);
+    conf_lock(c, conf_name()); /* keeps the client after its end */
+    conf_close(c);
+    EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E));
 }
-
-const struct conf_case conf_metrics[] = {
-    CONF_CASE(test_metrics_begin_at_zero, 0),
-    CONF_CASE(test_metrics_acquire_and_release, CONF_EACH),
-    CONF_CASE(test_metrics_results, CONF_EACH),
-    CONF_CASE(test_metrics_time_of_a_wait, 0),
-    CONF_CASE(test_metrics_hand_over, CONF_EACH),
-    CONF_CASE(test_metrics_of_a_broken_hold, CONF_INSPECT),
-    CONF_CASE(test_metrics_of_a_release_that_finds_it_broken, CONF_INSPECT),
-    CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE),
-    CONF_CASE(test_metrics_outlive_handles, 0),
-    CONF_CASE(test_metrics_async, CONF_EACH),
-    CONF_CASE(test_metrics_of_several_at_once, 0),
-    CONF_CASE(test_metrics_readers, CONF_RWLOCK),
-    CONF_CASE(test_metrics_readers_that_lose, CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_metrics_downgrade, CONF_RWLOCK),
-    CONF_CASE(test_metrics_permits, CONF_SEMAPHORE),
-    CONF_CASE(test_metrics_without_latches, CONF_LATCH),
-    CONF_CASE(test_metrics_beside_threads, 0),
-    CONF_CASE(test_metrics_of_a_connection, CONF_FAR),
-    CONF_CASE(test_metrics_of_a_closed_client, 0),
-    {0},
-};

@@ -96,10 +96,10 @@ static void events_say(hf_client *c, const struct heard *h, const char *reason)
 }
 
 /* An end that was agreed upon is no fault, and does not sound like one. */
-static void test_reason_fixed_lease(void)
+CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE)
 {
     static const char reason[] = "its fixed lease of 300 ms ended";
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock(c, conf_name());
     hf_error err = HF_ERROR_INIT;
@@ -113,14 +113,12 @@ static void test_reason_fixed_lease(void)
     all_say(lock, reason);
     releases_say(lock, reason);
     events_say(c, &h, reason);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* The release is the first to look at the clock. */
-static void test_reason_found_by_the_release(void)
+CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE)
 {
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock(c, conf_name());
     hf_error err = HF_ERROR_INIT;
@@ -133,14 +131,12 @@ static void test_reason_found_by_the_release(void)
     EXPECT(HF_ELOST, hf_lock_release(lock, &err));
     says(err.text, "its fixed lease of 150 ms ended");
     events_say(c, &h, "its fixed lease of 150 ms ended");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_reason_max_hold(void)
+CONF_CASE(test_reason_max_hold, CONF_EACH)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
@@ -153,14 +149,12 @@ static void test_reason_max_hold(void)
     says(err.text, "max_hold_ms");
     COMES((hf_client_dispatch(c), h.lost));
     says(h.reason, "max_hold_ms");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Somebody else's hf_break. The descriptor tells first. */
-static void test_reason_broken(void)
+CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT)
 {
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, CONF_KEPT_TTL_MS), *other = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(c, name);
@@ -180,13 +174,10 @@ static void test_reason_broken(void)
     all_say(lock, h.reason);
     releases_say(lock, h.reason);
     events_say(c, &h, h.reason);
-    conf_free(lock);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 /* A renewal that the program asks for finds it out. */
-static void test_reason_found_by_the_renewal(void)
+CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT)
 {
     hf_client *c = conf_open(), *other = conf_open();
     const char *name = conf_name();
@@ -199,9 +190,6 @@ static void test_reason_found_by_the_renewal(void)
     says(err.text, "it was taken away: ");
     EXPECT(HF_ELOST, hf_lock_release(lock, &err));
     says(err.text, "it was taken away: ");
-    conf_free(lock);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 static void take_and_exit(void *lock)
@@ -209,9 +197,9 @@ static void take_and_exit(void *lock)
     (void)hf_lock_acquire(lock, NULL, NULL);
 }
 
-static void test_reason_exited_thread(void)
+CONF_CASE(test_reason_exited_thread, CONF_EACH)
 {
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, 1000);
     hf_lock *lock = conf_lock(c, conf_name());
     struct conf_thread t;
@@ -221,14 +209,11 @@ static void test_reason_exited_thread(void)
     COMES((hf_client_dispatch(c), h.lost));
     says(h.reason, "the thread that held it exited");
     says(h.line, h.reason);
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
+    conf_comes_free(lock);
 }
 
 /* Two handles of one client have lost it, each in its way. */
-static void test_reason_of_each_owner(void)
+CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT)
 {
     hf_client *c = conf_open_long(), *other = conf_open();
     const char *name = conf_name();
@@ -246,17 +231,13 @@ static void test_reason_of_each_owner(void)
     says(err.text, "it was taken away: ");
     EXPECT(HF_ELOST, hf_lock_release(one, &err));
     says(err.text, "its fixed lease of 200 ms ended");
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 /* A reader, and one who would write: the text is about what it has lost. */
-static void test_reason_of_a_reader(void)
+CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
-    hf_client *c = conf_open_long();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_lock *lock =
+        conf_lock_of(conf_open_long(), conf_name(), HF_RWLOCK, 0, 0);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
 
@@ -272,15 +253,13 @@ static void test_reason_of_a_reader(void)
     says(err.text, "its fixed lease of 200 ms ended");
     EXPECT(HF_ELOST, hf_lock_release(lock, &err));
     says(err.text, "its fixed lease of 200 ms ended");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Of each acquire its own. */
-static void test_reason_of_permits(void)
+CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE)
 {
-    hf_client *c = conf_open_long();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 3, 0);
+    hf_lock *lock =
+        conf_lock_of(conf_open_long(), conf_name(), HF_SEMAPHORE, 3, 0);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
 
@@ -295,14 +274,12 @@ static void test_reason_of_permits(void)
     says(err.text, "its fixed lease of 2");
     EXPECT(HF_ELOST, hf_lock_release(lock, &err));
     says(err.text, "its fixed lease of 2");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_reason_asynchronous(void)
+CONF_CASE(test_reason_asynchronous, CONF_EACH | CONF_LEASE)
 {
     struct conf_call call = {0};
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
     hf_error err = HF_ERROR_INIT;
@@ -321,11 +298,9 @@ static void test_reason_asynchronous(void)
     COMES(conf_called(c, &call));
     assert_int_equal(call.result, HF_ELOST);
     events_say(c, &h, "its fixed lease of 200 ms ended");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_reason_codes_of_explain(void)
+CONF_CASE(test_reason_codes_of_explain, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -341,22 +316,6 @@ static void test_reason_codes_of_explain(void)
     assert_int_equal(err.code, 0);
     assert_string_equal(err.text, "");
     OK(hf_lock_release(lock, E));
-    OK(hf_close(c));
+    conf_close(c);
     EXPECT(HF_ECLOSED, hf_lock_explain(lock, E));
-    conf_free(lock);
 }
-
-const struct conf_case conf_reason[] = {
-    CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_reason_max_hold, CONF_EACH),
-    CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_reason_exited_thread, CONF_EACH),
-    CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT),
-    CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE),
-    CONF_CASE(test_reason_asynchronous, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_reason_codes_of_explain, CONF_EACH),
-    {0},
-};

@@ -16,7 +16,7 @@ static void take_async(hf_lock *lock, enum hf_mode mode, struct conf_call *call)
 /* ---- death ------------------------------------------------------------- */
 
 /* A dead reader is one reader less; the others read on. */
-static void test_rwlock_dead_reader_lets_go(void)
+CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g;
     struct proc p;
@@ -31,10 +31,9 @@ static void test_rwlock_dead_reader_lets_go(void)
     OK(hf_lock_release(g.l[0], E));
     OK(conf_take_within(g.l[1], HF_WRITE, 0, 1000));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_dead_writer_lets_go(void)
+CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g;
     struct proc p;
@@ -47,11 +46,11 @@ static void test_rwlock_dead_writer_lets_go(void)
     OK(conf_take_within(g.l[1], HF_READ, 0, 1000));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
 /* It waited, and readers behind it. */
-static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
+CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
+          CONF_FAIR | CONF_RWLOCK)
 {
     enum { LONG_MS = 3000 }; /* it waits still when the reader comes */
     struct conf_group g;
@@ -67,12 +66,12 @@ static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
     OK(conf_take_within(g.l[1], HF_READ, 0, conf_death_ms(LONG_MS)));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
 /* ---- leases ------------------------------------------------------------ */
 
-static void test_rwlock_lease_of_a_reader_is_its_own(void)
+CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
+          CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     struct conf_group g;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -89,7 +88,6 @@ static void test_rwlock_lease_of_a_reader_is_its_own(void)
     OK(hf_lock_release(g.l[1], E));
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
 struct room {
@@ -129,11 +127,12 @@ static void lose_in_handle(hf_client *c, const char *name)
 
     lose_in_thread(lock);
     EXPECT(HF_ELOST, hf_lock_check(lock));
-    OK(hf_lock_free(lock));
+    conf_free(lock);
 }
 
 /* What nobody will release any more takes no room. */
-static void test_rwlock_lost_holds_of_the_gone_are_forgotten(void)
+CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
+          CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     struct room room = {0};
     hf_hooks hooks = {.ctx = &room, .alloc = give, .free = take_back};
@@ -157,18 +156,18 @@ static void test_rwlock_lost_holds_of_the_gone_are_forgotten(void)
     }
     /* Each would keep a line, of some pieces. */
     assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
-    OK(hf_lock_free(lock));
-    OK(hf_close(c));
+    conf_free(lock);
+    conf_close(c);
     assert_int_equal(room.used, 0);
 }
 
 /* Going down keeps the hold, and its renewal. */
-static void test_rwlock_down_is_renewed(void)
+CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK)
 {
-    hf_client *c = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
-    hf_lock *lock = conf_lock_of(c, name, HF_RWLOCK, 0, 0);
-    hf_lock *other = conf_lock_of(b, name, HF_RWLOCK, 0, 0);
+    hf_lock *lock =
+        conf_lock_of(conf_open_ttl(CONF_KEPT_TTL_MS), name, HF_RWLOCK, 0, 0);
+    hf_lock *other = conf_lock_of(conf_open(), name, HF_RWLOCK, 0, 0);
     int64_t began;
 
     OK(hf_lock_acquire(lock, NULL, E));
@@ -179,15 +178,11 @@ static void test_rwlock_down_is_renewed(void)
     EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
     OK(hf_lock_renew(lock, 0, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
 /* ---- without blocking -------------------------------------------------- */
 
-static void test_rwlock_async(void)
+CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g;
     struct conf_call one, two, write;
@@ -211,10 +206,9 @@ static void test_rwlock_async(void)
     OK(conf_take(g.l[0], HF_READ, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_async_cancel(void)
+CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g;
     struct conf_call call;
@@ -234,7 +228,6 @@ static void test_rwlock_async_cancel(void)
         }
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
 /* ---- who is seen, and broken ------------------------------------------- */
@@ -253,7 +246,8 @@ static void sees(struct conf_group *g, size_t holders, enum hf_mode mode)
     hf_info_free(info);
 }
 
-static void test_rwlock_inspect_shows_all_readers(void)
+CONF_CASE(test_rwlock_inspect_shows_all_readers,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_group g;
 
@@ -270,10 +264,10 @@ static void test_rwlock_inspect_shows_all_readers(void)
     OK(hf_lock_downgrade(g.l[1], E));
     sees(&g, 1, HF_READ);
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_break_takes_it_from_all(void)
+CONF_CASE(test_rwlock_break_takes_it_from_all,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_group g;
 
@@ -287,24 +281,4 @@ static void test_rwlock_break_takes_it_from_all(void)
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
     OK(hf_lock_check(g.l[2])); /* nobody else's */
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
-
-const struct conf_case conf_rwlock_ends[] = {
-    CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
-              CONF_FAIR | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
-              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
-              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_inspect_shows_all_readers,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_rwlock_break_takes_it_from_all,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    {0},
-};

@@ -33,7 +33,7 @@ static void all_are_back(struct conf_group *g)
     OK(hf_lock_release(g->l[0], E));
 }
 
-static void test_semaphore_k_of_n(void)
+CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g;
 
@@ -50,11 +50,10 @@ static void test_semaphore_k_of_n(void)
     OK(hf_lock_release(g.l[2], E));
     EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[2], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* It has no owner: each acquire takes more. */
-static void test_semaphore_each_acquire_takes_more(void)
+CONF_CASE(test_semaphore_each_acquire_takes_more, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g;
 
@@ -71,10 +70,9 @@ static void test_semaphore_each_acquire_takes_more(void)
     for (int i = 0; i < SIZE; i++)
         OK(hf_lock_release(g.l[1], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
-static void test_semaphore_wrong_numbers(void)
+CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -92,13 +90,11 @@ static void test_semaphore_wrong_numbers(void)
     EXPECT(HF_ENOTSUP, hf_lock_downgrade(lock, E));
     EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Another size is known at once in one client, and told by the server: when
  * the handle is made or when it is used. */
-static void test_semaphore_size_is_that_of_the_first(void)
+CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -124,14 +120,12 @@ static void test_semaphore_size_is_that_of_the_first(void)
     conf_free(lock);
     if (!other) /* nobody uses it as the other any more */
         OK(hf_lock_new(b, name, HF_CSTRING, &opt, &other, E));
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_keep_lock(other);
 }
 
 /* ---- waiting ----------------------------------------------------------- */
 
-static void test_semaphore_waits_for_enough(void)
+CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g;
     struct conf_taker t;
@@ -146,11 +140,10 @@ static void test_semaphore_waits_for_enough(void)
     OK(hf_lock_release(g.l[1], E));
     granted_and_back(&t);
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* Who wants many and came first has them before those who want few. */
-static void test_semaphore_fair_many_are_not_starved(void)
+CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
 {
     struct conf_group g;
     struct conf_taker many, few;
@@ -166,11 +159,11 @@ static void test_semaphore_fair_many_are_not_starved(void)
     assert_false(conf_taker_has(&few));
     granted_and_back(&many);
     granted_and_back(&few);
-    conf_group_close(&g);
 }
 
 /* Those behind one who gave up are asked again. */
-static void test_semaphore_cancelled_wait_holds_nobody_up(void)
+CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
+          CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g;
     struct conf_taker many = {.opt = HF_ACQUIRE_OPTIONS_INIT}, few;
@@ -185,12 +178,10 @@ static void test_semaphore_cancelled_wait_holds_nobody_up(void)
     few = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
     conf_taker_start(&few, g.l[2]);
     hf_cancel_fire(&cancel);
-    conf_taker_end(&many);
-    assert_int_equal(many.rc, HF_ECANCELED);
+    conf_taker_ends(&many, HF_ECANCELED);
     granted_and_back(&few);
     OK(hf_lock_release(g.l[0], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* ---- never more than there are ----------------------------------------- */
@@ -222,7 +213,7 @@ static void use(void *arg)
     }
 }
 
-static void test_semaphore_never_more_than_there_are(void)
+CONF_CASE(test_semaphore_never_more_than_there_are, CONF_EACH | CONF_SEMAPHORE)
 {
     enum { N = 6 };
     struct conf_group g;
@@ -240,10 +231,10 @@ static void test_semaphore_never_more_than_there_are(void)
         assert_int_equal(u[i].too_many, 0);
     }
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
-static void test_semaphore_permits_of_the_dead_come_back(void)
+CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
+          CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g;
     struct proc p;
@@ -260,12 +251,11 @@ static void test_semaphore_permits_of_the_dead_come_back(void)
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* ---- the rest ---------------------------------------------------------- */
 
-static void test_semaphore_async_and_cancel(void)
+CONF_CASE(test_semaphore_async_and_cancel, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -290,10 +280,10 @@ static void test_semaphore_async_and_cancel(void)
     COMES(conf_called(g.c[1], &call));
     OK(call.result);
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
-static void test_semaphore_inspect_and_break(void)
+CONF_CASE(test_semaphore_inspect_and_break,
+          CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
     struct conf_group g;
     hf_info *info;
@@ -314,27 +304,4 @@ static void test_semaphore_inspect_and_break(void)
     EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* those gave nothing back */
     OK(hf_lock_release(g.l[2], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
-
-const struct conf_case conf_semaphore[] = {
-    CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_each_acquire_takes_more,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_size_is_that_of_the_first,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_fair_many_are_not_starved,
-              CONF_FAIR | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_never_more_than_there_are,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_async_and_cancel, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_inspect_and_break,
-              CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT),
-    {0},
-};

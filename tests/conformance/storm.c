@@ -138,7 +138,7 @@ static void end(struct storm *s)
         conf_free(s->local[i].o.lock);
     }
     take_all(s);
-    OK(hf_close(s->c));
+    conf_close(s->c);
     conf_check_record(s->record, &s->history, TTL_MS);
     record_unmap(s->record);
     history_fini(&s->history);
@@ -181,45 +181,14 @@ static void stops_and_deaths(enum hf_kind kind, uint32_t size)
     end(&s);
 }
 
-static void test_storm_of_deaths(void)
-{
-    deaths(HF_MUTEX, 0);
-}
-
-static void test_storm_of_stops_and_deaths(void)
-{
-    stops_and_deaths(HF_MUTEX, 0);
-}
-
-static void test_storm_of_deaths_among_readers_and_writers(void)
-{
-    deaths(HF_RWLOCK, 0);
-}
-
-static void test_storm_of_stops_and_deaths_among_readers_and_writers(void)
-{
-    stops_and_deaths(HF_RWLOCK, 0);
-}
-
-static void test_storm_of_deaths_with_permits(void)
-{
-    deaths(HF_SEMAPHORE, 4);
-}
-
-static void test_storm_of_stops_and_deaths_with_permits(void)
-{
-    stops_and_deaths(HF_SEMAPHORE, 4);
-}
-
-const struct conf_case conf_storm[] = {
-    CONF_CASE(test_storm_of_deaths, CONF_EACH),
-    CONF_CASE(test_storm_of_stops_and_deaths, CONF_EACH),
-    CONF_CASE(test_storm_of_deaths_among_readers_and_writers,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_storm_of_stops_and_deaths_among_readers_and_writers,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_storm_of_deaths_with_permits, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_storm_of_stops_and_deaths_with_permits,
-              CONF_EACH | CONF_SEMAPHORE),
-    {0},
-};
+CONF_ROW(test_storm_of_deaths, CONF_EACH, deaths(HF_MUTEX, 0));
+CONF_ROW(test_storm_of_stops_and_deaths, CONF_EACH,
+         stops_and_deaths(HF_MUTEX, 0));
+CONF_ROW(test_storm_of_deaths_among_readers_and_writers,
+         CONF_EACH | CONF_RWLOCK, deaths(HF_RWLOCK, 0));
+CONF_ROW(test_storm_of_stops_and_deaths_among_readers_and_writers,
+         CONF_EACH | CONF_RWLOCK, stops_and_deaths(HF_RWLOCK, 0));
+CONF_ROW(test_storm_of_deaths_with_permits, CONF_EACH | CONF_SEMAPHORE,
+         deaths(HF_SEMAPHORE, 4));
+CONF_ROW(test_storm_of_stops_and_deaths_with_permits,
+         CONF_EACH | CONF_SEMAPHORE, stops_and_deaths(HF_SEMAPHORE, 4));

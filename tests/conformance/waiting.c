@@ -94,12 +94,11 @@ static bool sleep_well(const struct proc *p, int n)
 }
 
 /* A server that is late on a busy machine wakes them more often, for once. */
-static void test_waiting_is_sleeping(void)
+CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
 {
     enum { N = 3 };
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc p[N];
     struct proc_reply r;
 
@@ -120,13 +119,11 @@ static void test_waiting_is_sleeping(void)
                 assert_int_equal(proc_end(&p[i]), 0);
                 left--;
             }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* The next one gets it; the others do not even wake, but for a look of their
  * own every 1.5 s. */
-static void test_waiting_release_wakes_one(void)
+CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 {
     enum { N = 6, TURNS = 3, OTHERS = N - TURNS - 1 };
     const char *name = conf_name();
@@ -168,12 +165,4 @@ static void test_waiting_release_wakes_one(void)
     }
     for (int i = 0; i < N; i++)
         assert_int_equal(proc_end(&p[i]), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_waiting[] = {
-    CONF_CASE(test_waiting_is_sleeping, CONF_EACH),
-    CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR),
-    {0},
-};

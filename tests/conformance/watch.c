@@ -63,7 +63,7 @@ static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
     return last == n;
 }
 
-static void test_watch_is_as_declared(void)
+CONF_CASE(test_watch_is_as_declared, CONF_FRESH)
 {
     hf_client *c = conf_open();
     struct seen s = {0};
@@ -78,10 +78,9 @@ static void test_watch_is_as_declared(void)
     assert_int_equal(s.watch != NULL, conf.watches_prefixes);
     OK(hf_watch_free(s.watch));
     OK(hf_watch_free(NULL));
-    OK(hf_close(c));
 }
 
-static void test_watch_wrong_arguments(void)
+CONF_CASE(test_watch_wrong_arguments, 0)
 {
     hf_client *c = conf_open();
     struct seen s = {0};
@@ -99,11 +98,10 @@ static void test_watch_wrong_arguments(void)
     EXPECT(HF_EINVAL, hf_watch_new(c, name, HF_CSTRING, 0, see, &s, &w, E));
     EXPECT(HF_EINVAL,
            hf_watch_new(c, name, HF_CSTRING, HF_WATCH_PREFIX, see, &s, &w, E));
-    OK(hf_close(c));
 }
 
 /* Each change by somebody else is heard, and seen by whoever looks then. */
-static void test_watch_hears_holders(void)
+CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
 {
     struct conf_group g;
     struct seen s;
@@ -119,11 +117,10 @@ static void test_watch_hears_holders(void)
         assert_string_equal(s.name, g.name);
     }
     OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 /* Of two locks of this client's own, too, and of two watches on one name. */
-static void test_watch_hears_its_own(void)
+CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -144,8 +141,6 @@ static void test_watch_hears_its_own(void)
     OK(hf_lock_release(lock, E));
     COMES(shows(c, &s, name, 0));
     OK(hf_watch_free(s.watch));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static size_t waiters(hf_client *c, const char *name, bool *unknown)
@@ -161,7 +156,7 @@ static size_t waiters(hf_client *c, const char *name, bool *unknown)
 }
 
 /* A waiter that comes and goes is a change. */
-static void test_watch_hears_waiters(void)
+CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
 {
     struct conf_group g;
     struct conf_taker t = {0};
@@ -181,11 +176,11 @@ static void test_watch_hears_waiters(void)
     conf_taker_end(&t);
     COMES(is_seen(g.c[0], &s, before));
     OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 /* A lease that ends, and a hold that is broken. */
-static void test_watch_hears_the_end_of_a_hold(void)
+CONF_CASE(test_watch_hears_the_end_of_a_hold,
+          CONF_EACH | CONF_LEASE | CONF_WATCH)
 {
     struct conf_group g;
     struct seen s;
@@ -204,10 +199,9 @@ static void test_watch_hears_the_end_of_a_hold(void)
     COMES(shows(g.c[0], &s, g.name, 0));
     hf_lock_release(g.l[2], NULL);
     OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
-static void test_watch_hears_readers(void)
+CONF_CASE(test_watch_hears_readers, CONF_RWLOCK | CONF_EACH | CONF_WATCH)
 {
     struct conf_group g;
     struct seen s;
@@ -223,10 +217,9 @@ static void test_watch_hears_readers(void)
     OK(hf_lock_release(g.l[2], E));
     COMES(shows(g.c[0], &s, g.name, 0));
     OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
-static void test_watch_hears_permits(void)
+CONF_CASE(test_watch_hears_permits, CONF_SEMAPHORE | CONF_WATCH)
 {
     struct conf_group g;
     struct seen s;
@@ -244,7 +237,6 @@ static void test_watch_hears_permits(void)
         COMES(shows(g.c[0], &s, g.name, 0));
     }
     OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 static bool counts(hf_client *c, const struct seen *s, unsigned *calls,
@@ -262,15 +254,14 @@ static bool counts(hf_client *c, const struct seen *s, unsigned *calls,
     return is_so;
 }
 
-static void test_watch_hears_counts(void)
+CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH)
 {
     hf_client *c = conf_open(), *other = conf_open();
     const char *name = conf_name();
+    hf_latch *latch = conf_latch(other, name);
     unsigned calls = 0;
-    hf_latch *latch;
     struct seen s;
 
-    OK(hf_latch_new(other, name, HF_CSTRING, &latch, E));
     watch(c, name, 0, &s);
     OK(hf_latch_set(latch, 2, E));
     COMES(counts(c, &s, &calls, name, 2));
@@ -279,13 +270,10 @@ static void test_watch_hears_counts(void)
     OK(hf_latch_down(latch, NULL, E));
     COMES(counts(c, &s, &calls, name, 0));
     OK(hf_watch_free(s.watch));
-    OK(hf_latch_free(latch));
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 /* A loop of the program's own is woken for it. */
-static void test_watch_makes_the_descriptor_readable(void)
+CONF_CASE(test_watch_makes_the_descriptor_readable, CONF_WATCH)
 {
     struct conf_group g;
     struct seen s;
@@ -299,7 +287,6 @@ static void test_watch_makes_the_descriptor_readable(void)
     COMES(poll(&p, 1, 0) == 1 && is_seen(g.c[0], &s, 0));
     OK(hf_lock_release(g.l[1], E));
     OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 static void see_and_free(void *arg, hf_watch *watch, const char *name,
@@ -313,7 +300,7 @@ static void see_and_free(void *arg, hf_watch *watch, const char *name,
     s->freed = hf_watch_free(watch);
 }
 
-static void test_watch_is_freed_by_its_callback(void)
+CONF_CASE(test_watch_is_freed_by_its_callback, CONF_WATCH)
 {
     struct conf_group g;
     struct seen s = {.freed = 1}, after;
@@ -329,7 +316,6 @@ static void test_watch_is_freed_by_its_callback(void)
     COMES(is_seen(g.c[0], &after, 0));
     assert_int_equal(s.calls, 1);
     OK(hf_watch_free(after.watch));
-    conf_group_close(&g);
 }
 
 struct stuck {
@@ -362,7 +348,7 @@ static void dispatch_once(void *arg)
     }
 }
 
-static void test_watch_is_busy_while_its_callback_runs(void)
+CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH)
 {
     struct conf_group g;
     struct stuck s = {0};
@@ -380,11 +366,10 @@ static void test_watch_is_busy_while_its_callback_runs(void)
     conf_thread_join(&t);
     OK(hf_lock_release(g.l[1], E));
     OK(hf_watch_free(s.seen.watch));
-    conf_group_close(&g);
 }
 
 /* What has changed is not told any more, and each watch is freed by itself. */
-static void test_watch_outlives_its_client(void)
+CONF_CASE(test_watch_outlives_its_client, CONF_WATCH)
 {
     struct conf_group g;
     struct seen s, other;
@@ -394,13 +379,14 @@ static void test_watch_outlives_its_client(void)
     watch(g.c[0], conf_name(), 0, &other);
     OK(hf_lock_acquire(g.l[1], NULL, E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
+    conf_free(g.l[0]);
+    conf_close(g.c[0]);
     assert_int_equal(s.calls, 0);
     OK(hf_watch_free(s.watch));
     OK(hf_watch_free(other.watch));
 }
 
-static void test_watch_says_when_it_is_forked(void)
+CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH)
 {
     hf_client *c = conf_open();
     struct seen s;
@@ -418,11 +404,10 @@ static void test_watch_says_when_it_is_forked(void)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     OK(hf_watch_free(s.watch));
-    OK(hf_close(c));
 }
 
 /* The name is told, if it is one; no other prefix is heard. */
-static void test_watch_hears_a_prefix(void)
+CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
 {
     hf_client *c = conf_open(), *other = conf_open();
     char prefix[128], name[2][160];
@@ -452,28 +437,4 @@ static void test_watch_hears_a_prefix(void)
     COMES(is_seen(c, &s, 1) && (!s.name[0] || strcmp(s.name, name[1]) == 0));
     OK(hf_watch_free(s.watch));
     OK(hf_watch_free(all.watch));
-    for (int i = 0; i < 3; i++)
-        conf_free(lock[i]);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
-
-const struct conf_case conf_watch[] = {
-    CONF_CASE(test_watch_is_as_declared, CONF_FRESH),
-    CONF_CASE(test_watch_wrong_arguments, 0),
-    CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_the_end_of_a_hold,
-              CONF_EACH | CONF_LEASE | CONF_WATCH),
-    CONF_CASE(test_watch_hears_readers, CONF_RWLOCK | CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_permits, CONF_SEMAPHORE | CONF_WATCH),
-    CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH),
-    CONF_CASE(test_watch_makes_the_descriptor_readable, CONF_WATCH),
-    CONF_CASE(test_watch_is_freed_by_its_callback, CONF_WATCH),
-    CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH),
-    CONF_CASE(test_watch_outlives_its_client, CONF_WATCH),
-    CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH),
-    CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX),
-    {0},
-};

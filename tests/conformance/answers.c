@@ -140,7 +140,6 @@ static int do_sync(struct subject *s)
 
 static void note_latch(void *arg, hf_latch *latch, int result)
 {
-    (void)latch;
     conf_note(arg, NULL, result);
 }
 
@@ -321,7 +320,6 @@ static void count(void *arg, hf_latch *latch, int result)
 {
     struct dispatcher *d = arg;
 
-    (void)latch;
     if (result == 0)
         __atomic_add_fetch(&d->done, 1, __ATOMIC_RELAXED);
     else if (result != HF_EUNKNOWN)

@@ -370,7 +370,6 @@ static void close_client(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg;
 
-    (void)lock;
     chain->steps++;
     if (!result)
         conf_forget(chain->client);
@@ -384,7 +383,6 @@ static void dispatch_other(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg, inner = {.client = chain->client};
 
-    (void)lock;
     chain->rc = result ? result
                        : hf_lock_acquire_async(chain->other, NULL, close_client,
                                                &inner, NULL);
@@ -535,7 +533,6 @@ static void stay(void *arg, hf_lock *lock, int result)
 {
     struct stay *s = arg;
 
-    (void)lock;
     s->result = result;
     __atomic_store_n(&s->inside, 1, __ATOMIC_RELEASE);
     WAIT_FOR(__atomic_load_n(&s->go, __ATOMIC_ACQUIRE));

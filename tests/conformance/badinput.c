@@ -277,9 +277,6 @@ CONF_CASE(test_bad_acquire_options, CONF_EACH)
 
 static void done(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
 CONF_CASE(test_bad_null_handles, 0)

@@ -214,7 +214,6 @@ static void fire_in_handler(int sig)
 {
     int saved = errno;
 
-    (void)sig;
     hf_cancel_fire(&signalled);
     __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
     errno = saved;
@@ -222,7 +221,6 @@ static void fire_in_handler(int sig)
 
 static void count_in_handler(int sig)
 {
-    (void)sig;
     __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
 }
 

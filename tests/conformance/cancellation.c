@@ -133,10 +133,6 @@ static void count_down(struct caller *a)
 
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
 {
-    (void)arg;
-    (void)watch;
-    (void)name;
-    (void)len;
 }
 
 static void look(struct caller *a)

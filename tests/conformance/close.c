@@ -101,9 +101,6 @@ CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH)
 
 static void done(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
 CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH)

@@ -448,7 +448,6 @@ static bool was_asleep(const ucontext_t *at)
  * goes on, and is sent another signal. */
 static void stand(int signo, siginfo_t *info, void *at)
 {
-    (void)signo, (void)info;
     if (!was_asleep(at))
         return;
     __atomic_store_n(&stands, 1, __ATOMIC_RELEASE);
@@ -747,7 +746,6 @@ void conf_note(void *arg, hf_lock *lock, int result)
 {
     struct conf_call *call = arg;
 
-    (void)lock;
     call->called++;
     call->result = result;
 }

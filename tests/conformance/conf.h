@@ -10,6 +10,9 @@
 #ifndef CONF_H
 #define CONF_H
 
+/* Callbacks and fakes ignore many of their parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,7 +164,8 @@ hf_lock *conf_lock_flags(hf_client *, const char *name, unsigned flags);
 hf_lock *conf_lock_with(hf_client *, const char *name, hf_lock_options *);
 hf_lock *conf_lock_of(hf_client *, const char *name, enum hf_kind,
                       uint32_t size, unsigned flags);
-/* Another client's lock of the same name. The other lock is the last one made. */
+/* Another client's lock of the same name. The other lock is the last one made.
+ */
 hf_lock *conf_rival(hf_lock *other, unsigned flags);
 hf_latch *conf_latch(hf_client *, const char *name);
 

@@ -13,16 +13,10 @@
 
 static void done(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
 static void latch_done(void *arg, hf_latch *latch, int result)
 {
-    (void)arg;
-    (void)latch;
-    (void)result;
 }
 
 struct forked {

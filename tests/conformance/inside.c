@@ -81,7 +81,6 @@ static int visit_loss_fd(struct visitor *v)
 
 static void taken(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
     if (!result)
         hf_lock_release_nowait(lock, NULL);
 }

@@ -572,7 +572,6 @@ static void *alloc_or_not(void *ctx, size_t size)
 
 static void free_any(void *ctx, void *p)
 {
-    (void)ctx;
     free(p);
 }
 

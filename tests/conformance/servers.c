@@ -32,9 +32,6 @@ static char dir[64], url[512];
 static int remove_entry(const char *path, const struct stat *st, int type,
                         struct FTW *ftw)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
     return remove(path);
 }
 
@@ -199,7 +196,6 @@ static int heal_redis(void)
 
 static int start_redis(const char *how)
 {
-    (void)how;
     fprintf(stderr, "conformance: built without Redis\n");
     return -1;
 }
@@ -210,14 +206,11 @@ static void stop_redis(void)
 
 static int start_redlock(bool tls)
 {
-    (void)tls;
     return start_redis("");
 }
 
 static bool hurt_redis(enum servers_fault fault, unsigned which)
 {
-    (void)fault;
-    (void)which;
     return false;
 }
 
@@ -293,7 +286,6 @@ static void stop_example(void)
 
 static bool hurt_example(enum servers_fault fault)
 {
-    (void)fault;
     return false;
 }
 
@@ -415,7 +407,6 @@ static int heal_etcd(void)
 
 static int start_etcd(const char *how)
 {
-    (void)how;
     fprintf(stderr, "conformance: built without etcd\n");
     return -1;
 }
@@ -426,8 +417,6 @@ static void stop_etcd(void)
 
 static bool hurt_etcd(enum servers_fault fault, unsigned which)
 {
-    (void)fault;
-    (void)which;
     return false;
 }
 
@@ -519,7 +508,6 @@ static int heal_mysql(void)
 
 static int start_mysql(const char *how)
 {
-    (void)how;
     fprintf(stderr, "conformance: built without MySQL\n");
     return -1;
 }
@@ -530,7 +518,6 @@ static void stop_mysql(void)
 
 static bool hurt_mysql(enum servers_fault fault)
 {
-    (void)fault;
     return false;
 }
 
@@ -658,14 +645,12 @@ static int heal_zk(void)
 
 static int start_zk(bool three)
 {
-    (void)three;
     fprintf(stderr, "conformance: built without ZooKeeper\n");
     return -1;
 }
 
 int servers_part(unsigned index)
 {
-    (void)index;
     return -1;
 }
 
@@ -675,8 +660,6 @@ static void stop_zk(void)
 
 static bool hurt_zk(enum servers_fault fault, unsigned which)
 {
-    (void)fault;
-    (void)which;
     return false;
 }
 

@@ -294,8 +294,6 @@ static void see_and_free(void *arg, hf_watch *watch, const char *name,
 {
     struct seen *s = arg;
 
-    (void)name;
-    (void)len;
     s->calls++;
     s->freed = hf_watch_free(watch);
 }
@@ -328,9 +326,6 @@ static void be_stuck(void *arg, hf_watch *watch, const char *name, size_t len)
 {
     struct stuck *s = arg;
 
-    (void)watch;
-    (void)name;
-    (void)len;
     __atomic_store_n(&s->inside, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
         wait_tick();

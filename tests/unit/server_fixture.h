@@ -8,18 +8,15 @@
 #include "base/futex.h"
 #include "base/list.h"
 #include "base/time.h"
+#include "cases.h"
 #include "core/client.h"
 #include "core/line.h"
 #include "core/lock.h"
 #include "loop/backend_services.h"
 #include "loop/module.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "../lib/wait.h"
 
@@ -59,13 +56,11 @@ static int server_open(hf_client *c, const struct hf__core *core,
 
 static int server_opened(void *self)
 {
-    (void)self;
     return server.never_ready ? HF__PENDING : server.gets_ready;
 }
 
 static void server_close(void *self)
 {
-    (void)self;
     __atomic_add_fetch(&server.closed, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -92,15 +87,12 @@ static void answer_one(void)
 static void server_ready(void *self, uint32_t tag, uint32_t events,
                          hf__time now)
 {
-    (void)self;
-    (void)now;
     if (server.in_ready)
         server.in_ready(tag, events);
 }
 
 static void server_advance(void *self, hf__time now)
 {
-    (void)self;
     if (server.in_advance)
         server.in_advance(now);
     while (server.asked && refuses(server.asked))
@@ -111,26 +103,20 @@ static void server_advance(void *self, hf__time now)
 
 static hf__time server_timeout(void *self)
 {
-    (void)self;
     return server.in_timeout ? server.in_timeout() : HF__NEVER;
 }
 
 static int server_attach(void *self, struct hf__remote *remote)
 {
-    (void)self;
-    (void)remote;
     return 0;
 }
 
 static void server_detach(void *self, struct hf__remote *remote)
 {
-    (void)self;
-    (void)remote;
 }
 
 static int server_ask(void *self, struct hf__req *req)
 {
-    (void)self;
     req->next = server.asked;
     server.asked = req;
     if (server.answers)
@@ -152,8 +138,6 @@ static int server_attempt(void *self, struct hf__req *req)
  * and before the backend heard of it. */
 static int server_abandon(void *self, struct hf__req *req)
 {
-    (void)self;
-    (void)req;
     while (server.asked && server.answers_late)
         answer_one();
     server.asked = NULL;
@@ -211,8 +195,6 @@ static struct hf__backend backend = {
 int hf__backend_find(const char *scheme, const struct hf__backend **out,
                      hf_error *err)
 {
-    (void)scheme;
-    (void)err;
     *out = &backend;
     return 0;
 }
@@ -269,13 +251,11 @@ static inline void note(struct call *call, int result)
 
 static inline void note_lock(void *call, hf_lock *lock, int result)
 {
-    (void)lock;
     note(call, result);
 }
 
 static inline void note_latch(void *call, hf_latch *latch, int result)
 {
-    (void)latch;
     note(call, result);
 }
 

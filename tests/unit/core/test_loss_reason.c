@@ -1,5 +1,6 @@
 /* Reasons of a loss that a backend of our own brings about: what is said of an
  * earlier one stays the same, whatever happens later. */
+#include "../cases.h"
 #include "core/loss_reason.h"
 
 #include "../server_fixture.h"
@@ -60,13 +61,12 @@ static void says(const hf_error *err, const char *words)
 
 /* Those who lost theirs in one outage, and in another; the error may change
  * meanwhile. */
-static void test_reason_of_each_outage(void **state)
+CASE(test_reason_of_each_outage)
 {
     hf_client *c = open_with(NULL);
     hf_error one = HF_ERROR_INIT, two = HF_ERROR_INIT, three = HF_ERROR_INIT;
     hf_lock *a, *b, *d;
 
-    (void)state;
     trouble(c, "here: broken pipe");
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
@@ -91,14 +91,13 @@ static void test_reason_of_each_outage(void **state)
 
 /* There is room for a few: it is known that the server was not there, but the
  * error may be another one of the same outage. */
-static void test_reason_after_many_outages(void **state)
+CASE(test_reason_after_many_outages)
 {
     hf_client *c = open_with(NULL);
     hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;
     hf_lock *a, *b;
     char text[32];
 
-    (void)state;
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &first);
@@ -120,14 +119,13 @@ static void test_reason_after_many_outages(void **state)
 
 /* As long as a trouble is not over, no error that nobody was told of takes the
  * place of others. */
-static void test_reason_of_a_long_outage(void **state)
+CASE(test_reason_of_a_long_outage)
 {
     hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a;
     char text[32];
 
-    (void)state;
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &err);
@@ -141,13 +139,12 @@ static void test_reason_of_a_long_outage(void **state)
 }
 
 /* Renewals are answered, with a no. */
-static void test_reason_refused(void **state)
+CASE(test_reason_refused)
 {
     hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a = held(c, "a", 4000);
 
-    (void)state;
     hf__mutex_lock(&c->mu);
     server.core->why(c, HF_EAUTH, "NOPERM this user");
     hf__mutex_unlock(&c->mu);
@@ -162,13 +159,12 @@ static void test_reason_refused(void **state)
 
 /* What has explained a loss is kept, however often renewals are refused, and in
  * whatever words. */
-static void test_reason_is_not_evicted_by_refusals(void **state)
+CASE(test_reason_is_not_evicted_by_refusals)
 {
     hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
     hf_lock *a;
 
-    (void)state;
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &err);
@@ -185,13 +181,12 @@ static void test_reason_is_not_evicted_by_refusals(void **state)
 }
 
 /* No answer, and the backend does not know why. */
-static void test_reason_unknown(void **state)
+CASE(test_reason_unknown)
 {
     hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a = held(c, "a", 1000);
 
-    (void)state;
     loses(a, &err);
     if (!strstr(err.text, "answered no renewal before its deadline"))
         says(&err, "stopped or suspended"); /* a machine that stood still */
@@ -213,14 +208,13 @@ static void grant_in_turn(hf__time now)
 }
 
 /* One is lost while the other is waited for. */
-static void test_reason_is_told_by_acquire_all(void **state)
+CASE(test_reason_is_told_by_acquire_all)
 {
     hf_client *c = open_with(NULL);
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     hf_part part[2] = {{0}, {0}};
 
-    (void)state;
     opt.max_hold_ms = TTL_MS;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &part[0].lock, NULL), 0);
     assert_int_equal(hf_lock_new(c, "b", 1, NULL, &part[1].lock, NULL), 0);
@@ -264,7 +258,7 @@ static bool is_asked(hf_client *c)
 
 /* The server answers a renewal after another thread has released the hold. That
  * an earlier hold was lost, and why, is no part of it. */
-static void test_reason_is_not_that_of_an_earlier_hold(void **state)
+CASE(test_reason_is_not_that_of_an_earlier_hold)
 {
     hf_client *c = open_with(NULL);
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
@@ -272,7 +266,6 @@ static void test_reason_is_not_that_of_an_earlier_hold(void **state)
     struct renewer r = {.err = HF_ERROR_INIT};
     pthread_t t;
 
-    (void)state;
     opt.flags = HF_OWNER_HANDLE;
     fixed.lease_ms = TTL_MS;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &r.lock, NULL), 0);
@@ -296,14 +289,13 @@ static void test_reason_is_not_that_of_an_earlier_hold(void **state)
 
 /* Long names and long errors: the text is cut, and says the most important
  * first. */
-static void test_reason_of_any_length(void **state)
+CASE(test_reason_of_any_length)
 {
     hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     char name[HF_NAME_MAX + 1], text[300];
     hf_lock *a;
 
-    (void)state;
     memset(name, 'n', HF_NAME_MAX);
     name[HF_NAME_MAX] = '\0';
     memset(text, 't', sizeof(text) - 1);
@@ -317,19 +309,4 @@ static void test_reason_of_any_length(void **state)
     end(c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reason_of_each_outage),
-        cmocka_unit_test(test_reason_after_many_outages),
-        cmocka_unit_test(test_reason_of_a_long_outage),
-        cmocka_unit_test(test_reason_refused),
-        cmocka_unit_test(test_reason_is_not_evicted_by_refusals),
-        cmocka_unit_test(test_reason_unknown),
-        cmocka_unit_test(test_reason_is_told_by_acquire_all),
-        cmocka_unit_test(test_reason_is_not_that_of_an_earlier_hold),
-        cmocka_unit_test(test_reason_of_any_length),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

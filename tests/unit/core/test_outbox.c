@@ -2,6 +2,7 @@
  * Requests that a backend cannot send now are parked by the core: they go in
  * the order of asking, none after its time, and who gives up takes his out.
  */
+#include "../cases.h"
 #include "core/watches.h"
 
 #include "../server_fixture.h"
@@ -38,19 +39,16 @@ static int take(struct hf__req *req, int answer)
 
 static int parked_attempt(void *self, struct hf__req *req)
 {
-    (void)self;
     return take(req, HF__GRANTED);
 }
 
 static int parked_release(void *self, struct hf__req *req)
 {
-    (void)self;
     return take(req, HF__DONE);
 }
 
 static int parked_abandon(void *self, struct hf__req *req)
 {
-    (void)self;
     if (gives_back_late)
         server.core->unsent(server.client, req->remote->attempt);
     abandoned++;
@@ -59,13 +57,11 @@ static int parked_abandon(void *self, struct hf__req *req)
 
 static int parked_query(void *self, struct hf__query *query)
 {
-    (void)self;
     return take(&query->req, HF__DONE);
 }
 
 static void parked_advance(hf__time now)
 {
-    (void)now;
     if (gives_back) {
         while (taken_len)
             server.core->unsent(server.client, taken[--taken_len]);
@@ -214,11 +210,10 @@ static void all_are_done(struct scene *s)
 /* ---- tests -----------------------------------------------------------------
  */
 
-static void test_parked_go_in_the_order_of_asking(void **state)
+CASE(test_parked_go_in_the_order_of_asking)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     assert_int_equal(put_off, 4);
     lock(s);
@@ -231,11 +226,10 @@ static void test_parked_go_in_the_order_of_asking(void **state)
 }
 
 /* Each time there is room for one: the others keep their places. */
-static void test_parked_again_keep_their_places(void **state)
+CASE(test_parked_again_keep_their_places)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     for (size_t i = 1; i <= 4; i++) {
         lock(s);
@@ -251,11 +245,10 @@ static void test_parked_again_keep_their_places(void **state)
 
 /* Two were taken, and two are parked, when the connection breaks before
  * anything was written. */
-static void test_unsent_go_before_those_parked(void **state)
+CASE(test_unsent_go_before_those_parked)
 {
     struct scene *s = begin();
 
-    (void)state;
     keeps = true;
     room = 2;
     ask_four(s);
@@ -270,11 +263,10 @@ static void test_unsent_go_before_those_parked(void **state)
 }
 
 /* Nothing is sent for it, then or later. */
-static void test_who_gives_up_is_not_parked_any_more(void **state)
+CASE(test_who_gives_up_is_not_parked_any_more)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     assert_int_equal(hf_lock_cancel(s->locks[0]), 0);
     assert_int_equal(hf_latch_cancel(s->latch), 0);
@@ -298,11 +290,10 @@ static void test_who_gives_up_is_not_parked_any_more(void **state)
 }
 
 /* Nobody waits for it any more when it turns out that it was not sent. */
-static void test_unsent_after_its_caller_has_left(void **state)
+CASE(test_unsent_after_its_caller_has_left)
 {
     struct scene *s = begin();
 
-    (void)state;
     keeps = true;
     room = 2;
     ask_four(s);
@@ -323,13 +314,12 @@ static void test_unsent_after_its_caller_has_left(void **state)
 
 /* What the program was told is true at once; the server hears of it when it can
  * be reached. */
-static void test_parked_downgrade_is_sent_after_all(void **state)
+CASE(test_parked_downgrade_is_sent_after_all)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     struct scene *s = begin();
     hf_lock *rw = NULL;
 
-    (void)state;
     opt.kind = HF_RWLOCK;
     opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(s->client, "rw", 2, &opt, &rw, NULL), 0);
@@ -353,11 +343,10 @@ static void test_parked_downgrade_is_sent_after_all(void **state)
 
 /* As if whoever drives had found the connection broken after the core had made
  * up its mind and before the backend heard of that. */
-static void test_unsent_while_it_is_abandoned(void **state)
+CASE(test_unsent_while_it_is_abandoned)
 {
     struct scene *s = begin();
 
-    (void)state;
     keeps = gives_back_late = true;
     room = 1;
     acquire(s, 0);
@@ -373,11 +362,10 @@ static void test_unsent_while_it_is_abandoned(void **state)
 }
 
 /* By the clock its caller has left, who has not noticed it yet. */
-static void test_parked_is_not_sent_after_its_time(void **state)
+CASE(test_parked_is_not_sent_after_its_time)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     lock(s);
     assert_int_equal(s->client->outbox->next->op, HF__LATCH_SET);
@@ -395,11 +383,10 @@ static void test_parked_is_not_sent_after_its_time(void **state)
     end(s);
 }
 
-static void test_refusal_is_for_all_that_are_parked(void **state)
+CASE(test_refusal_is_for_all_that_are_parked)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     lock(s);
     refuses_all = HF_EAUTH;
@@ -415,12 +402,11 @@ static void test_refusal_is_for_all_that_are_parked(void **state)
     end(s);
 }
 
-static void test_refusal_is_told_in_the_servers_words(void **state)
+CASE(test_refusal_is_told_in_the_servers_words)
 {
     struct scene *s = begin();
     hf_error err;
 
-    (void)state;
     refuses_all = HF_EAUTH;
     assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_EAUTH);
     assert_string_equal(err.text, "test: go away");
@@ -428,12 +414,11 @@ static void test_refusal_is_told_in_the_servers_words(void **state)
 }
 
 /* A slot that is NULL is ENOTSUP, whatever the capabilities say. */
-static void test_slots_that_are_missing(void **state)
+CASE(test_slots_that_are_missing)
 {
     struct scene *s = begin();
     hf_error err = HF_ERROR_INIT;
 
-    (void)state;
     hf__mutex_lock(&s->client->mu);
     room = MANY;
     backend.query = NULL;
@@ -450,26 +435,20 @@ static void test_slots_that_are_missing(void **state)
 
 static void count_call(void *arg, hf_watch *watch, const char *name, size_t len)
 {
-    (void)watch;
-    (void)name;
-    (void)len;
     ++*(int *)arg;
 }
 
 static void parked_unlisten(void *self, struct hf__listener *on)
 {
-    (void)self;
-    (void)on;
 }
 
 /* It was begun, and its caller has left: the server may tell of it still. */
-static void test_watch_that_nobody_got_is_not_called(void **state)
+CASE(test_watch_that_nobody_got_is_not_called)
 {
     struct scene *s = begin();
     hf_watch *w = NULL;
     int calls = 0;
 
-    (void)state;
     lock(s);
     backend.unlisten = parked_unlisten;
     keeps = true;
@@ -491,11 +470,10 @@ static void test_watch_that_nobody_got_is_not_called(void **state)
 }
 
 /* Whatever is parked then is not answered, and nobody refers to it later. */
-static void test_close_ends_what_is_parked(void **state)
+CASE(test_close_ends_what_is_parked)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     s->client->op_timeout_ms = 100; /* for so long it waits */
     assert_int_equal(hf_close(s->client), HF_EUNKNOWN);
@@ -509,23 +487,4 @@ static void test_close_ends_what_is_parked(void **state)
     free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parked_go_in_the_order_of_asking),
-        cmocka_unit_test(test_parked_again_keep_their_places),
-        cmocka_unit_test(test_unsent_go_before_those_parked),
-        cmocka_unit_test(test_who_gives_up_is_not_parked_any_more),
-        cmocka_unit_test(test_unsent_while_it_is_abandoned),
-        cmocka_unit_test(test_unsent_after_its_caller_has_left),
-        cmocka_unit_test(test_parked_downgrade_is_sent_after_all),
-        cmocka_unit_test(test_parked_is_not_sent_after_its_time),
-        cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
-        cmocka_unit_test(test_refusal_is_told_in_the_servers_words),
-        cmocka_unit_test(test_close_ends_what_is_parked),
-        cmocka_unit_test(test_watch_that_nobody_got_is_not_called),
-        cmocka_unit_test(test_slots_that_are_missing),
-    };
-
-    return cmocka_run_group_tests_name("parked", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,10 +1,11 @@
 /* The history that real processes write, as the checker is to see it. */
 #include "../../lib/record.h"
 #include "../backends/shm/shm_fixture.h"
+#include "../cases.h"
 
 /* Killed before it wrote its last words, as far as the killer's clock says, and
  * it held the lock as it did: the death ends that. */
-static void test_death_is_after_last_words(void **state)
+CASE_AROUND(test_death_is_after_last_words, place_make, place_remove)
 {
     struct place *p = *state;
     hf_client *c = open_client(p->url);
@@ -31,12 +32,4 @@ static void test_death_is_after_last_words(void **state)
     OK(hf_close(c));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_death_is_after_last_words,
-                                        place_make, place_remove),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

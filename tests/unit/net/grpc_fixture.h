@@ -6,16 +6,14 @@
 #ifndef TESTS_GRPC_FIXTURE_H
 #define TESTS_GRPC_FIXTURE_H
 
+#include "../cases.h"
 #include "net/grpc/grpc.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -73,8 +71,6 @@ static int server_header(nghttp2_session *session, const nghttp2_frame *f,
     struct heard *h = heard_of(self, f->hd.stream_id);
     size_t at = strlen(h->headers);
 
-    (void)session;
-    (void)flags;
     snprintf(h->headers + at, sizeof(h->headers) - at, "%.*s=%.*s ",
              (int)name_len, name, (int)len, value);
     return 0;
@@ -85,8 +81,6 @@ static int server_data(nghttp2_session *session, uint8_t flags, int32_t id,
 {
     struct heard *h = heard_of(self, id);
 
-    (void)session;
-    (void)flags;
     for (size_t i = 0; i < len; i++, h->len++)
         if (h->len < sizeof(h->body))
             h->body[h->len] = p[i];
@@ -98,7 +92,6 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
 {
     struct scene *t = self;
 
-    (void)session;
     if (f->hd.type == NGHTTP2_PING) {
         t->pings += !(f->hd.flags & NGHTTP2_FLAG_ACK);
         t->acks += f->hd.flags & NGHTTP2_FLAG_ACK;
@@ -326,7 +319,6 @@ static int over(struct grpc_call *c, hf__time at)
     const uint8_t *p;
     size_t len;
 
-    (void)at;
     assert_true(hf__grpc_is_idle(c));
     note_end(o);
     if (o->end == GRPC_ANSWERED && !o->status) {
@@ -342,7 +334,6 @@ static int over(struct grpc_call *c, hf__time at)
 
 static int stream_over(struct grpc_call *c, hf__time at)
 {
-    (void)at;
     note_end((struct one *)c);
     return 0;
 }
@@ -353,7 +344,6 @@ static int stream_message(struct grpc_call *c, const uint8_t *p, size_t len,
     struct one *o = (struct one *)c;
     size_t n = strlen(o->got);
 
-    (void)at;
     o->messages++;
     if (n + len + 2 < sizeof(o->got)) {
         memcpy(o->got + n, p, len);
@@ -430,7 +420,6 @@ static int owner_renew(struct grpc *g, hf__time at)
 {
     struct scene *t = g->owner;
 
-    (void)at;
     t->renewals++;
     return t->renew_rc;
 }
@@ -472,6 +461,6 @@ static int end(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
 
 #endif

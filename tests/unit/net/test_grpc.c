@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-static void test_unary_call(void **state)
+CASE_HERE(test_unary_call)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary);
@@ -39,7 +39,7 @@ static void test_unary_call(void **state)
     one_free(o);
 }
 
-static void test_error_is_trailers_only(void **state)
+CASE_HERE(test_error_is_trailers_only)
 {
     struct scene *t = *state;
     struct one *o = first_of(t, &unary);
@@ -62,7 +62,7 @@ static void test_error_is_trailers_only(void **state)
     one_free(o);
 }
 
-static void test_answers_find_their_calls(void **state)
+CASE_HERE(test_answers_find_their_calls)
 {
     enum { N = 20 };
     struct scene *t = *state;
@@ -90,7 +90,7 @@ static void test_answers_find_their_calls(void **state)
 }
 
 /* More than the server allows wait; their limit passes before they are sent. */
-static void test_server_allows_few_streams(void **state)
+CASE_HERE(test_server_allows_few_streams)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
@@ -128,7 +128,7 @@ static void say(struct one *o, const char *text)
     memcpy(p, text, strlen(text));
 }
 
-static void test_stream_in_both_directions(void **state)
+CASE_HERE(test_stream_in_both_directions)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &stream);
@@ -181,7 +181,7 @@ static void test_stream_in_both_directions(void **state)
 }
 
 /* What was sent makes room, though there is always something left. */
-static void test_stream_that_is_never_drained(void **state)
+CASE_HERE(test_stream_that_is_never_drained)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &stream);
@@ -210,7 +210,7 @@ static void test_stream_that_is_never_drained(void **state)
 
 /* A request that is larger than the server's window, an answer that is larger
  * than ours. */
-static void test_flow_control(void **state)
+CASE_HERE(test_flow_control)
 {
     enum { LONG = 300000, BIG = 6 << 20 };
     struct scene *t = *state;
@@ -285,7 +285,7 @@ static void connect_wide(struct scene *t)
 }
 
 /* More than is made ready at a time, to a server that takes all of it. */
-static void test_long_request_goes_on(void **state)
+CASE_HERE(test_long_request_goes_on)
 {
     enum { LONG = 900000 };
     struct scene *t = *state;
@@ -305,7 +305,7 @@ static void test_long_request_goes_on(void **state)
     one_free(o);
 }
 
-static void test_limit_passes(void **state)
+CASE_HERE(test_limit_passes)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary), *other = one_of(t, &unary);
@@ -334,7 +334,7 @@ static void test_limit_passes(void **state)
 
 /* Many calls of a server that serves them slowly and in any order: none of them
  * is sent again for that. */
-static void test_limit_grows_while_the_server_is_slow(void **state)
+CASE_HERE(test_limit_grows_while_the_server_is_slow)
 {
     enum { N = 6 };
     struct scene *t = *state;
@@ -368,7 +368,7 @@ static void test_limit_grows_while_the_server_is_slow(void **state)
 }
 
 /* One that got lost among others, which are answered quickly again. */
-static void test_limit_shrinks_with_the_next_answers(void **state)
+CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
     struct scene *t = *state;
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
@@ -402,7 +402,7 @@ static void pong(struct scene *t)
 }
 
 /* Three in a row that are late, whatever else the server says. */
-static void test_server_that_answers_no_call_is_left(void **state)
+CASE_HERE(test_server_that_answers_no_call_is_left)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
@@ -434,7 +434,7 @@ static void test_server_that_answers_no_call_is_left(void **state)
 }
 
 /* What was written is LOST, oldest first; what was not is UNSENT. */
-static void test_end_tells_lost_from_unsent(void **state)
+CASE_HERE(test_end_tells_lost_from_unsent)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream),
@@ -467,7 +467,7 @@ static void test_end_tells_lost_from_unsent(void **state)
     one_free(c);
 }
 
-static void test_unread_connection_is_unsent(void **state)
+CASE_HERE(test_unread_connection_is_unsent)
 {
     enum { N = 40 };
     struct scene *t = *state;
@@ -514,7 +514,7 @@ static void goaway(struct scene *t, int32_t last, uint32_t error,
     frame(t, NGHTTP2_GOAWAY, 0, 0, p, 8 + strlen(text));
 }
 
-static void test_goaway_lets_calls_finish(void **state)
+CASE_HERE(test_goaway_lets_calls_finish)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
@@ -548,7 +548,7 @@ static void test_goaway_lets_calls_finish(void **state)
     one_free(s);
 }
 
-static void test_goaway_waits_for_a_while(void **state)
+CASE_HERE(test_goaway_waits_for_a_while)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary);
@@ -566,7 +566,7 @@ static void test_goaway_waits_for_a_while(void **state)
 }
 
 /* Stream ids are numbers of 31 bits, and are not reused. */
-static void test_ids_run_out(void **state)
+CASE_HERE(test_ids_run_out)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
@@ -602,7 +602,7 @@ static void reset(struct scene *t, int32_t id, uint32_t error)
     go(t);
 }
 
-static void test_resets(void **state)
+CASE_HERE(test_resets)
 {
     struct scene *t = *state;
     struct one *o = first_of(t, &unary);
@@ -628,7 +628,7 @@ static void test_resets(void **state)
     one_free(o);
 }
 
-static void test_cancel(void **state)
+CASE_HERE(test_cancel)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
@@ -663,7 +663,7 @@ static void test_cancel(void **state)
 }
 
 /* A stream that cancels itself in the middle of a frame hears no more. */
-static void test_cancel_inside_of_a_message(void **state)
+CASE_HERE(test_cancel_inside_of_a_message)
 {
     struct scene *t = *state;
     struct one *o = first_of(t, &stream);
@@ -682,7 +682,7 @@ static void test_cancel_inside_of_a_message(void **state)
     one_free(o);
 }
 
-static void test_over_starts_the_next(void **state)
+CASE_HERE(test_over_starts_the_next)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary);
@@ -705,7 +705,7 @@ static void test_over_starts_the_next(void **state)
 /* ---- pings ------------------------------------------------------------------
  */
 
-static void test_silence_is_asked_about(void **state)
+CASE_HERE(test_silence_is_asked_about)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &stream);
@@ -740,7 +740,7 @@ static void test_silence_is_asked_about(void **state)
 }
 
 /* Whatever else it says. */
-static void test_ping_has_to_be_answered(void **state)
+CASE_HERE(test_ping_has_to_be_answered)
 {
     struct scene *t = *state;
     struct one *o = first_of(t, &stream);
@@ -762,7 +762,7 @@ static void test_ping_has_to_be_answered(void **state)
 }
 
 /* Its own is acknowledged together with the next request, others at once. */
-static void test_pings_of_the_server(void **state)
+CASE_HERE(test_pings_of_the_server)
 {
     static const uint8_t theirs[8] = {2, 4, 16, 16, 9, 14, 7, 7};
     struct scene *t = *state;
@@ -798,7 +798,7 @@ static bool has_token(const struct heard *h, const char *token)
 
 #define REFUSED HEAD ";grpc-status=16;grpc-message=invalid auth token"
 
-static void test_token_is_renewed(void **state)
+CASE_HERE(test_token_is_renewed)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
@@ -857,7 +857,7 @@ static void test_token_is_renewed(void **state)
     one_free(hello);
 }
 
-static void test_no_token_can_be_had(void **state)
+CASE_HERE(test_no_token_can_be_had)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
@@ -902,7 +902,7 @@ static void test_no_token_can_be_had(void **state)
 }
 
 /* The server leaves: no token is had from it, but what it has may finish. */
-static void test_no_token_after_goaway(void **state)
+CASE_HERE(test_no_token_after_goaway)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
@@ -925,7 +925,7 @@ static void test_no_token_after_goaway(void **state)
 }
 
 /* A stream that is refused ends, and the next one waits for the new token. */
-static void test_stream_renews_the_token(void **state)
+CASE_HERE(test_stream_renews_the_token)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &stream), *b = one_of(t, &stream);
@@ -951,7 +951,7 @@ static void test_stream_renews_the_token(void **state)
     one_free(b);
 }
 
-static void test_stopped_without_a_word(void **state)
+CASE_HERE(test_stopped_without_a_word)
 {
     struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream);
@@ -972,39 +972,4 @@ static void test_stopped_without_a_word(void **state)
     one_free(b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_unary_call),
-        CASE(test_error_is_trailers_only),
-        CASE(test_answers_find_their_calls),
-        CASE(test_server_allows_few_streams),
-        CASE(test_stream_in_both_directions),
-        CASE(test_stream_that_is_never_drained),
-        CASE(test_flow_control),
-        CASE(test_long_request_goes_on),
-        CASE(test_limit_passes),
-        CASE(test_limit_grows_while_the_server_is_slow),
-        CASE(test_limit_shrinks_with_the_next_answers),
-        CASE(test_server_that_answers_no_call_is_left),
-        CASE(test_end_tells_lost_from_unsent),
-        CASE(test_unread_connection_is_unsent),
-        CASE(test_goaway_lets_calls_finish),
-        CASE(test_goaway_waits_for_a_while),
-        CASE(test_ids_run_out),
-        CASE(test_resets),
-        CASE(test_cancel),
-        CASE(test_cancel_inside_of_a_message),
-        CASE(test_over_starts_the_next),
-        CASE(test_silence_is_asked_about),
-        CASE(test_ping_has_to_be_answered),
-        CASE(test_pings_of_the_server),
-        CASE(test_token_is_renewed),
-        CASE(test_no_token_can_be_had),
-        CASE(test_no_token_after_goaway),
-        CASE(test_stream_renews_the_token),
-        CASE(test_stopped_without_a_word),
-    };
-
-    return cmocka_run_group_tests_name("grpc", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

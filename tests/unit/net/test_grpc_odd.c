@@ -61,7 +61,7 @@ static const struct odd {
     {":status=500;grpc-status=0", true, NULL, 0, NULL, 2, "status 500"},
 };
 
-static void test_odd_answers(void **state)
+CASE_HERE(test_odd_answers)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary);
@@ -89,7 +89,7 @@ static void test_odd_answers(void **state)
 }
 
 /* The longest that is allowed is. */
-static void test_longest_message(void **state)
+CASE_HERE(test_longest_message)
 {
     struct scene *t = *state;
     struct one *o = first_of(t, &stream);
@@ -112,7 +112,7 @@ static void test_longest_message(void **state)
 }
 
 /* A half message at the end of a stream is not an orderly end. */
-static void test_stream_ends_within_a_message(void **state)
+CASE_HERE(test_stream_ends_within_a_message)
 {
     struct scene *t = *state;
     struct one *o = first_of(t, &stream);
@@ -126,7 +126,7 @@ static void test_stream_ends_within_a_message(void **state)
 }
 
 /* The code of a callback ends the connection. */
-static void test_callbacks_end_the_connection(void **state)
+CASE_HERE(test_callbacks_end_the_connection)
 {
     struct scene *t = *state;
     struct one *o = one_of(t, &unary), *s = one_of(t, &stream);
@@ -161,7 +161,7 @@ static void test_callbacks_end_the_connection(void **state)
 /* ---- no HTTP/2 ------------------------------------------------------------
  */
 
-static void test_something_else_answers(void **state)
+CASE_HERE(test_something_else_answers)
 {
     static const char *const others[] = {
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
@@ -187,7 +187,7 @@ static void test_something_else_answers(void **state)
 }
 
 /* It accepts, and says nothing. */
-static void test_silent_server_is_not_up(void **state)
+CASE_HERE(test_silent_server_is_not_up)
 {
     struct scene *t = *state;
 
@@ -231,7 +231,7 @@ static void end_by(struct scene *t, struct one *o, int downs, int code)
     send_one(t, o, "x", 0);
 }
 
-static void test_hostile_frames(void **state)
+CASE_HERE(test_hostile_frames)
 {
     static const uint8_t big[16385];
     static const uint8_t zeros[64];
@@ -269,7 +269,7 @@ static void test_hostile_frames(void **state)
 }
 
 /* What comes is read and acknowledged: no memory grows. */
-static void test_very_much_data(void **state)
+CASE_HERE(test_very_much_data)
 {
     enum { FRAMES = 2000, SIZE = 16380 }; /* of empty messages, 8 windows */
     struct scene *t = *state;
@@ -290,7 +290,7 @@ static void test_very_much_data(void **state)
 
 /* What it wants acknowledged is not kept without bound while it reads nothing.
  */
-static void test_flood_of_pings(void **state)
+CASE_HERE(test_flood_of_pings)
 {
     struct scene *t = *state;
     uint8_t ping[17] = {0, 0, 8, NGHTTP2_PING};
@@ -364,7 +364,7 @@ static void nearly_right(struct scene *t)
     }
 }
 
-static void test_noise(void **state)
+CASE_HERE(test_noise)
 {
     enum { ROUNDS = 400, CALLS = 5 };
     struct scene *t = *state;
@@ -397,7 +397,7 @@ static void test_noise(void **state)
 }
 
 /* Each allocation of ours fails once. */
-static void test_out_of_memory(void **state)
+CASE_HERE(test_out_of_memory)
 {
     struct scene *t = *state;
     unsigned n = 0;
@@ -435,21 +435,4 @@ static void test_out_of_memory(void **state)
     assert_true(n > 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_odd_answers),
-        CASE(test_longest_message),
-        CASE(test_stream_ends_within_a_message),
-        CASE(test_callbacks_end_the_connection),
-        CASE(test_something_else_answers),
-        CASE(test_silent_server_is_not_up),
-        CASE(test_hostile_frames),
-        CASE(test_very_much_data),
-        CASE(test_flood_of_pings),
-        CASE(test_noise),
-        CASE(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests_name("grpc_odd", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -6,13 +6,10 @@
 #ifndef GATE_FIXTURE_H
 #define GATE_FIXTURE_H
 
+#include "../cases.h"
 #include "policy/local_queue.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define TTL 10000u /* ms */
 #define T0 (1000 * HF__MS)
@@ -30,7 +27,6 @@ static inline hf__time at(int64_t ms)
 
 static inline void wake(struct hf__queue *g, struct hf__waiter *w)
 {
-    (void)g;
     woken[woken_len++] = w;
 }
 

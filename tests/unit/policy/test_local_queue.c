@@ -1,12 +1,11 @@
 /* The queue: entering, waiting, leaving; one question for all who wait. */
 #include "local_queue_fixture.h"
 
-static void test_queue_asks_once_for_many(void **state)
+CASE(test_queue_asks_once_for_many)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     assert_true(hf__queue_idle(&g));
     ask(&g, &a, 0);
     line_up(&g, &b, 1);
@@ -21,12 +20,11 @@ static void test_queue_asks_once_for_many(void **state)
     assert_int_equal(hf__queue_check(&g, 2, at(4)), HF_ENOTOWNER);
 }
 
-static void test_queue_release_goes_out_and_the_next_asks(void **state)
+CASE(test_queue_release_goes_out_and_the_next_asks)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 5), HF__DONE);
@@ -41,12 +39,11 @@ static void test_queue_release_goes_out_and_the_next_asks(void **state)
     assert_true(hf__queue_idle(&g));
 }
 
-static void test_queue_counts_reentry(void **state)
+CASE(test_queue_counts_reentry)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
     assert_int_equal(g.count, 2);
@@ -57,12 +54,11 @@ static void test_queue_counts_reentry(void **state)
     assert_int_equal(release(&g, 1, 3), HF_ENOTOWNER);
 }
 
-static void test_queue_not_reentrant_is_a_deadlock(void **state)
+CASE(test_queue_not_reentrant_is_a_deadlock)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
     again.reentrant = false;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF_EDEADLK);
@@ -70,12 +66,11 @@ static void test_queue_not_reentrant_is_a_deadlock(void **state)
 }
 
 /* More than can be counted would be released too early. */
-static void test_queue_reentry_has_an_end(void **state)
+CASE(test_queue_reentry_has_an_end)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
     grant(&g, &a, 0);
     g.count = UINT32_MAX - 1;
     assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
@@ -85,24 +80,22 @@ static void test_queue_reentry_has_an_end(void **state)
     assert_int_equal(hf__queue_check(&g, 1, at(2)), HF__DONE);
 }
 
-static void test_queue_release_by_a_stranger_touches_nothing(void **state)
+CASE(test_queue_release_by_a_stranger_touches_nothing)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(release(&g, 2, 1), HF_ENOTOWNER);
     assert_int_equal(hf__queue_check(&g, 1, at(1)), HF__DONE);
     assert_string_equal(run(&g, 1), "");
 }
 
-static void test_queue_try_asks_without_queueing(void **state)
+CASE(test_queue_try_asks_without_queueing)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.is_try = true;
     ask(&g, &a, 0);
     assert_false(may_queue);
@@ -113,12 +106,11 @@ static void test_queue_try_asks_without_queueing(void **state)
 }
 
 /* Others wait for an answer, too: it may be a refusal. */
-static void test_queue_try_beside_others_is_busy_when_they_have_it(void **state)
+CASE(test_queue_try_beside_others_is_busy_when_they_have_it)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     b.is_try = true;
     assert_int_equal(hf__queue_enter(&g, &a, at(0)), HF__PENDING);
     assert_int_equal(hf__queue_enter(&g, &b, at(0)), HF__PENDING);
@@ -130,12 +122,11 @@ static void test_queue_try_beside_others_is_busy_when_they_have_it(void **state)
     assert_int_equal(hf__queue_enter(&g, &b, at(2)), HF_EBUSY);
 }
 
-static void test_queue_try_beside_others_is_busy_when_they_queue(void **state)
+CASE(test_queue_try_beside_others_is_busy_when_they_queue)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     b.is_try = true;
     ask(&g, &a, 0);
     line_up(&g, &b, 0);
@@ -145,12 +136,11 @@ static void test_queue_try_beside_others_is_busy_when_they_queue(void **state)
     assert_int_equal(hf__queue_enter(&g, &b, at(2)), HF_EBUSY);
 }
 
-static void test_queue_busy_ends_the_try_and_asks_for_the_others(void **state)
+CASE(test_queue_busy_ends_the_try_and_asks_for_the_others)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     a.is_try = true;
     ask(&g, &a, 0);
     line_up(&g, &b, 1);
@@ -182,12 +172,11 @@ static struct hf__queue try_and_other(struct hf__waiter *t,
     return g;
 }
 
-static void test_queue_try_does_not_wait_in_the_queue(void **state)
+CASE(test_queue_try_does_not_wait_in_the_queue)
 {
     struct hf__waiter t = want(1), o = want(2);
     struct hf__queue g = try_and_other(&t, &o);
 
-    (void)state;
     answer(&g, HF__QUEUED, 5);
     assert_int_equal(t.result, HF_EBUSY);
     assert_int_equal(o.state, HF__W_WAITING);
@@ -195,12 +184,11 @@ static void test_queue_try_does_not_wait_in_the_queue(void **state)
     assert_int_equal(g.lease.state, HF__WAITING);
 }
 
-static void test_queue_question_keeps_its_leave_to_queue(void **state)
+CASE(test_queue_question_keeps_its_leave_to_queue)
 {
     struct hf__waiter t = want(1), o = want(2);
     struct hf__queue g = try_and_other(&t, &o);
 
-    (void)state;
     hf__queue_leave(&g, &o, HF_ETIMEDOUT, wake);
     answer(&g, HF_EUNKNOWN, 5);
     assert_string_equal(run(&g, 5), "A");
@@ -210,12 +198,11 @@ static void test_queue_question_keeps_its_leave_to_queue(void **state)
     assert_string_equal(run(&g, 6), "B");
 }
 
-static void test_queue_leaving_abandons_the_question(void **state)
+CASE(test_queue_leaving_abandons_the_question)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     ask(&g, &a, 0);
     assert_int_equal(hf__queue_leave(&g, &a, HF_ECANCELED, wake), HF_ECANCELED);
     assert_int_equal(a.state, HF__W_FINISHED);
@@ -224,12 +211,11 @@ static void test_queue_leaving_abandons_the_question(void **state)
     assert_true(hf__queue_idle(&g));
 }
 
-static void test_queue_leaving_keeps_the_question_of_others(void **state)
+CASE(test_queue_leaving_keeps_the_question_of_others)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     ask(&g, &a, 0);
     line_up(&g, &b, 0);
     line_up(&g, &c, 0);
@@ -240,23 +226,21 @@ static void test_queue_leaving_keeps_the_question_of_others(void **state)
     assert_int_equal(b.result, HF__GRANTED);
 }
 
-static void test_queue_leaving_after_the_grant_returns_the_grant(void **state)
+CASE(test_queue_leaving_after_the_grant_returns_the_grant)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_leave(&g, &a, HF_ECANCELED, wake), HF__GRANTED);
     assert_int_equal(hf__queue_check(&g, 1, at(1)), HF__DONE);
 }
 
-static void test_queue_failure_fails_everybody(void **state)
+CASE(test_queue_failure_fails_everybody)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     assert_int_equal(hf__queue_enter(&g, &a, at(0)), HF__PENDING);
     ask(&g, &b, 0);
     answer(&g, HF_EPROTO, 1);
@@ -266,12 +250,11 @@ static void test_queue_failure_fails_everybody(void **state)
     assert_string_equal(run(&g, 1), "B"); /* whatever became of it */
 }
 
-static void test_queue_silence_fails_everybody(void **state)
+CASE(test_queue_silence_fails_everybody)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     ask(&g, &a, 0);
     hf__queue_tick(&g, at(OP_TIMEOUT - 1), wake);
     assert_int_equal(a.state, HF__W_WAITING);
@@ -280,12 +263,11 @@ static void test_queue_silence_fails_everybody(void **state)
     assert_string_equal(run(&g, OP_TIMEOUT), "B");
 }
 
-static void test_queue_new_waiter_is_not_failed_for_old_silence(void **state)
+CASE(test_queue_new_waiter_is_not_failed_for_old_silence)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     ask(&g, &a, 0);
     hf__queue_tick(&g, at(500), wake);
     assert_string_equal(run(&g, 500), "B"); /* never answered */
@@ -301,12 +283,11 @@ static void test_queue_new_waiter_is_not_failed_for_old_silence(void **state)
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
-static void test_queue_waiting_in_the_queue_is_not_silence(void **state)
+CASE(test_queue_waiting_in_the_queue_is_not_silence)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     hf__queue_tick(&g, at(1900), wake);
@@ -315,12 +296,11 @@ static void test_queue_waiting_in_the_queue_is_not_silence(void **state)
     assert_string_equal(run(&g, 2001), "A"); /* the look */
 }
 
-static void test_queue_other_terms_are_another_question(void **state)
+CASE(test_queue_other_terms_are_another_question)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     b.fixed = true;
     c.fixed = true;
     c.lease_ms = TTL / 2;
@@ -336,13 +316,12 @@ static void test_queue_other_terms_are_another_question(void **state)
     assert_int_equal(g.lease.lease_ms, TTL / 2);
 }
 
-static void test_queue_late_grant_is_given_back_and_asked_anew(void **state)
+CASE(test_queue_late_grant_is_given_back_and_asked_anew)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
     struct hf__req req = {.result = HF__GRANTED, .token = 5};
 
-    (void)state;
     ask(&g, &a, 0);
     req.hold_id = g.lease.hold_id;
     req.sent_at = at(0);
@@ -352,32 +331,4 @@ static void test_queue_late_grant_is_given_back_and_asked_anew(void **state)
     assert_string_equal(run(&g, TTL), "RA");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_asks_once_for_many),
-        cmocka_unit_test(test_queue_release_goes_out_and_the_next_asks),
-        cmocka_unit_test(test_queue_counts_reentry),
-        cmocka_unit_test(test_queue_not_reentrant_is_a_deadlock),
-        cmocka_unit_test(test_queue_reentry_has_an_end),
-        cmocka_unit_test(test_queue_release_by_a_stranger_touches_nothing),
-        cmocka_unit_test(test_queue_try_asks_without_queueing),
-        cmocka_unit_test(
-            test_queue_try_beside_others_is_busy_when_they_have_it),
-        cmocka_unit_test(test_queue_try_beside_others_is_busy_when_they_queue),
-        cmocka_unit_test(test_queue_busy_ends_the_try_and_asks_for_the_others),
-        cmocka_unit_test(test_queue_try_does_not_wait_in_the_queue),
-        cmocka_unit_test(test_queue_question_keeps_its_leave_to_queue),
-        cmocka_unit_test(test_queue_leaving_abandons_the_question),
-        cmocka_unit_test(test_queue_leaving_keeps_the_question_of_others),
-        cmocka_unit_test(test_queue_leaving_after_the_grant_returns_the_grant),
-        cmocka_unit_test(test_queue_failure_fails_everybody),
-        cmocka_unit_test(test_queue_silence_fails_everybody),
-        cmocka_unit_test(test_queue_new_waiter_is_not_failed_for_old_silence),
-        cmocka_unit_test(test_queue_waiting_in_the_queue_is_not_silence),
-        cmocka_unit_test(test_queue_other_terms_are_another_question),
-        cmocka_unit_test(test_queue_late_grant_is_given_back_and_asked_anew),
-    };
-
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

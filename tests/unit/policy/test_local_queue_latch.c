@@ -18,12 +18,11 @@ static void assert_nothing_is_held(struct hf__queue *g, int64_t ms)
     assert_int_equal(hf__lease_timer(&g->lease), HF__NEVER);
 }
 
-static void test_latch_lets_all_through_and_holds_nothing(void **state)
+CASE(test_latch_lets_all_through_and_holds_nothing)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     assert_true(hf__queue_joinable(&g, &b, at(2)));
@@ -46,12 +45,11 @@ static void test_latch_lets_all_through_and_holds_nothing(void **state)
 
 /* The latch may have been set after the answer under way was given: whoever
  * comes now asks through another line. */
-static void test_latch_answer_is_for_those_who_were_there(void **state)
+CASE(test_latch_answer_is_for_those_who_were_there)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     ask(&g, &a, 0);
     assert_false(hf__queue_joinable(&g, &b, at(1)));
     answer(&g, HF__QUEUED, 2);
@@ -63,12 +61,11 @@ static void test_latch_answer_is_for_those_who_were_there(void **state)
 
 /* It may be set again since it was 0 for those who waited: who has come since
  * the server was asked last asks anew. */
-static void test_latch_late_comer_asks_anew(void **state)
+CASE(test_latch_late_comer_asks_anew)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     line_up(&g, &b, 2);
@@ -88,13 +85,12 @@ static void test_latch_late_comer_asks_anew(void **state)
 }
 
 /* Asked after all of them had come, it is 0: for all of them. */
-static void test_latch_at_zero_keeps_no_late_comer(void **state)
+CASE(test_latch_at_zero_keeps_no_late_comer)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
     struct hf__req req = {.result = HF__GRANTED, .is_zero = true};
 
-    (void)state;
     ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     line_up(&g, &b, 2);
@@ -110,12 +106,11 @@ static void test_latch_at_zero_keeps_no_late_comer(void **state)
 
 /* Who is to ask anew cannot before something else is let go for sure: it waits
  * for that as long as for any answer. */
-static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
+CASE(test_latch_late_comer_that_is_stuck_hears_of_silence)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     ask(&g, &a, 0);
     hf__queue_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
@@ -134,12 +129,11 @@ static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
-static void test_latch_try_is_answered_at_once(void **state)
+CASE(test_latch_try_is_answered_at_once)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     a.is_try = b.is_try = true;
     ask(&g, &a, 0);
     assert_false(may_queue);
@@ -153,13 +147,12 @@ static void test_latch_try_is_answered_at_once(void **state)
 }
 
 /* It has no lease: what was true after they came is true for them. */
-static void test_latch_answer_is_never_too_late(void **state)
+CASE(test_latch_answer_is_never_too_late)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1);
     struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
 
-    (void)state;
     ask(&g, &a, 0);
     req.hold_id = g.lease.hold_id;
     hf__queue_answered(&g, &req, at(2 * TTL), wake);
@@ -168,12 +161,11 @@ static void test_latch_answer_is_never_too_late(void **state)
     assert_nothing_is_held(&g, 2 * TTL);
 }
 
-static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
+CASE(test_latch_answer_that_nobody_wants_leaves_nothing)
 {
     struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     ask(&g, &a, 0);
     hf__queue_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
@@ -184,18 +176,4 @@ static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
     assert_nothing_is_held(&g, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
-        cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
-        cmocka_unit_test(test_latch_late_comer_asks_anew),
-        cmocka_unit_test(test_latch_at_zero_keeps_no_late_comer),
-        cmocka_unit_test(test_latch_late_comer_that_is_stuck_hears_of_silence),
-        cmocka_unit_test(test_latch_try_is_answered_at_once),
-        cmocka_unit_test(test_latch_answer_is_never_too_late),
-        cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),
-    };
-
-    return cmocka_run_group_tests_name("queue-latch", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

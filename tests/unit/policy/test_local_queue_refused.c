@@ -25,12 +25,11 @@ static struct hf__queue refused_release(void)
     return g;
 }
 
-static void test_refused_question_that_did_nothing_leaves_nothing(void **state)
+CASE(test_refused_question_that_did_nothing_leaves_nothing)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.is_try = true;
     for (int i = 0; i < 5; i++) {
         ask(&g, &a, i);
@@ -41,12 +40,11 @@ static void test_refused_question_that_did_nothing_leaves_nothing(void **state)
     }
 }
 
-static void test_refused_question_that_was_queued_is_abandoned(void **state)
+CASE(test_refused_question_that_was_queued_is_abandoned)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     ask(&g, &a, 0);
     answer(&g, HF__QUEUED, 1);
     hf__lease_bell(&g.lease, at(2));
@@ -56,13 +54,11 @@ static void test_refused_question_that_was_queued_is_abandoned(void **state)
     assert_string_equal(run(&g, 3), "B");
 }
 
-static void
-test_refused_question_that_was_lost_before_is_abandoned(void **state)
+CASE(test_refused_question_that_was_lost_before_is_abandoned)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     ask(&g, &a, 0);
     answer(&g, HF_EUNKNOWN, 1);
     assert_string_equal(run(&g, 1), "A");
@@ -71,12 +67,11 @@ test_refused_question_that_was_lost_before_is_abandoned(void **state)
 }
 
 /* Sent again, because a replica was asked: that did nothing. */
-static void test_refused_question_that_did_nothing_twice(void **state)
+CASE(test_refused_question_that_did_nothing_twice)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     ask(&g, &a, 0);
     refused(&g, HF_EUNKNOWN, true, 1);
     assert_int_equal(a.state, HF__W_WAITING);
@@ -87,12 +82,11 @@ static void test_refused_question_that_did_nothing_twice(void **state)
     assert_true(hf__queue_unused(&g));
 }
 
-static void test_refused_let_go_is_said_to_each_who_comes(void **state)
+CASE(test_refused_let_go_is_said_to_each_who_comes)
 {
     struct hf__queue g = refused_release();
     struct hf__waiter t = want(1), w = want(2);
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         t.is_try = i % 2;
         assert_int_equal(hf__queue_enter(&g, &t, at(10 + i)), HF__PENDING);
@@ -112,12 +106,11 @@ static void test_refused_let_go_is_said_to_each_who_comes(void **state)
 /* Each waiter comes before the one ahead of it has gone, so that the queue is
  * never empty. A refusal is an answer all the same: the time after which
  * silence is told begins anew. */
-static void test_refused_let_go_is_no_silence(void **state)
+CASE(test_refused_let_go_is_no_silence)
 {
     struct hf__queue g = refused_release();
     struct hf__waiter w[2] = {want(1), want(2)};
 
-    (void)state;
     assert_int_equal(hf__queue_enter(&g, &w[0], at(10)), HF__PENDING);
     assert_string_equal(run(&g, 10), "R");
     for (int i = 0; i < 5; i++) {
@@ -134,13 +127,12 @@ static void test_refused_let_go_is_no_silence(void **state)
 }
 
 /* By itself it is sent again after pauses, which grow up to a bound. */
-static void test_refused_let_go_is_sent_ever_less_often(void **state)
+CASE(test_refused_let_go_is_sent_ever_less_often)
 {
     static const int64_t pauses[] = {200, 400, 800, 1600, 1600};
     struct hf__queue g = refused_release();
     int64_t ms = 2;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
         ms += pauses[i];
         assert_int_equal(hf__lease_timer(&g.lease), at(ms));
@@ -151,12 +143,11 @@ static void test_refused_let_go_is_sent_ever_less_often(void **state)
 }
 
 /* The refusal was on its way when they came: it is none of theirs. */
-static void test_old_refusal_is_not_for_those_who_came_later(void **state)
+CASE(test_old_refusal_is_not_for_those_who_came_later)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     ask(&g, &a, 0);
     line_up(&g, &b, 1);
     refused(&g, HF_EAUTH, true, 2);
@@ -172,12 +163,11 @@ static void test_old_refusal_is_not_for_those_who_came_later(void **state)
     assert_int_equal(c.result, HF__GRANTED);
 }
 
-static void test_old_refusal_of_a_let_go_is_not_either(void **state)
+CASE(test_old_refusal_of_a_let_go_is_not_either)
 {
     struct hf__queue g = refused_release();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     assert_int_equal(hf__queue_enter(&g, &a, at(3)), HF__PENDING);
     assert_string_equal(run(&g, 3), "R");
     line_up(&g, &b, 4);
@@ -191,12 +181,11 @@ static void test_old_refusal_of_a_let_go_is_not_either(void **state)
 
 /* The next question is under way when the release is refused: it would wait
  * behind our own hold. */
-static void test_refused_let_go_before_the_next_question(void **state)
+CASE(test_refused_let_go_before_the_next_question)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     give_up(&g, 1, 1);
     ask(&g, &b, 1);
@@ -215,12 +204,11 @@ static void test_refused_let_go_before_the_next_question(void **state)
 }
 
 /* A local owner has it: its waiters are not concerned. */
-static void test_refused_let_go_while_it_is_held_again(void **state)
+CASE(test_refused_let_go_while_it_is_held_again)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     give_up(&g, 1, 1);
     grant(&g, &b, 2);
@@ -237,12 +225,11 @@ static void test_refused_let_go_while_it_is_held_again(void **state)
 }
 
 /* "Not now" is an answer. Who stays waits for the let_go from then on. */
-static void test_busy_while_unsure_is_not_silence(void **state)
+CASE(test_busy_while_unsure_is_not_silence)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     give_up(&g, 1, 1);
     b.is_try = true;
@@ -262,12 +249,11 @@ static void test_busy_while_unsure_is_not_silence(void **state)
 
 /* A question that was given up is taken up again by a try, which waits for the
  * answer. */
-static void test_try_takes_up_what_was_given_up(void **state)
+CASE(test_try_takes_up_what_was_given_up)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     ask(&g, &a, 0);
     hf__queue_leave(&g, &a, HF_ECANCELED, wake);
     assert_string_equal(run(&g, 1), "B");
@@ -282,24 +268,4 @@ static void test_try_takes_up_what_was_given_up(void **state)
     assert_int_equal(c.result, HF_EBUSY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_question_that_did_nothing_leaves_nothing),
-        cmocka_unit_test(test_refused_question_that_was_queued_is_abandoned),
-        cmocka_unit_test(
-            test_refused_question_that_was_lost_before_is_abandoned),
-        cmocka_unit_test(test_refused_question_that_did_nothing_twice),
-        cmocka_unit_test(test_refused_let_go_is_said_to_each_who_comes),
-        cmocka_unit_test(test_refused_let_go_is_no_silence),
-        cmocka_unit_test(test_refused_let_go_is_sent_ever_less_often),
-        cmocka_unit_test(test_old_refusal_is_not_for_those_who_came_later),
-        cmocka_unit_test(test_old_refusal_of_a_let_go_is_not_either),
-        cmocka_unit_test(test_refused_let_go_before_the_next_question),
-        cmocka_unit_test(test_refused_let_go_while_it_is_held_again),
-        cmocka_unit_test(test_busy_while_unsure_is_not_silence),
-        cmocka_unit_test(test_try_takes_up_what_was_given_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

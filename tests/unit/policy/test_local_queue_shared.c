@@ -1,12 +1,11 @@
 /* The queue of those who read: they share a hold while it is young. */
 #include "reader_fixture.h"
 
-static void test_shared_grant_is_for_all_who_wait(void **state)
+CASE(test_shared_grant_is_for_all_who_wait)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     ask(&g, &a, 0);
     assert_true(hf__queue_joinable(&g, &b, at(1)));
     line_up(&g, &b, 1);
@@ -21,12 +20,11 @@ static void test_shared_grant_is_for_all_who_wait(void **state)
     assert_entries(&g, 3, 0);
 }
 
-static void test_shared_hold_goes_with_its_last_reader(void **state)
+CASE(test_shared_hold_goes_with_its_last_reader)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
@@ -43,12 +41,11 @@ static void test_shared_hold_goes_with_its_last_reader(void **state)
     assert_entries(&g, 0, 0);
 }
 
-static void test_shared_hold_may_be_joined_while_it_is_young(void **state)
+CASE(test_shared_hold_may_be_joined_while_it_is_young)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_true(hf__queue_joinable(&g, &b, at(JOIN_MS) - 1));
     assert_int_equal(hf__queue_enter(&g, &b, at(JOIN_MS) - 1), HF__GRANTED);
@@ -60,12 +57,11 @@ static void test_shared_hold_may_be_joined_while_it_is_young(void **state)
 
 /* Joining does not keep it young: a writer elsewhere gets its turn. */
 /* The short way reads no clock: the time to join begins with the first. */
-static void test_shared_quick_way_is_the_same_hold(void **state)
+CASE(test_shared_quick_way_is_the_same_hold)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3), d = reads(4);
 
-    (void)state;
     hf__queue_init(&g, true, true, 100);
     g.shared = true;
     assert_true(hf__queue_quiet(&g, &a));
@@ -90,24 +86,22 @@ static void test_shared_quick_way_is_the_same_hold(void **state)
     assert_entries(&g, 0, 1);
 }
 
-static void test_shared_joining_does_not_extend_the_time_to_join(void **state)
+CASE(test_shared_joining_does_not_extend_the_time_to_join)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(JOIN_MS - 1)), HF__GRANTED);
     assert_int_equal(release(&g, 1, JOIN_MS - 1), HF__PENDING);
     assert_false(hf__queue_joinable(&g, &c, at(JOIN_MS)));
 }
 
-static void test_shared_hold_that_is_let_go_is_not_joined(void **state)
+CASE(test_shared_hold_that_is_let_go_is_not_joined)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(release(&g, 1, 1), HF__DONE);
     assert_false(hf__queue_joinable(&g, &b, at(1))); /* not even before it is
@@ -116,21 +110,19 @@ static void test_shared_hold_that_is_let_go_is_not_joined(void **state)
     assert_false(hf__queue_joinable(&g, &b, at(1)));
 }
 
-static void test_shared_hold_that_is_over_is_not_joined(void **state)
+CASE(test_shared_hold_that_is_over_is_not_joined)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     a.lease_ms = 15;
     grant(&g, &a, 0);
     assert_true(hf__queue_joinable(&g, &b, at(5)));
     assert_false(hf__queue_joinable(&g, &b, g.lease.deadline));
 }
 
-static void test_shared_ends_of_its_own_are_not_shared(void **state)
+CASE(test_shared_ends_of_its_own_are_not_shared)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct hf__queue g = shared_queue();
         struct hf__waiter a = reads(1), b = reads(2);
@@ -159,12 +151,11 @@ static void test_shared_ends_of_its_own_are_not_shared(void **state)
 }
 
 /* Whoever wants an end of its own waits for a hold of its own. */
-static void test_shared_grant_is_not_for_those_with_an_end(void **state)
+CASE(test_shared_grant_is_not_for_those_with_an_end)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), capped = reads(2);
 
-    (void)state;
     capped.max_hold_ms = 1000;
     ask(&g, &a, 0);
     line_up(&g, &capped, 1);
@@ -178,12 +169,11 @@ static void test_shared_grant_is_not_for_those_with_an_end(void **state)
     assert_int_equal(g.lease.deadline, at(1004));
 }
 
-static void test_shared_reentry_is_counted_by_reader(void **state)
+CASE(test_shared_reentry_is_counted_by_reader)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), again = reads(1);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
     assert_int_equal(hf__queue_enter(&g, &again, at(JOIN_MS * 2)), HF__GRANTED);
@@ -198,12 +188,11 @@ static void test_shared_reentry_is_counted_by_reader(void **state)
     assert_entries(&g, 0, 0);
 }
 
-static void test_shared_reentry_has_an_end(void **state)
+CASE(test_shared_reentry_has_an_end)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), again = reads(1), more = reads(1);
 
-    (void)state;
     grant(&g, &a, 0);
     g.readers->count = UINT32_MAX - 1;
     assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
@@ -212,12 +201,11 @@ static void test_shared_reentry_has_an_end(void **state)
     assert_entries(&g, 1, 0);
 }
 
-static void test_shared_reentry_may_be_refused(void **state)
+CASE(test_shared_reentry_may_be_refused)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), again = reads(1);
 
-    (void)state;
     again.reentrant = false;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF_EDEADLK);
@@ -239,9 +227,8 @@ static void lose_by(struct hf__queue *g, int how, int64_t ms)
         hf__queue_lose(g, false, HF__LOSS_TAKEN, at(0));
 }
 
-static void test_shared_loss_is_every_readers(void **state)
+CASE(test_shared_loss_is_every_readers)
 {
-    (void)state;
     for (int how = 0; how < 4; how++) {
         struct hf__queue g = shared_queue();
         struct hf__waiter a = reads(1), b = reads(2), again = reads(2),
@@ -275,13 +262,12 @@ static void test_shared_loss_is_every_readers(void **state)
 }
 
 /* The clock alone says so, to whoever asks first. */
-static void test_shared_deadline_needs_no_network(void **state)
+CASE(test_shared_deadline_needs_no_network)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
     int64_t over;
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
     over = (g.lease.deadline - at(0)) / HF__MS;
@@ -291,12 +277,11 @@ static void test_shared_deadline_needs_no_network(void **state)
     assert_entries(&g, 0, 0);
 }
 
-static void test_shared_hold_after_a_loss_is_apart_from_it(void **state)
+CASE(test_shared_hold_after_a_loss_is_apart_from_it)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     grant(&g, &a, 0);
     hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
     grant(&g, &b, 1);
@@ -308,12 +293,11 @@ static void test_shared_hold_after_a_loss_is_apart_from_it(void **state)
     assert_entries(&g, 0, 0);
 }
 
-static void test_shared_losses_are_forgotten_and_not_who_reads(void **state)
+CASE(test_shared_losses_are_forgotten_and_not_who_reads)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), d = reads(3);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
     hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(1));
@@ -327,12 +311,11 @@ static void test_shared_losses_are_forgotten_and_not_who_reads(void **state)
     assert_entries(&g, 0, 0);
 }
 
-static void test_shared_try_does_not_wait(void **state)
+CASE(test_shared_try_does_not_wait)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     a.is_try = b.is_try = c.is_try = true;
     ask(&g, &a, 0);
     assert_false(may_queue);
@@ -348,12 +331,11 @@ static void test_shared_try_does_not_wait(void **state)
     assert_entries(&g, 1, 1);
 }
 
-static void test_shared_try_joins_what_is_held(void **state)
+CASE(test_shared_try_joins_what_is_held)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     b.is_try = c.is_try = true;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
@@ -362,12 +344,11 @@ static void test_shared_try_joins_what_is_held(void **state)
 }
 
 /* The question was a try's; whoever came along waits and asks anew. */
-static void test_shared_waiter_outlasts_a_try(void **state)
+CASE(test_shared_waiter_outlasts_a_try)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     a.is_try = true;
     ask(&g, &a, 0);
     assert_true(hf__queue_joinable(&g, &b, at(0)));
@@ -379,12 +360,11 @@ static void test_shared_waiter_outlasts_a_try(void **state)
     assert_true(may_queue);
 }
 
-static void test_shared_leaving_does_not_end_the_others_question(void **state)
+CASE(test_shared_leaving_does_not_end_the_others_question)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     ask(&g, &a, 0);
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
@@ -402,12 +382,11 @@ static void test_shared_leaving_does_not_end_the_others_question(void **state)
     assert_reads(&g, 2, 4);
 }
 
-static void test_shared_question_ends_when_all_have_left(void **state)
+CASE(test_shared_question_ends_when_all_have_left)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     ask(&g, &a, 0);
     line_up(&g, &b, 1);
     hf__queue_leave(&g, &a, HF_ECANCELED, wake);
@@ -423,12 +402,11 @@ static void test_shared_question_ends_when_all_have_left(void **state)
 }
 
 /* Another let_go is under way: the question cannot be given up yet. */
-static void test_shared_grant_that_nobody_wants_goes_back(void **state)
+CASE(test_shared_grant_that_nobody_wants_goes_back)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(release(&g, 1, 1), HF__DONE);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__PENDING);
@@ -444,12 +422,11 @@ static void test_shared_grant_that_nobody_wants_goes_back(void **state)
     assert_entries(&g, 0, 0);
 }
 
-static void test_shared_failure_is_everybodys(void **state)
+CASE(test_shared_failure_is_everybodys)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     assert_int_equal(hf__queue_enter(&g, &a, at(0)), HF__PENDING);
     ask(&g, &b, 0);
     answer(&g, HF_EMISMATCH, 2);
@@ -459,13 +436,12 @@ static void test_shared_failure_is_everybodys(void **state)
     assert_true(hf__queue_unused(&g));
 }
 
-static void test_shared_hold_is_renewed(void **state)
+CASE(test_shared_hold_is_renewed)
 {
     struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
     hf__time before;
 
-    (void)state;
     grant(&g, &a, 0);
     assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
     before = g.lease.deadline;
@@ -479,34 +455,4 @@ static void test_shared_hold_is_renewed(void **state)
     assert_int_equal(release(&g, 2, 9999), HF__DONE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared_grant_is_for_all_who_wait),
-        cmocka_unit_test(test_shared_hold_goes_with_its_last_reader),
-        cmocka_unit_test(test_shared_hold_may_be_joined_while_it_is_young),
-        cmocka_unit_test(test_shared_quick_way_is_the_same_hold),
-        cmocka_unit_test(test_shared_joining_does_not_extend_the_time_to_join),
-        cmocka_unit_test(test_shared_hold_that_is_let_go_is_not_joined),
-        cmocka_unit_test(test_shared_hold_that_is_over_is_not_joined),
-        cmocka_unit_test(test_shared_ends_of_its_own_are_not_shared),
-        cmocka_unit_test(test_shared_grant_is_not_for_those_with_an_end),
-        cmocka_unit_test(test_shared_reentry_is_counted_by_reader),
-        cmocka_unit_test(test_shared_reentry_has_an_end),
-        cmocka_unit_test(test_shared_reentry_may_be_refused),
-        cmocka_unit_test(test_shared_loss_is_every_readers),
-        cmocka_unit_test(test_shared_deadline_needs_no_network),
-        cmocka_unit_test(test_shared_hold_after_a_loss_is_apart_from_it),
-        cmocka_unit_test(test_shared_losses_are_forgotten_and_not_who_reads),
-        cmocka_unit_test(test_shared_try_does_not_wait),
-        cmocka_unit_test(test_shared_try_joins_what_is_held),
-        cmocka_unit_test(test_shared_waiter_outlasts_a_try),
-        cmocka_unit_test(test_shared_leaving_does_not_end_the_others_question),
-        cmocka_unit_test(test_shared_question_ends_when_all_have_left),
-        cmocka_unit_test(test_shared_grant_that_nobody_wants_goes_back),
-        cmocka_unit_test(test_shared_failure_is_everybodys),
-        cmocka_unit_test(test_shared_hold_is_renewed),
-    };
-
-    return cmocka_run_group_tests_name("queue-shared", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

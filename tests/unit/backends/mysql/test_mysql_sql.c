@@ -5,6 +5,7 @@
  *     test_mysql_sql MUTEX_C
  *     test_mysql_sql             prints the statements, for that comment
  */
+#include "../../cases.h"
 #include "backends/mysql/cmd.h"
 #include "backends/mysql/lock.h"
 #include "backends/mysql/mutex.h"
@@ -12,13 +13,9 @@
 #include "backends/mysql/wire.h"
 
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../lib/bare_core.h"
 
@@ -41,13 +38,11 @@ static const struct hf__req *done, *unsent;
 
 static void note_done(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     done = req;
 }
 
 static void note_unsent(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     unsent = req;
 }
 
@@ -176,11 +171,10 @@ static char *comments_of(const char *path)
     return text;
 }
 
-static void test_comment_shows_the_statements(void **state)
+CASE(test_comment_shows_the_statements)
 {
     char *source = comments_of(mutex_c), sql[8192];
 
-    (void)state;
     squeeze(source);
     for (enum my_step step = MY_STEP_UPDATE; step <= MY_STEP_UPSERT; step++) {
         statement(step, sql, sizeof(sql));
@@ -232,9 +226,8 @@ static const struct {
     {"of another kind", LEFT | TURN, MY_STEP_SELECT, MY_CONVERTING, 0},
 };
 
-static void test_select_leads_on(void **state)
+CASE(test_select_leads_on)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(selects) / sizeof(*selects); i++) {
         struct scene s;
         struct row row = {.row = {NULL}};
@@ -261,7 +254,7 @@ static void test_select_leads_on(void **state)
 }
 
 /* No row, and what the other two statements say. */
-static void test_others_lead_on(void **state)
+CASE(test_others_lead_on)
 {
     struct my_result none = {.columns = COLUMNS}, nothing = {.affected = 0},
                      token = {.affected = 1, .insert_id = 77},
@@ -278,7 +271,6 @@ static void test_others_lead_on(void **state)
                  {MY_STEP_UPSERT, &busy, -1, HF__BUSY},
                  {MY_STEP_UPSERT, &other, MY_STEP_UPSERT, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct scene s;
 
@@ -303,10 +295,6 @@ static void test_others_lead_on(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comment_shows_the_statements),
-        cmocka_unit_test(test_select_leads_on),
-        cmocka_unit_test(test_others_lead_on)};
     char sql[8192];
 
     for (enum my_step step = MY_STEP_UPDATE; argc < 2 && step <= MY_STEP_UPSERT;
@@ -317,5 +305,5 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 0;
     mutex_c = argv[1];
-    return cmocka_run_group_tests_name("sql", tests, NULL, NULL);
+    return run_cases(NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* Statements and their answers, from good servers and bad ones. */
 #include "mysql_fixture.h"
 
+#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
+
 /* ---- statements ---------------------------------------------------------- */
 
-static void test_statements_are_packets(void **state)
+CASE_HERE(test_statements_are_packets)
 {
     struct scene *t = *state;
     char got[512];
@@ -29,7 +31,7 @@ static void test_statements_are_packets(void **state)
     assert_int_equal(t->c.sents.len, 2);
 }
 
-static void test_statement_that_is_too_long(void **state)
+CASE_HERE(test_statement_that_is_too_long)
 {
     struct scene *t = *state;
     size_t size = (16u << 20) - 2, out; /* and the byte in front of it */
@@ -70,7 +72,7 @@ static const char chain[] = "\1\0\0\1\2" /* two columns */
     "\x0f\0\0\x09\xff\x28\4#42000no way"     /* 1064 */
     ;
 
-static void test_packets_are_cut_anywhere(void **state)
+CASE_HERE(test_packets_are_cut_anywhere)
 {
     struct scene *t = *state;
     size_t len = sizeof(chain) - 1;
@@ -95,7 +97,7 @@ static void test_packets_are_cut_anywhere(void **state)
     assert_int_equal(t->downs, 0);
 }
 
-static void test_packets_come_byte_by_byte(void **state)
+CASE_HERE(test_packets_come_byte_by_byte)
 {
     struct scene *t = *state;
 
@@ -107,7 +109,7 @@ static void test_packets_come_byte_by_byte(void **state)
         t->answers, "1:(abcd,NULL)(e,''); done 1000 5; error 1064 no way\n");
 }
 
-static void test_error_ends_rows(void **state)
+CASE_HERE(test_error_ends_rows)
 {
     struct scene *t = *state;
 
@@ -122,7 +124,7 @@ static void test_error_ends_rows(void **state)
     assert_int_equal(t->downs, 0);
 }
 
-static void test_many_are_under_way(void **state)
+CASE_HERE(test_many_are_under_way)
 {
     struct scene *t = *state;
 
@@ -142,7 +144,7 @@ static void test_many_are_under_way(void **state)
 }
 
 /* Sequence numbers begin anew behind 255. */
-static void test_many_rows(void **state)
+CASE_HERE(test_many_rows)
 {
     struct scene *t = *state;
 
@@ -158,7 +160,7 @@ static void test_many_rows(void **state)
     assert_int_equal(t->downs, 0);
 }
 
-static void test_numbers(void **state)
+CASE(test_numbers)
 {
     static const struct {
         const char *text;
@@ -173,7 +175,6 @@ static void test_numbers(void **state)
               {"00000000000000000000007", true, 7},
               {NULL, false, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
         struct my_value v = {of[i].text, of[i].text ? strlen(of[i].text) : 0};
         uint64_t n = 0;
@@ -224,7 +225,7 @@ static const struct {
         "\5\0\0\4" END("\2") "\1\0\0\5\xfb"), /* one value of two */
 };
 
-static void test_odd_answers_end_it(void **state)
+CASE_HERE(test_odd_answers_end_it)
 {
     struct scene *t = *state;
 
@@ -244,7 +245,7 @@ static void test_odd_answers_end_it(void **state)
     }
 }
 
-static void test_answer_nobody_asked_for(void **state)
+CASE_HERE(test_answer_nobody_asked_for)
 {
     struct scene *t = *state;
 
@@ -259,7 +260,7 @@ static void test_answer_nobody_asked_for(void **state)
 }
 
 /* Whether or not something was sent in the meantime. */
-static void test_server_says_why_it_ends(void **state)
+CASE_HERE(test_server_says_why_it_ends)
 {
     struct scene *t = *state;
 
@@ -296,7 +297,7 @@ static void says_much(struct scene *t, unsigned seq, size_t len)
 }
 
 /* Small values weigh more in memory than on the wire. */
-static void test_answer_of_too_many_values(void **state)
+CASE_HERE(test_answer_of_too_many_values)
 {
     struct scene *t = *state;
     unsigned seq;
@@ -314,7 +315,7 @@ static void test_answer_of_too_many_values(void **state)
     assert_true(rows > 100 && rows < MY_ANSWER_MAX / 4096);
 }
 
-static void test_answer_that_is_too_long(void **state)
+CASE_HERE(test_answer_that_is_too_long)
 {
     struct scene *t = *state;
     unsigned seq = 2;
@@ -330,7 +331,7 @@ static void test_answer_that_is_too_long(void **state)
     log_in(t);
 }
 
-static void test_long_value(void **state)
+CASE_HERE(test_long_value)
 {
     struct scene *t = *state;
     static unsigned char value[4 + (1u << 20)];
@@ -349,7 +350,7 @@ static void test_long_value(void **state)
 
 /* ---- failures ------------------------------------------------------------ */
 
-static void test_end_tells_lost_from_unsent(void **state)
+CASE_HERE(test_end_tells_lost_from_unsent)
 {
     struct scene *t = *state;
 
@@ -374,7 +375,7 @@ static void test_end_tells_lost_from_unsent(void **state)
     assert_string_equal(t->answers, "6:done 0 0\n");
 }
 
-static void test_owner_may_end_it(void **state)
+CASE_HERE(test_owner_may_end_it)
 {
     struct scene *t = *state;
 
@@ -388,7 +389,7 @@ static void test_owner_may_end_it(void **state)
     assert_string_equal(t->lost, "1");
 }
 
-static void test_silence_ends_it(void **state)
+CASE_HERE(test_silence_ends_it)
 {
     struct scene *t = *state;
 
@@ -427,7 +428,7 @@ static void converse(struct scene *t)
 }
 
 /* Whichever allocation fails: it is told, and the next try works. */
-static void test_out_of_memory(void **state)
+CASE_HERE(test_out_of_memory)
 {
     struct scene *t = *state;
     bool failed = true;
@@ -452,30 +453,4 @@ static void test_out_of_memory(void **state)
     assert_true(n > 6);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_statements_are_packets),
-        CASE(test_statement_that_is_too_long),
-        CASE(test_packets_are_cut_anywhere),
-        CASE(test_packets_come_byte_by_byte),
-        CASE(test_error_ends_rows),
-        CASE(test_many_are_under_way),
-        CASE(test_many_rows),
-        cmocka_unit_test(test_numbers),
-        CASE(test_odd_answers_end_it),
-        CASE(test_answer_nobody_asked_for),
-        CASE(test_server_says_why_it_ends),
-        CASE(test_answer_of_too_many_values),
-        CASE(test_answer_that_is_too_long),
-        CASE(test_long_value),
-        CASE(test_end_tells_lost_from_unsent),
-        CASE(test_owner_may_end_it),
-        CASE(test_silence_ends_it),
-        CASE(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -25,15 +25,11 @@ static unsigned bells, lines;
 
 static void note_bell(hf_client *client, struct hf__remote *remote)
 {
-    (void)client;
-    (void)remote;
     bells++;
 }
 
 static void note_line(hf_client *client, const char *fmt, ...)
 {
-    (void)client;
-    (void)fmt;
     lines++;
 }
 
@@ -163,11 +159,10 @@ static bool is_believed(struct scene *s)
     return rc == HF__GRANTED;
 }
 
-static void test_believed_when_heard_and_counted(void **state)
+CASE(test_believed_when_heard_and_counted)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     assert_int_equal(bells, 0);
     counted(s, 1);
@@ -179,11 +174,10 @@ static void test_believed_when_heard_and_counted(void **state)
     end(s);
 }
 
-static void test_the_answer_may_come_last(void **state)
+CASE(test_the_answer_may_come_last)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
@@ -192,11 +186,10 @@ static void test_the_answer_may_come_last(void **state)
     end(s);
 }
 
-static void test_not_believed_before_the_proof(void **state)
+CASE(test_not_believed_before_the_proof)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     counted(s, 1);
     assert_false(is_believed(s));
@@ -204,11 +197,10 @@ static void test_not_believed_before_the_proof(void **state)
 }
 
 /* A replica passes the number on; its master counts nobody. */
-static void test_not_counted_is_apart(void **state)
+CASE(test_not_counted_is_apart)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 0);
@@ -219,11 +211,10 @@ static void test_not_counted_is_apart(void **state)
 }
 
 /* It hears nothing of what is said at the other server. */
-static void test_not_heard_is_apart(void **state)
+CASE(test_not_heard_is_apart)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     counted(s, 1);
     assert_true(hf__rd_sub_timeout(s->r) <= clock_ns + 10000 * HF__MS);
@@ -243,12 +234,11 @@ static void prove_anew(struct scene *s, int64_t many)
 
 /* After the second failure it stays, for the messages that come, and is made
  * anew rarely; the log says so once. */
-static void test_apart_again_stays(void **state)
+CASE(test_apart_again_stays)
 {
     struct scene *s = begin();
     hf__time pause = 0;
 
-    (void)state;
     told(s, "subscribe", "1");
     counted(s, 0);
     assert_true(s->r->sub.link.timer <= clock_ns + 1000 * HF__MS);
@@ -282,11 +272,10 @@ static void test_apart_again_stays(void **state)
 
 /* Refused for now: the proof is begun again, until it succeeds or is refused
  * for good. */
-static void test_refused_for_now_is_proved_again(void **state)
+CASE(test_refused_for_now_is_proved_again)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     for (int i = 0; i < 3; i++) {
         answer(s->r, REDIS_REPLY_ERROR,
@@ -313,11 +302,10 @@ static void test_refused_for_now_is_proved_again(void **state)
 
 /* A connection is lost before the proof is begun again: that of the new one
  * counts. */
-static void test_proof_again_ends_with_its_connection(void **state)
+CASE(test_proof_again_ends_with_its_connection)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "BUSY a script");
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -331,11 +319,10 @@ static void test_proof_again_ends_with_its_connection(void **state)
 }
 
 /* The rights are there later: a proof of then is one. */
-static void test_proof_after_a_refused_one(void **state)
+CASE(test_proof_after_a_refused_one)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -349,11 +336,10 @@ static void test_proof_after_a_refused_one(void **state)
 
 /* The command connection is lost, and made anew: proved anew. A number of then
  * proves nothing. */
-static void test_new_command_connection_is_proved_anew(void **state)
+CASE(test_new_command_connection_is_proved_anew)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
@@ -373,11 +359,10 @@ static void test_new_command_connection_is_proved_anew(void **state)
 
 /* The connection for messages is made anew while the first proof is under way:
  * its answer says nothing of the new pair. */
-static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
+CASE(test_answer_of_an_earlier_pair_proves_nothing)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     hf__link_fail(&s->r->sub.link, HF_EBACKEND, clock_ns);
     close(s->messages);
@@ -393,11 +378,10 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
 }
 
 /* It is refused: waiters look, and the connection stays. */
-static void test_refused_proof_is_none(void **state)
+CASE(test_refused_proof_is_none)
 {
     struct scene *s = begin();
 
-    (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
@@ -409,11 +393,10 @@ static void test_refused_proof_is_none(void **state)
 }
 
 /* Nobody waits, nothing is subscribed: nothing is asked. */
-static void test_no_proof_without_messages(void **state)
+CASE(test_no_proof_without_messages)
 {
     struct scene *s = begin();
 
-    (void)state;
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     assert_int_equal(s->r->cmd.sents.len, 0);
@@ -460,7 +443,7 @@ static hf__time subscribe_anew(struct scene *s)
 }
 
 /* Waiters poll until a new connection is subscribed. */
-static void test_subscription_refused_for_now_is_made_anew(void **state)
+CASE(test_subscription_refused_for_now_is_made_anew)
 {
     static const char *const texts[] = {
         "BUSY Redis is busy running a script",
@@ -470,7 +453,6 @@ static void test_subscription_refused_for_now_is_made_anew(void **state)
         "ERR upstream failure",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct scene *s = begin_live();
 
@@ -491,12 +473,11 @@ static void test_subscription_refused_for_now_is_made_anew(void **state)
 
 /* The pauses get longer, up to a limit. The log has one line until a
  * subscription has succeeded. */
-static void test_subscription_refused_again_and_again(void **state)
+CASE(test_subscription_refused_again_and_again)
 {
     struct scene *s = begin_live();
     hf__time pause = 0;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         subscription_is_refused(s, "BUSY a script"); /* a name's */
         subscription_is_refused(s, "BUSY a script"); /* our own */
@@ -514,11 +495,10 @@ static void test_subscription_refused_again_and_again(void **state)
 }
 
 /* The names' channels are refused, our own is not: waiters poll. */
-static void test_one_subscription_of_two_is_refused(void **state)
+CASE(test_one_subscription_of_two_is_refused)
 {
     struct scene *s = begin();
 
-    (void)state;
     hf__rd_sub.up(&s->r->sub, clock_ns);
     subscription_is_refused(s, "NOPERM no channel");
     told(s, "subscribe", "1");
@@ -529,7 +509,7 @@ static void test_one_subscription_of_two_is_refused(void **state)
 }
 
 /* Until something is changed: the connection stays as it is. */
-static void test_subscription_refused_for_good(void **state)
+CASE(test_subscription_refused_for_good)
 {
     static const char *const texts[] = {
         "NOPERM this user has no permissions to run the 'subscribe' command",
@@ -538,7 +518,6 @@ static void test_subscription_refused_for_good(void **state)
         "ERR unknown command `SUBSCRIBE`, with args beginning with: ",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct scene *s = begin_live();
 
@@ -557,11 +536,10 @@ static void test_subscription_refused_for_good(void **state)
  */
 
 /* The command connection is being made while a subscription is confirmed. */
-static void test_connecting_is_still_waited_for(void **state)
+CASE(test_connecting_is_still_waited_for)
 {
     struct scene *s = begin();
 
-    (void)state;
     s->r->cmd.link.state = NET_CONNECTING;
     s->r->cmd.link.stream.connecting = true;
     s->r->cmd.link.stream.events = EPOLLOUT;
@@ -571,13 +549,12 @@ static void test_connecting_is_still_waited_for(void **state)
     end(s);
 }
 
-static void test_event_of_an_earlier_connection_is_ignored(void **state)
+CASE(test_event_of_an_earlier_connection_is_ignored)
 {
     const struct hf__backend *backend = hf_module(HF__ABI, "redis");
     struct scene *s = begin();
     char byte;
 
-    (void)state;
     s->r->cmd.link.stream.tag++;
     assert_int_equal(write(s->server, "?", 1), 1);
     backend->ready(s->r, s->r->cmd.link.stream.tag - 1, EPOLLIN | EPOLLHUP,
@@ -588,29 +565,4 @@ static void test_event_of_an_earlier_connection_is_ignored(void **state)
     end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_believed_when_heard_and_counted),
-        cmocka_unit_test(test_the_answer_may_come_last),
-        cmocka_unit_test(test_not_believed_before_the_proof),
-        cmocka_unit_test(test_not_counted_is_apart),
-        cmocka_unit_test(test_not_heard_is_apart),
-        cmocka_unit_test(test_apart_again_stays),
-        cmocka_unit_test(test_refused_for_now_is_proved_again),
-        cmocka_unit_test(test_proof_again_ends_with_its_connection),
-        cmocka_unit_test(test_proof_after_a_refused_one),
-        cmocka_unit_test(test_new_command_connection_is_proved_anew),
-        cmocka_unit_test(test_answer_of_an_earlier_pair_proves_nothing),
-        cmocka_unit_test(test_refused_proof_is_none),
-        cmocka_unit_test(test_no_proof_without_messages),
-        cmocka_unit_test(test_subscription_refused_for_now_is_made_anew),
-        cmocka_unit_test(test_subscription_refused_again_and_again),
-        cmocka_unit_test(test_one_subscription_of_two_is_refused),
-        cmocka_unit_test(test_subscription_refused_for_good),
-        cmocka_unit_test(test_connecting_is_still_waited_for),
-        cmocka_unit_test(test_event_of_an_earlier_connection_is_ignored),
-    };
-
-    return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -10,15 +10,14 @@
 #include "../../../lib/sanitized.h"
 #include "../../../lib/shm_dir.h"
 #include "../../../lib/wait.h"
+#include "../../cases.h"
 #include "backends/shm/layout.h"
 
 #include <fcntl.h>
 #include <holdfast.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +25,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define OK(call) assert_int_equal(call, 0)
 
@@ -292,7 +289,6 @@ static inline void on_done(void *arg, hf_lock *lock, int result)
 {
     struct async *a = arg;
 
-    (void)lock;
     a->calls++;
     a->result = result;
 }
@@ -313,5 +309,7 @@ static inline int64_t dispatch_until(hf_client *client, struct async *a,
     took = now_ms() - start - late_ms(lateness_since(before, after));
     return took > 0 ? took : 0;
 }
+
+#define CASE_HERE(fn) CASE_AROUND(fn, place_make, place_remove)
 
 #endif

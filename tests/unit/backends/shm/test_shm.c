@@ -7,7 +7,7 @@
 
 /* ---- limits ------------------------------------------------------------- */
 
-static void test_4096_names_and_no_more(void **state)
+CASE_HERE(test_4096_names_and_no_more)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -50,7 +50,7 @@ static void take_all_names(const char *url)
     }
 }
 
-static void test_names_of_the_dead_are_taken_back(void **state)
+CASE_HERE(test_names_of_the_dead_are_taken_back)
 {
     struct place *p = *state;
     hf_client *client;
@@ -73,7 +73,7 @@ static void test_names_of_the_dead_are_taken_back(void **state)
     hf_close(client);
 }
 
-static void test_4095_clients_and_no_more(void **state)
+CASE_HERE(test_4095_clients_and_no_more)
 {
     struct place *p = *state;
     struct shm_file *f;
@@ -95,7 +95,7 @@ static void test_4095_clients_and_no_more(void **state)
     munmap(f, sizeof(*f));
 }
 
-static void test_4096_waits_and_no_more(void **state)
+CASE_HERE(test_4096_waits_and_no_more)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -122,7 +122,7 @@ static void test_4096_waits_and_no_more(void **state)
 
 /* ---- tokens ------------------------------------------------------------- */
 
-static void test_tokens_rise_when_the_name_is_made_again(void **state)
+CASE_HERE(test_tokens_rise_when_the_name_is_made_again)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -145,7 +145,7 @@ static void test_tokens_rise_when_the_name_is_made_again(void **state)
     assert_true(token_once(p->url, "x") > last);
 }
 
-static void test_tokens_rise_when_the_count_wraps(void **state)
+CASE_HERE(test_tokens_rise_when_the_count_wraps)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -178,7 +178,7 @@ static void test_tokens_rise_when_the_count_wraps(void **state)
 
 /* ---- kinds, inspection, breaking ---------------------------------------- */
 
-static void test_fair_and_unfair_do_not_mix(void **state)
+CASE_HERE(test_fair_and_unfair_do_not_mix)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -197,7 +197,7 @@ static void test_fair_and_unfair_do_not_mix(void **state)
     hf_close(other);
 }
 
-static void test_inspect_list_break(void **state)
+CASE_HERE(test_inspect_list_break)
 {
     struct place *p = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -246,7 +246,7 @@ static void test_inspect_list_break(void **state)
 }
 
 /* Whatever is in the tables: an error or a grant, not a crash or a hang. */
-static void test_garbage_in_the_tables_does_no_harm(void **state)
+CASE_HERE(test_garbage_in_the_tables_does_no_harm)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -292,21 +292,4 @@ static void test_garbage_in_the_tables_does_no_harm(void **state)
     munmap(f, sizeof(*f));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_4096_names_and_no_more),
-        TEST(test_names_of_the_dead_are_taken_back),
-        TEST(test_4095_clients_and_no_more),
-        TEST(test_4096_waits_and_no_more),
-        TEST(test_tokens_rise_when_the_name_is_made_again),
-        TEST(test_tokens_rise_when_the_count_wraps),
-        TEST(test_fair_and_unfair_do_not_mix),
-        TEST(test_inspect_list_break),
-        TEST(test_garbage_in_the_tables_does_no_harm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

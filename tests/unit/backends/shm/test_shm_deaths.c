@@ -33,7 +33,7 @@ static void death_is_noticed(const char *url, bool fair)
     hf_close(client);
 }
 
-static void test_killed_holder_is_noticed(void **state)
+CASE_HERE(test_killed_holder_is_noticed)
 {
     struct place *p = *state;
     char url[200];
@@ -75,7 +75,7 @@ static pid_t child_with_many(const char *url, int many)
 }
 
 /* The kernel wakes one of those who wait for the dead: he tells the others. */
-static void test_one_death_is_told_to_all(void **state)
+CASE_HERE(test_one_death_is_told_to_all)
 {
     enum { MANY = 24 };
     struct place *p = *state;
@@ -100,7 +100,7 @@ static void test_one_death_is_told_to_all(void **state)
 }
 
 /* It waited for x, and one is behind it; it held y, and one waits for that. */
-static void test_death_of_a_waiter_that_holds_another(void **state)
+CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *clients[2];
@@ -163,7 +163,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     waitpid(pid, NULL, 0);
 }
 
-static void test_death_while_a_waiter_is_stopped(void **state)
+CASE_HERE(test_death_while_a_waiter_is_stopped)
 {
     struct place *p = *state;
 
@@ -172,7 +172,7 @@ static void test_death_while_a_waiter_is_stopped(void **state)
 }
 
 /* The one before us has left the queue: we watch the holder from then on. */
-static void test_death_after_the_one_before_gave_up(void **state)
+CASE_HERE(test_death_after_the_one_before_gave_up)
 {
     struct place *p = *state;
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
@@ -204,7 +204,7 @@ static void test_death_after_the_one_before_gave_up(void **state)
 }
 
 /* The helper thread is gone, the process is not: it may still be writing. */
-static void test_a_mark_alone_is_not_a_death(void **state)
+CASE_HERE(test_a_mark_alone_is_not_a_death)
 {
     struct place *p = *state;
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
@@ -249,7 +249,7 @@ static void exec_lets_go(const struct place *p)
     hf_close(client);
 }
 
-static void test_exec_lets_go(void **state)
+CASE_HERE(test_exec_lets_go)
 {
     exec_lets_go(*state);
 }
@@ -281,7 +281,7 @@ static bool is_another_program(pid_t pid)
 
 /* A child that was forked before has the descriptor, too: that is not closed
  * before the child has ended. */
-static void test_exec_beside_a_child_lets_go_with_it(void **state)
+CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
 {
     struct place *p = *state;
     hf_client *client;
@@ -312,7 +312,7 @@ static void test_exec_beside_a_child_lets_go_with_it(void **state)
 
 /* A child has the descriptor of a client that was closed. Whoever comes next
  * has the client's slot, and no part in that. */
-static void test_exec_lets_go_beside_a_child_of_the_one_before(void **state)
+CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -340,7 +340,7 @@ static void have_a_child(void)
 }
 
 /* The same of a client that was killed: its slot is not the next one's. */
-static void test_exec_lets_go_beside_a_child_of_the_dead(void **state)
+CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
     struct place *p = *state;
     pid_t pid;
@@ -356,7 +356,7 @@ static void test_exec_lets_go_beside_a_child_of_the_dead(void **state)
     munmap(grandchild, sizeof(*grandchild));
 }
 
-static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
+CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
 {
     enum { LEASE_MS = 1000 };
     struct place *p = *state;
@@ -383,7 +383,7 @@ static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
     hf_close(client);
 }
 
-static void test_a_renewal_never_shortens_the_lease(void **state)
+CASE_HERE(test_a_renewal_never_shortens_the_lease)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -429,7 +429,7 @@ static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
 }
 
 /* Handed to a waiter that is stopped: its lease ends as well. */
-static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
+CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -448,7 +448,7 @@ static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
 }
 
 /* Nor those who stand behind it already. */
-static void test_stopped_waiter_with_lease_before_another(void **state)
+CASE_HERE(test_stopped_waiter_with_lease_before_another)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -471,26 +471,4 @@ static void test_stopped_waiter_with_lease_before_another(void **state)
     OK(hf_close(other));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_killed_holder_is_noticed),
-        TEST(test_one_death_is_told_to_all),
-        TEST(test_death_of_a_waiter_that_holds_another),
-        TEST(test_death_while_a_waiter_is_stopped),
-        TEST(test_death_after_the_one_before_gave_up),
-        TEST(test_a_mark_alone_is_not_a_death),
-        TEST(test_exec_lets_go),
-        TEST(test_exec_beside_a_child_lets_go_with_it),
-        TEST(test_exec_lets_go_beside_a_child_of_the_one_before),
-        TEST(test_exec_lets_go_beside_a_child_of_the_dead),
-        TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
-        TEST(test_a_renewal_never_shortens_the_lease),
-        TEST(test_stopped_waiter_with_lease_holds_nobody_up),
-        TEST(test_stopped_waiter_with_lease_before_another),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

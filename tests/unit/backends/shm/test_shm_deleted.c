@@ -135,34 +135,36 @@ static void holders_are_told(const struct place *p,
     OK(hf_close(client));
 }
 
-static void test_who_only_holds_is_told(void **state)
+CASE_AROUND(test_who_only_holds_is_told, place_make, remove_all)
 {
     holders_are_told(*state, deleted);
 }
 
-static void test_who_holds_is_told_of_a_renamed_file(void **state)
+CASE_AROUND(test_who_holds_is_told_of_a_renamed_file, place_make, remove_all)
 {
     holders_are_told(*state, renamed);
 }
 
-static void test_who_holds_is_told_of_a_replaced_file(void **state)
+CASE_AROUND(test_who_holds_is_told_of_a_replaced_file, place_make, remove_all)
 {
     holders_are_told(*state, replaced);
 }
 
-static void test_who_holds_is_told_of_a_renamed_directory(void **state)
+CASE_AROUND(test_who_holds_is_told_of_a_renamed_directory, place_make,
+            remove_all)
 {
     holders_are_told(*state, moved_with_its_directory);
 }
 
-static void test_who_holds_is_told_of_a_replaced_directory(void **state)
+CASE_AROUND(test_who_holds_is_told_of_a_replaced_directory, place_make,
+            remove_all)
 {
     holders_are_told(*state, replaced_with_its_directory);
 }
 
 /* It was renamed and is back: nobody was able to open another one but for that
  * moment, and the old one is the one that others open. */
-static void test_a_file_that_is_back_is_the_same(void **state)
+CASE_AROUND(test_a_file_that_is_back_is_the_same, place_make, remove_all)
 {
     const struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -197,7 +199,7 @@ static int after_it_cannot_look(const struct place *p, bool has_another_root)
     return 0;
 }
 
-static void test_who_cannot_look_keeps_its_hold(void **state)
+CASE_AROUND(test_who_cannot_look_keeps_its_hold, place_make, remove_all)
 {
     for (int i = 0; i < 2; i++) {
         pid_t pid = fork();
@@ -210,7 +212,7 @@ static void test_who_cannot_look_keeps_its_hold(void **state)
     }
 }
 
-static void test_deleted_file_is_noticed(void **state)
+CASE_AROUND(test_deleted_file_is_noticed, place_make, remove_all)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -255,7 +257,8 @@ static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
 }
 
 /* So that the resource refuses the old world and not the new one. */
-static void test_a_late_grant_of_the_old_world_has_a_lower_token(void **state)
+CASE_AROUND(test_a_late_grant_of_the_old_world_has_a_lower_token, place_make,
+            remove_all)
 {
     uint64_t old = 0, fresh = 0;
 
@@ -265,7 +268,7 @@ static void test_a_late_grant_of_the_old_world_has_a_lower_token(void **state)
     assert_true(old < fresh);
 }
 
-static void test_nothing_is_granted_once_it_is_known(void **state)
+CASE_AROUND(test_nothing_is_granted_once_it_is_known, place_make, remove_all)
 {
     static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
     static const char *const names[] = {"mutex", "rwlock", "semaphore"};
@@ -294,7 +297,7 @@ static void test_nothing_is_granted_once_it_is_known(void **state)
     OK(hf_close(client));
 }
 
-static void test_no_latch_is_there_once_it_is_known(void **state)
+CASE_AROUND(test_no_latch_is_there_once_it_is_known, place_make, remove_all)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -316,7 +319,7 @@ static void test_no_latch_is_there_once_it_is_known(void **state)
 }
 
 /* It stands in the queue of the old world, where nobody lets go any more. */
-static void test_who_waits_is_told(void **state)
+CASE_AROUND(test_who_waits_is_told, place_make, remove_all)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -338,24 +341,4 @@ static void test_who_waits_is_told(void **state)
     OK(hf_close(client));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, remove_all)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_who_only_holds_is_told),
-        TEST(test_who_holds_is_told_of_a_renamed_file),
-        TEST(test_who_holds_is_told_of_a_replaced_file),
-        TEST(test_who_holds_is_told_of_a_renamed_directory),
-        TEST(test_who_holds_is_told_of_a_replaced_directory),
-        TEST(test_a_file_that_is_back_is_the_same),
-        TEST(test_who_cannot_look_keeps_its_hold),
-        TEST(test_deleted_file_is_noticed),
-        TEST(test_a_late_grant_of_the_old_world_has_a_lower_token),
-        TEST(test_nothing_is_granted_once_it_is_known),
-        TEST(test_no_latch_is_there_once_it_is_known),
-        TEST(test_who_waits_is_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -24,7 +24,7 @@ static const char *group_text(void)
     return text;
 }
 
-static void test_diagnose_says_who_shares_it(void **state)
+CASE_HERE(test_diagnose_says_who_shares_it)
 {
     struct place *p = *state;
     char url[200];
@@ -46,7 +46,7 @@ static void test_diagnose_says_who_shares_it(void **state)
 }
 
 /* In memory, and on a disk, if this machine has both. */
-static void test_diagnose_says_where_it_is(void **state)
+CASE_HERE(test_diagnose_says_where_it_is)
 {
     struct place *p = *state;
     hf_client *c = open_client(p->url);
@@ -59,7 +59,7 @@ static void test_diagnose_says_where_it_is(void **state)
     OK(hf_close(c));
 }
 
-static void test_diagnose_sees_who_lingers(void **state)
+CASE_HERE(test_diagnose_sees_who_lingers)
 {
     struct place *p = *state;
     const struct passwd *me = getpwuid(getuid());
@@ -74,7 +74,7 @@ static void test_diagnose_sees_who_lingers(void **state)
     OK(unlink(path));
 }
 
-static void test_diagnose_says_how_waiters_sleep(void **state)
+CASE_HERE(test_diagnose_says_how_waiters_sleep)
 {
     struct place *p = *state;
     char url[200];
@@ -100,7 +100,7 @@ static bool removes(const char *dir, const char *file, const char *text)
     return hf__shm_logind_removes(path);
 }
 
-static void test_diagnose_reads_the_setting_of_logind(void **state)
+CASE_HERE(test_diagnose_reads_the_setting_of_logind)
 {
     struct place *p = *state;
     char path[200];
@@ -128,17 +128,4 @@ static void test_diagnose_reads_the_setting_of_logind(void **state)
     OK(rmdir(path));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_diagnose_says_who_shares_it),
-        TEST(test_diagnose_says_how_waiters_sleep),
-        TEST(test_diagnose_says_where_it_is),
-        TEST(test_diagnose_sees_who_lingers),
-        TEST(test_diagnose_reads_the_setting_of_logind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

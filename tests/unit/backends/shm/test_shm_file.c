@@ -7,7 +7,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-static void test_file_is_private_by_default(void **state)
+CASE_HERE(test_file_is_private_by_default)
 {
     struct place *p = *state;
     struct stat st;
@@ -21,7 +21,7 @@ static void test_file_is_private_by_default(void **state)
     assert_int_equal(st.st_size, sizeof(struct shm_file));
 }
 
-static void test_file_is_a_groups_if_asked(void **state)
+CASE_HERE(test_file_is_a_groups_if_asked)
 {
     struct place *p = *state;
     char url[200];
@@ -42,7 +42,7 @@ static void test_file_is_a_groups_if_asked(void **state)
 }
 
 /* Who made it was killed before it gave it to the group. */
-static void test_a_half_made_directory_is_given_to_the_group(void **state)
+CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
     struct place *p = *state;
     char url[200], private[80];
@@ -98,7 +98,7 @@ static int opened_while_it_is_given(const struct place *p)
 }
 
 /* Or is about to: that takes it a moment, but on a busy machine. */
-static void test_a_directory_that_is_being_given_is_waited_for(void **state)
+CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
 {
     int status = -1;
 
@@ -122,7 +122,7 @@ static int open_existing(const struct place *p)
     return rc;
 }
 
-static void test_existing_makes_nothing(void **state)
+CASE_HERE(test_existing_makes_nothing)
 {
     struct place *p = *state;
 
@@ -136,7 +136,7 @@ static void test_existing_makes_nothing(void **state)
 }
 
 /* One of an earlier boot, one of another version, one that is empty. */
-static void test_existing_begins_nothing_anew(void **state)
+CASE_HERE(test_existing_begins_nothing_anew)
 {
     struct place *p = *state;
     struct shm_file *f;
@@ -159,7 +159,7 @@ static void test_existing_begins_nothing_anew(void **state)
     assert_int_equal(open_existing(p), HF_ENOTOWNER);
 }
 
-static void test_unknown_flags_are_refused(void **state)
+CASE_HERE(test_unknown_flags_are_refused)
 {
     struct place *p = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -172,7 +172,7 @@ static void test_unknown_flags_are_refused(void **state)
     assert_non_null(strstr(err.text, "flags"));
 }
 
-static void test_bad_options_are_refused(void **state)
+CASE_HERE(test_bad_options_are_refused)
 {
     struct place *p = *state;
     char url[200];
@@ -191,7 +191,7 @@ static void test_bad_options_are_refused(void **state)
 }
 
 /* A directory of the group that only its owner could use. */
-static void test_group_without_its_mode_is_refused(void **state)
+CASE_HERE(test_group_without_its_mode_is_refused)
 {
     static const char *const modes[] = {"", "mode=0600&"};
     struct place *p = *state;
@@ -206,7 +206,7 @@ static void test_group_without_its_mode_is_refused(void **state)
     }
 }
 
-static void test_bad_directories_are_refused(void **state)
+CASE_HERE(test_bad_directories_are_refused)
 {
     struct place *p = *state;
     char url[200], path[100];
@@ -231,7 +231,7 @@ static void test_bad_directories_are_refused(void **state)
     assert_refused("shm:///no/such/parent", HF_EBACKEND, "/no/such/parent");
 }
 
-static void test_bad_files_are_refused(void **state)
+CASE_HERE(test_bad_files_are_refused)
 {
     struct place *p = *state;
     char path[100];
@@ -255,7 +255,7 @@ static void test_bad_files_are_refused(void **state)
     assert_refused(p->url, HF_EBACKEND, p->file);
 }
 
-static void test_bad_headers_are_refused(void **state)
+CASE_HERE(test_bad_headers_are_refused)
 {
     struct place *p = *state;
     struct shm_file *f;
@@ -284,7 +284,7 @@ static void make_another_version(const struct place *p)
     close(fd);
 }
 
-static void test_file_of_another_version_starts_anew_if_unused(void **state)
+CASE_HERE(test_file_of_another_version_starts_anew_if_unused)
 {
     struct place *p = *state;
     uint64_t token = token_once(p->url, "x");
@@ -298,7 +298,7 @@ static void test_file_of_another_version_starts_anew_if_unused(void **state)
     assert_true(token_once(p->url, "x") > token);
 }
 
-static void test_file_of_an_earlier_boot_starts_anew(void **state)
+CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -337,7 +337,7 @@ static void another_namespace(const struct place *p, const char *path,
     munmap(f, sizeof(*f));
 }
 
-static void test_another_namespace_is_refused_while_in_use(void **state)
+CASE_HERE(test_another_namespace_is_refused_while_in_use)
 {
     another_namespace(*state, "/proc/self/ns/pid", 0);
     another_namespace(*state, "/proc/self/ns/time", 32);
@@ -366,7 +366,7 @@ static int open_many_at_once(const struct place *p)
     return bad;
 }
 
-static void test_many_open_a_new_file_at_once(void **state)
+CASE_HERE(test_many_open_a_new_file_at_once)
 {
     struct place *p = *state;
 
@@ -376,7 +376,7 @@ static void test_many_open_a_new_file_at_once(void **state)
     }
 }
 
-static void test_many_open_a_file_of_another_version_at_once(void **state)
+CASE_HERE(test_many_open_a_file_of_another_version_at_once)
 {
     struct place *p = *state;
 
@@ -388,7 +388,7 @@ static void test_many_open_a_file_of_another_version_at_once(void **state)
 }
 
 /* Who comes at the same time has the shared lock for a moment, too. */
-static void test_file_of_another_version_is_waited_for(void **state)
+CASE_HERE(test_file_of_another_version_is_waited_for)
 {
     struct place *p = *state;
     int fds[2];
@@ -413,30 +413,4 @@ static void test_file_of_another_version_is_waited_for(void **state)
     close(fds[1]);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_file_is_private_by_default),
-        TEST(test_file_is_a_groups_if_asked),
-        TEST(test_a_half_made_directory_is_given_to_the_group),
-        TEST(test_a_directory_that_is_being_given_is_waited_for),
-        TEST(test_existing_makes_nothing),
-        TEST(test_existing_begins_nothing_anew),
-        TEST(test_unknown_flags_are_refused),
-        TEST(test_bad_options_are_refused),
-        TEST(test_group_without_its_mode_is_refused),
-        TEST(test_bad_directories_are_refused),
-        TEST(test_bad_files_are_refused),
-        TEST(test_bad_headers_are_refused),
-        TEST(test_file_of_another_version_starts_anew_if_unused),
-        TEST(test_file_of_an_earlier_boot_starts_anew),
-        TEST(test_another_namespace_is_refused_while_in_use),
-        TEST(test_many_open_a_new_file_at_once),
-        TEST(test_many_open_a_file_of_another_version_at_once),
-        TEST(test_file_of_another_version_is_waited_for),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -75,7 +75,7 @@ static void nothing_hangs_by(const struct place *p, hf_client *client,
     assert_true(wait_within(began, 100 + BEYOND_MS));
 }
 
-static void test_a_stranger_in_the_tables_is_not_waited_for(void **state)
+CASE_HERE(test_a_stranger_in_the_tables_is_not_waited_for)
 {
     struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
@@ -163,7 +163,7 @@ static void many_are_in_the_tables(hf_client *client)
     assert_non_null(strstr(err.text, "too many want"));
 }
 
-static void test_tables_that_change_hands_are_waited_for_a_second(void **state)
+CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
 {
     struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
@@ -194,7 +194,7 @@ static void *lock_for_long(void *arg)
     return NULL;
 }
 
-static void test_a_first_handle_waits_for_the_tables(void **state)
+CASE_HERE(test_a_first_handle_waits_for_the_tables)
 {
     struct place *p = *state;
     hf_error err = HF_ERROR_INIT;
@@ -223,7 +223,7 @@ static void *make_first(void *client)
 
 /* hf_lock_new returns ECLOSED within a second. Only then the client is freed,
  * which ASan sees. */
-static void test_a_close_ends_the_wait_for_the_tables(void **state)
+CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 {
     struct place *p = *state;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
@@ -247,7 +247,7 @@ static void test_a_close_ends_the_wait_for_the_tables(void **state)
 }
 
 /* A thread that lists thousands of names in a loop has them at each look. */
-static void test_a_thread_that_unlocks_is_not_said_to_be_stopped(void **state)
+CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
     struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
@@ -264,7 +264,7 @@ static void test_a_thread_that_unlocks_is_not_said_to_be_stopped(void **state)
 
 /* Another process makes it one to be initialised, each time that it is. On a
  * machine that stands just then the text may be that of the time limit. */
-static void test_a_file_that_is_never_in_order_is_given_up(void **state)
+CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 {
     struct place *p = *state;
     hf_error err = HF_ERROR_INIT;
@@ -286,7 +286,7 @@ static void test_a_file_that_is_never_in_order_is_given_up(void **state)
 }
 
 /* From a thread that had the same number before; or from nowhere. */
-static void test_our_own_number_in_the_tables_is_no_deadlock(void **state)
+CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -300,7 +300,7 @@ static void test_our_own_number_in_the_tables_is_no_deadlock(void **state)
 }
 
 /* The bits beside the number mean nothing where there is none. */
-static void test_bits_without_a_number_do_not_lock_the_tables(void **state)
+CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -330,7 +330,7 @@ static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
     atomic_store(&f->header.cells_high, SHM_CELLS);
 }
 
-static void test_a_fair_lock_that_is_said_to_be_unfair(void **state)
+CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -351,7 +351,7 @@ static void test_a_fair_lock_that_is_said_to_be_unfair(void **state)
 }
 
 /* More than a cell can have; and more of them than are looked at together. */
-static void test_waits_for_more_permits_than_there_can_be(void **state)
+CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -376,7 +376,7 @@ static void test_waits_for_more_permits_than_there_can_be(void **state)
     munmap(f, sizeof(*f));
 }
 
-static void test_a_kind_that_there_is_not(void **state)
+CASE_HERE(test_a_kind_that_there_is_not)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -399,7 +399,7 @@ static void test_a_kind_that_there_is_not(void **state)
 
 /* A byte of the file is no address: what a test can see of that is that a
  * client whose word is not its own any more can be closed. */
-static void test_a_client_whose_word_is_another_s_can_be_closed(void **state)
+CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
 {
     struct place *p = *state;
     struct shm_file *f;
@@ -418,7 +418,7 @@ static void test_a_client_whose_word_is_another_s_can_be_closed(void **state)
 
 /* One waits, and the bit by which the word tells of the queue is lost: then it
  * has it at its next look. */
-static void test_a_waiter_that_the_word_has_forgotten(void **state)
+CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
 {
     static const struct {
         enum hf_kind kind;
@@ -458,25 +458,4 @@ static void test_a_waiter_that_the_word_has_forgotten(void **state)
     munmap(f, sizeof(*f));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_stranger_in_the_tables_is_not_waited_for),
-        TEST(test_tables_that_change_hands_are_waited_for_a_second),
-        TEST(test_a_first_handle_waits_for_the_tables),
-        TEST(test_a_close_ends_the_wait_for_the_tables),
-        TEST(test_a_thread_that_unlocks_is_not_said_to_be_stopped),
-        TEST(test_a_file_that_is_never_in_order_is_given_up),
-        TEST(test_our_own_number_in_the_tables_is_no_deadlock),
-        TEST(test_bits_without_a_number_do_not_lock_the_tables),
-        TEST(test_a_fair_lock_that_is_said_to_be_unfair),
-        TEST(test_waits_for_more_permits_than_there_can_be),
-        TEST(test_a_kind_that_there_is_not),
-        TEST(test_a_waiter_that_the_word_has_forgotten),
-        TEST(test_a_client_whose_word_is_another_s_can_be_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

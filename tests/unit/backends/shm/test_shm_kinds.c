@@ -100,7 +100,7 @@ static void readers_die(const char *url, int n)
     OK(hf_close(client));
 }
 
-static void test_many_readers_die_before_a_writer(void **state)
+CASE_HERE(test_many_readers_die_before_a_writer)
 {
     struct place *p = *state;
     char url[160];
@@ -113,7 +113,7 @@ static void test_many_readers_die_before_a_writer(void **state)
 }
 
 /* Each permit comes back, whoever had it. */
-static void test_permits_of_many_dead_come_back(void **state)
+CASE_HERE(test_permits_of_many_dead_come_back)
 {
     enum { N = 20 };
     struct place *p = *state;
@@ -164,7 +164,7 @@ static pid_t child_takes(const char *url)
 
 /* Whoever becomes the first in the queue has other holders to watch than the
  * one before it, who holds it now. */
-static void test_next_in_the_queue_watches_all_holders(void **state)
+CASE_HERE(test_next_in_the_queue_watches_all_holders)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -198,7 +198,7 @@ static void test_next_in_the_queue_watches_all_holders(void **state)
 
 /* ---- stops --------------------------------------------------------------- */
 
-static void test_stopped_reader_loses_its_lease(void **state)
+CASE_HERE(test_stopped_reader_loses_its_lease)
 {
     enum { LEASE_MS = 1500 };
     struct place *p = *state;
@@ -220,7 +220,7 @@ static void test_stopped_reader_loses_its_lease(void **state)
 
 /* It is granted what it waits for while it is stopped, and loses it for good:
  * it does not stand in the queue again. */
-static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
+CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
 {
     enum { LEASE_MS = 1500 }; /* it is seen that it has it */
     struct place *p = *state;
@@ -261,7 +261,6 @@ static void count(void *arg, hf_lock *lock, int result)
 {
     struct many *m = arg;
 
-    (void)lock;
     m->granted += !result;
     m->failed += result != 0;
 }
@@ -296,7 +295,7 @@ static void dispatch_many(struct many *m, int granted)
     assert_int_equal(m->failed, 0);
 }
 
-static void test_waiting_readers_are_let_in_in_one_go(void **state)
+CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -339,7 +338,7 @@ static unsigned cells_taken(struct shm_file *f)
 }
 
 /* Idle lines keep few of them, and none when the handle is gone. */
-static void test_cells_are_given_back(void **state)
+CASE_HERE(test_cells_are_given_back)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -359,7 +358,7 @@ static void test_cells_are_given_back(void **state)
     munmap(f, sizeof(*f));
 }
 
-static void test_4096_shared_holds_and_no_more(void **state)
+CASE_HERE(test_4096_shared_holds_and_no_more)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -381,7 +380,7 @@ static void test_4096_shared_holds_and_no_more(void **state)
     munmap(f, sizeof(*f));
 }
 
-static void test_a_semaphore_of_more_than_4095_is_refused(void **state)
+CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -400,7 +399,7 @@ static void test_a_semaphore_of_more_than_4095_is_refused(void **state)
 }
 
 /* Of all kinds, one after the other, on one name. */
-static void test_tokens_rise_from_kind_to_kind(void **state)
+CASE_HERE(test_tokens_rise_from_kind_to_kind)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
     struct place *p = *state;
@@ -431,7 +430,7 @@ static void *wait_for_latch(void *arg)
 }
 
 /* Who waited for the last round is not kept by the next. */
-static void test_latch_that_is_set_again_keeps_nobody(void **state)
+CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -458,7 +457,7 @@ static void test_latch_that_is_set_again_keeps_nobody(void **state)
 }
 
 /* It is in use while it is set, though nobody has it open; then no more. */
-static void test_latch_outlives_its_clients(void **state)
+CASE_HERE(test_latch_outlives_its_clients)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -488,24 +487,4 @@ static void test_latch_outlives_its_clients(void **state)
     OK(hf_close(client));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_many_readers_die_before_a_writer),
-        TEST(test_permits_of_many_dead_come_back),
-        TEST(test_next_in_the_queue_watches_all_holders),
-        TEST(test_stopped_reader_loses_its_lease),
-        TEST(test_stopped_waiter_with_a_lease_holds_nobody_up),
-        TEST(test_waiting_readers_are_let_in_in_one_go),
-        TEST(test_cells_are_given_back),
-        TEST(test_4096_shared_holds_and_no_more),
-        TEST(test_a_semaphore_of_more_than_4095_is_refused),
-        TEST(test_tokens_rise_from_kind_to_kind),
-        TEST(test_latch_that_is_set_again_keeps_nobody),
-        TEST(test_latch_outlives_its_clients),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

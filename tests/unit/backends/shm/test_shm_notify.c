@@ -136,7 +136,7 @@ static void broken_is_heard(const char *url, int way)
     OK(hf_close(b));
 }
 
-static void test_who_listens_hears_at_once(void **state)
+CASE_HERE(test_who_listens_hears_at_once)
 {
     struct place *p = *state;
 
@@ -144,7 +144,7 @@ static void test_who_listens_hears_at_once(void **state)
         broken_is_heard(p->url, i);
 }
 
-static void test_who_listens_hears_without_waitv(void **state)
+CASE_HERE(test_who_listens_hears_without_waitv)
 {
     struct place *p = *state;
     char url[sizeof(p->url) + 16];
@@ -154,7 +154,7 @@ static void test_who_listens_hears_without_waitv(void **state)
     broken_is_heard(url, 3);
 }
 
-static void test_who_does_not_listen_is_not_woken(void **state)
+CASE_HERE(test_who_does_not_listen_is_not_woken)
 {
     struct place *p = *state;
     hf_client *a = open_client(p->url), *b = open_client(p->url);
@@ -180,7 +180,7 @@ static void test_who_does_not_listen_is_not_woken(void **state)
 }
 
 /* Who marks a hold may be late, and dead before it rings. */
-static void test_a_late_mark_is_not_for_the_next_hold(void **state)
+CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
     struct place *p = *state;
     struct ears ears = {0};
@@ -221,7 +221,7 @@ static void test_a_late_mark_is_not_for_the_next_hold(void **state)
 }
 
 /* The mark is for the next holder by the time that it looks. */
-static void test_broken_and_the_mark_is_anothers(void **state)
+CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
     struct place *p = *state;
     struct ears ears = {0};
@@ -262,7 +262,7 @@ static pid_t child_that_waits(const char *url, const struct way *w)
 }
 
 /* One who waited is asked before it has seen that it holds. */
-static void test_asked_before_it_is_seen(void **state)
+CASE_HERE(test_asked_before_it_is_seen)
 {
     static const int ways[] = {0, 2, 3, 4}; /* unfair, it would not hold */
     struct place *p = *state;
@@ -292,7 +292,7 @@ static void test_asked_before_it_is_seen(void **state)
     OK(hf_close(a));
 }
 
-static void test_ask_of_what_nobody_holds(void **state)
+CASE_HERE(test_ask_of_what_nobody_holds)
 {
     struct place *p = *state;
     hf_client *a = open_client(p->url);
@@ -312,19 +312,4 @@ static void test_ask_of_what_nobody_holds(void **state)
     OK(hf_close(a));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_who_listens_hears_at_once),
-        TEST(test_who_listens_hears_without_waitv),
-        TEST(test_who_does_not_listen_is_not_woken),
-        TEST(test_broken_and_the_mark_is_anothers),
-        TEST(test_a_late_mark_is_not_for_the_next_hold),
-        TEST(test_asked_before_it_is_seen),
-        TEST(test_ask_of_what_nobody_holds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -53,7 +53,6 @@ OVERRIDE uid_t geteuid(void)
 OVERRIDE int getpwuid_r(uid_t uid, struct passwd *entry, char *buf, size_t len,
                         struct passwd **found)
 {
-    (void)buf;
     *found = NULL;
     if (len < entry_len)
         return ERANGE;
@@ -70,8 +69,6 @@ OVERRIDE int getgrgid_r(gid_t gid, struct group *entry, char *buf, size_t len,
 {
     static char *members[2];
 
-    (void)buf;
-    (void)len;
     members[0] = other_member;
     *entry =
         (struct group){.gr_name = group_name, .gr_gid = gid, .gr_mem = members};
@@ -91,10 +88,6 @@ OVERRIDE int getgrouplist(const char *user, gid_t first, gid_t *list, int *len)
 OVERRIDE int getgrnam_r(const char *name, struct group *entry, char *buf,
                         size_t len, struct group **found)
 {
-    (void)name;
-    (void)entry;
-    (void)buf;
-    (void)len;
     *found = NULL;
     return group_error;
 }
@@ -121,14 +114,14 @@ static void assert_refused_if_strange(const struct place *p, const char *path)
     make_file(p);
 }
 
-static void test_a_stranger_s_directory_is_refused(void **state)
+CASE_HERE(test_a_stranger_s_directory_is_refused)
 {
     const struct place *p = *state;
 
     assert_refused_if_strange(p, p->dir);
 }
 
-static void test_a_stranger_s_file_is_refused(void **state)
+CASE_HERE(test_a_stranger_s_file_is_refused)
 {
     const struct place *p = *state;
 
@@ -162,7 +155,7 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
 }
 
 /* In a directory with the setgid bit anybody can make what our group has. */
-static void test_a_group_s_file_is_of_a_member(void **state)
+CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
     const struct place *p = *state;
     const char *path[] = {p->dir, p->file};
@@ -185,7 +178,7 @@ static void test_a_group_s_file_is_of_a_member(void **state)
     }
 }
 
-static void test_a_group_that_may_write_is_that_of_the_url(void **state)
+CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
 {
     const struct place *p = *state;
     char ours[200], other[200], text[200];
@@ -206,7 +199,7 @@ static void test_a_group_that_may_write_is_that_of_the_url(void **state)
     OK(hf_close(open_client(ours)));
 }
 
-static void test_a_group_s_directory_has_the_sticky_bit(void **state)
+CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
 {
     const struct place *p = *state;
     char url[200], text[200];
@@ -222,7 +215,7 @@ static void test_a_group_s_directory_has_the_sticky_bit(void **state)
 
 /* Otherwise its owner could use it, and the members of the group would learn
  * only that their permission is denied. */
-static void test_a_group_s_directory_lets_it_in(void **state)
+CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
     const struct place *p = *state;
     char url[200], text[200];
@@ -246,7 +239,7 @@ static void test_a_group_s_directory_lets_it_in(void **state)
 }
 
 /* It would be ours alone, and keep the members of the group out. */
-static void test_what_cannot_be_given_is_not_left(void **state)
+CASE_HERE(test_what_cannot_be_given_is_not_left)
 {
     const struct place *p = *state;
     char url[200];
@@ -268,7 +261,7 @@ static void test_what_cannot_be_given_is_not_left(void **state)
     OK(hf_close(open_client(url)));
 }
 
-static void test_a_group_that_cannot_be_looked_up(void **state)
+CASE_HERE(test_a_group_that_cannot_be_looked_up)
 {
     const struct place *p = *state;
     char url[200];
@@ -287,12 +280,11 @@ static void test_a_group_that_cannot_be_looked_up(void **state)
 }
 
 /* The default directory, which anybody may have made before us. */
-static void test_a_taken_default_directory_is_told(void **state)
+CASE_HERE(test_a_taken_default_directory_is_told)
 {
     char path[64], text[200];
     struct stat st;
 
-    (void)state;
     we = 1000000000 + (uid_t)getpid(); /* nobody else's */
     snprintf(path, sizeof(path), "/dev/shm/holdfast-%u", (unsigned)we);
     snprintf(text, sizeof(text), "%s: belongs to user %d, not to us (%u)", path,
@@ -335,7 +327,7 @@ static void below_is_refused(const struct place *p, const char *text)
     OK(rmdir(dir));
 }
 
-static void test_a_parent_that_others_may_write_is_sticky(void **state)
+CASE_HERE(test_a_parent_that_others_may_write_is_sticky)
 {
     const struct place *p = *state;
 
@@ -347,7 +339,7 @@ static void test_a_parent_that_others_may_write_is_sticky(void **state)
     below_is_refused(p, NULL);
 }
 
-static void test_a_parent_that_its_group_may_write(void **state)
+CASE_HERE(test_a_parent_that_its_group_may_write)
 {
     const struct place *p = *state;
     struct stat st;
@@ -372,7 +364,7 @@ static void test_a_parent_that_its_group_may_write(void **state)
 }
 
 /* Its members may write to the locks as well. */
-static void test_a_parent_of_the_group_of_the_url(void **state)
+CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
     const struct place *p = *state;
     char dir[100], file[120], url[200];
@@ -387,7 +379,7 @@ static void test_a_parent_of_the_group_of_the_url(void **state)
     OK(rmdir(dir));
 }
 
-static void test_a_parent_of_a_stranger_is_refused(void **state)
+CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 {
     const struct place *p = *state;
     struct stat st;
@@ -402,7 +394,7 @@ static void test_a_parent_of_a_stranger_is_refused(void **state)
 
 /* Root of a namespace that knows no other user: what belongs to the machine's
  * root is nobody's there, from / on. */
-static void test_the_owner_of_the_root_directory_is_trusted(void **state)
+CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
     const struct place *p = *state;
     struct stat st;
@@ -414,7 +406,7 @@ static void test_the_owner_of_the_root_directory_is_trusted(void **state)
 }
 
 /* The links on the way count, and what is above their targets. */
-static void test_links_above_are_followed(void **state)
+CASE_HERE(test_links_above_are_followed)
 {
     const struct place *p = *state;
     char open[80], target[90], link[120], again[80], url[200];
@@ -450,27 +442,4 @@ static void test_links_above_are_followed(void **state)
     OK(rmdir(open));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_stranger_s_directory_is_refused),
-        TEST(test_a_stranger_s_file_is_refused),
-        TEST(test_a_group_s_file_is_of_a_member),
-        TEST(test_a_group_that_may_write_is_that_of_the_url),
-        TEST(test_a_group_s_directory_has_the_sticky_bit),
-        TEST(test_a_group_s_directory_lets_it_in),
-        TEST(test_what_cannot_be_given_is_not_left),
-        TEST(test_a_group_that_cannot_be_looked_up),
-        TEST(test_a_taken_default_directory_is_told),
-        TEST(test_a_parent_that_others_may_write_is_sticky),
-        TEST(test_a_parent_that_its_group_may_write),
-        TEST(test_a_parent_of_the_group_of_the_url),
-        TEST(test_a_parent_of_a_stranger_is_refused),
-        TEST(test_the_owner_of_the_root_directory_is_trusted),
-        TEST(test_links_above_are_followed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -102,7 +102,7 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     OK(hf_close(other));
 }
 
-static void test_a_stopped_first_one_holds_nobody_up(void **state)
+CASE_HERE(test_a_stopped_first_one_holds_nobody_up)
 {
     struct place *p = *state;
 
@@ -143,7 +143,7 @@ static unsigned slot_of_process(struct shm_file *f, pid_t pid)
     return 0;
 }
 
-static void test_an_unmarked_death_is_found_by_who_waits(void **state)
+CASE_HERE(test_an_unmarked_death_is_found_by_who_waits)
 {
     struct place *p = *state;
     struct sharing k = sharing_of(HF_RWLOCK);
@@ -187,13 +187,13 @@ static void death_found_by_who_opens(struct place *p, bool is_reaped)
     waitpid(pid, NULL, 0);
 }
 
-static void test_an_unmarked_death_is_found_by_who_opens(void **state)
+CASE_HERE(test_an_unmarked_death_is_found_by_who_opens)
 {
     death_found_by_who_opens(*state, true);
     death_found_by_who_opens(*state, false);
 }
 
-static void test_an_unmarked_death_in_the_tables_is_found(void **state)
+CASE_HERE(test_an_unmarked_death_in_the_tables_is_found)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -213,16 +213,4 @@ static void test_an_unmarked_death_in_the_tables_is_found(void **state)
     munmap(f, sizeof(*f));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_stopped_first_one_holds_nobody_up),
-        TEST(test_an_unmarked_death_is_found_by_who_waits),
-        TEST(test_an_unmarked_death_is_found_by_who_opens),
-        TEST(test_an_unmarked_death_in_the_tables_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

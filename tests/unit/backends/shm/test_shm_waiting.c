@@ -45,7 +45,7 @@ static void contend(const char *url, bool fair)
     }
 }
 
-static void test_contended_with_waitv_and_without(void **state)
+CASE_HERE(test_contended_with_waitv_and_without)
 {
     struct place *p = *state;
     char url[200];
@@ -92,7 +92,7 @@ static void async_wait(const char *url)
     hf_close(client);
 }
 
-static void test_async_waits_with_waitv_and_without(void **state)
+CASE_HERE(test_async_waits_with_waitv_and_without)
 {
     struct place *p = *state;
     char url[200];
@@ -103,7 +103,7 @@ static void test_async_waits_with_waitv_and_without(void **state)
 }
 
 /* More holders than the helper thread can watch in one sleep. */
-static void test_many_async_waits(void **state)
+CASE_HERE(test_many_async_waits)
 {
     enum { MANY = 150 };
     struct place *p = *state;
@@ -156,8 +156,7 @@ static void cancel(hf_client *client, hf_lock *lock, struct async *a)
 
 /* A thread sleeps for all of its client who want x. When the first of them, who
  * wanted a lease, gives up, the place in the queue is another. */
-static void
-test_who_sleeps_for_another_follows_it_to_another_place(void **state)
+CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
 {
     struct place *p = *state;
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -194,8 +193,7 @@ test_who_sleeps_for_another_follows_it_to_another_place(void **state)
 }
 
 /* The same, if that has had it meanwhile; and it must wait for yet another. */
-static void
-test_who_sleeps_for_another_is_told_when_that_has_had_it(void **state)
+CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
     struct place *p = *state;
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -280,7 +278,7 @@ static long sleeps_of(const struct sleeper *s)
 
 /* Threads of one client stand behind each other in the queue: they have not
  * each other's death to fear, and look every 2 s like everybody. */
-static void test_threads_that_wait_for_a_semaphore_sleep(void **state)
+CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
     struct place *p = *state;
@@ -404,7 +402,7 @@ static bool has_ended(pid_t pid)
            info.si_pid;
 }
 
-static void test_waitv_that_a_filter_forbids(void **state)
+CASE_HERE(test_waitv_that_a_filter_forbids)
 {
     struct place *p = *state;
     hf_client *client = open_client(p->url);
@@ -453,7 +451,7 @@ static void crowd_member(const char *url, int ready)
     _exit(rc ? 1 : 0);
 }
 
-static void test_1000_waiting_processes(void **state)
+CASE_HERE(test_1000_waiting_processes)
 {
     enum { CROWD = 1000 };
     struct place *p = *state;
@@ -480,20 +478,4 @@ static void test_1000_waiting_processes(void **state)
     hf_close(client);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_contended_with_waitv_and_without),
-        TEST(test_async_waits_with_waitv_and_without),
-        TEST(test_many_async_waits),
-        TEST(test_who_sleeps_for_another_follows_it_to_another_place),
-        TEST(test_who_sleeps_for_another_is_told_when_that_has_had_it),
-        TEST(test_threads_that_wait_for_a_semaphore_sleep),
-        TEST(test_waitv_that_a_filter_forbids),
-        TEST(test_1000_waiting_processes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,0 +1,75 @@
+/*
+ * The cases of a program. CASE() begins the definition of a case, which it adds
+ * to those that CASES_MAIN() runs, in the order of their lines. A case may use
+ * `state`, as cmocka has it. Before it runs set_up(), and after it tear_down().
+ */
+#ifndef UNIT_CASES_H
+#define UNIT_CASES_H
+
+/* Callbacks and fakes ignore many of their parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct CMUnitTest all_cases[128];
+static int case_lines[128];
+static size_t cases_len;
+
+/* The constructors of a file may run in any order. */
+static inline void add_case(const char *name, CMUnitTestFunction run,
+                            CMFixtureFunction set_up,
+                            CMFixtureFunction tear_down, int line)
+{
+    size_t at = cases_len++;
+
+    if (cases_len > sizeof(all_cases) / sizeof(*all_cases))
+        abort();
+    for (; at > 0 && case_lines[at - 1] > line; at--) {
+        all_cases[at] = all_cases[at - 1];
+        case_lines[at] = case_lines[at - 1];
+    }
+    all_cases[at] = (struct CMUnitTest){name, run, set_up, tear_down, NULL};
+    case_lines[at] = line;
+}
+
+#define CASE_AROUND(fn, set_up, tear_down)                                     \
+    static void fn(void **state);                                              \
+    __attribute__((constructor)) static void add_##fn(void)                    \
+    {                                                                          \
+        add_case(#fn, fn, set_up, tear_down, __LINE__);                        \
+    }                                                                          \
+    static void fn(void **state __attribute__((unused)))
+
+#define CASE(fn) CASE_AROUND(fn, NULL, NULL)
+
+/* A case that is one call of a function which serves several cases. */
+#define ROW(fn, call)                                                          \
+    CASE(fn)                                                                   \
+    {                                                                          \
+        call;                                                                  \
+    }                                                                          \
+    struct CMUnitTest
+
+/* Runs all cases, between these two. */
+static inline int run_cases(CMFixtureFunction set_up,
+                            CMFixtureFunction tear_down)
+{
+    return _cmocka_run_group_tests(program_invocation_short_name, all_cases,
+                                   cases_len, set_up, tear_down);
+}
+
+#define CASES_MAIN(set_up, tear_down)                                          \
+    int main(void)                                                             \
+    {                                                                          \
+        return run_cases(set_up, tear_down);                                   \
+    }                                                                          \
+    struct CMUnitTest
+
+#endif

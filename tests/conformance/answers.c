@@ -207,8 +207,7 @@ CONF_CASE(test_answers_async, 0)
         assert_int_equal(s.left, 99);
         EXPECT(HF_EBUSY, do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
-        COMES(conf_called(s.client, &s.call));
-        OK(s.call.result);
+        conf_calls_back(s.client, &s.call, 0);
         assert_int_equal(s.call.called, 1);
         OK(cancel_it(&s)); /* nothing to cancel */
         was_done(&s);
@@ -369,8 +368,7 @@ static void no_answer(enum verb verb, bool async)
     if (async) {
         OK(do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
-        COMES(conf_called(s.client, &s.call));
-        EXPECT(HF_EUNKNOWN, s.call.result);
+        conf_calls_back(s.client, &s.call, HF_EUNKNOWN);
     } else {
         EXPECT(HF_EUNKNOWN, do_sync(&s));
     }
@@ -645,8 +643,7 @@ CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
 
     tell_twice(&s, 5000, &deadline);
     other = conf_lock_of(conf_open(), s.name, HF_RWLOCK, 0, 0);
-    COMES(conf_called(s.client, &s.call));
-    OK(s.call.result);
+    conf_calls_back(s.client, &s.call, 0);
     assert_true(conf_deadline(s.lock) <= deadline);
     assert_true(conf_deadline(s.lock) > deadline - 500 * 1000000LL);
     OK(conf_take(other, HF_READ, 0, WAIT_LONG_MS));

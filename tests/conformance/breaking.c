@@ -14,9 +14,8 @@ static int break_token(hf_client *c, const char *name, uint64_t token)
 
 static hf_info *look(hf_client *c, const char *name, size_t holders)
 {
-    hf_info *info = NULL;
+    hf_info *info = conf_inspect(c, name);
 
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
     assert_int_equal(info->holders_len, holders);
     return info;
 }
@@ -32,11 +31,10 @@ static bool says(const char *text, uint64_t token)
 /* A wrong token breaks nothing, and the text says which is the right one. */
 CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT)
 {
-    struct conf_group g;
     hf_error err = HF_ERROR_INIT;
     uint64_t first, token;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     EXPECT(HF_ENOTOWNER, break_token(g.c[1], g.name, 1));
     OK(hf_lock_acquire(g.l[0], NULL, E));
     first = conf_token(g.l[0]);
@@ -66,7 +64,7 @@ CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT)
 
     memset(owner, 'x', sizeof(owner) - 1);
     owner[sizeof(owner) - 1] = '\0';
-    conf_group_open(&g, HF_MUTEX, 0, 0);
+    g = conf_group(HF_MUTEX, 0, 0);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     info = look(g.c[1], g.name, 1);
     EXPECT(HF_EINVAL, hf_break_hold(g.c[1], g.name, HF_CSTRING, 0, owner, E));
@@ -81,7 +79,6 @@ CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT)
     OK(hf_lock_renew(g.l[0], 0, E));
     OK(hf_break_hold(g.c[1], g.name, HF_CSTRING, info->holders[0].token,
                      info->holders[0].owner, E));
-    hf_info_free(info);
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
 }
 
@@ -135,16 +132,13 @@ static void break_one_of_two(struct conf_group *g, bool by_owner)
     after = look(g->c[2], g->name, (size_t)(2 - n));
     if (n == 1)
         assert_string_equal(after->holders[0].owner, p[1].owner);
-    hf_info_free(info);
-    hf_info_free(after);
     assert_int_equal(let_go(g), n);
 }
 
 CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     for (int by_owner = 0; by_owner < 2; by_owner++) {
         OK(conf_take(g.l[0], HF_READ, 0, 0));
         OK(conf_take(g.l[1], HF_READ, 0, 0));
@@ -159,34 +153,31 @@ CONF_CASE(test_breaking_readers_lets_the_writer_in,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_taker t = {0};
-    struct conf_group g;
     hf_info *info;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     OK(conf_take(g.l[1], HF_READ, 0, 0));
     info = look(g.c[0], g.name, 2);
     conf_taker_wait(&t, g.l[2], HF_WRITE, 0);
     OK(hf_break_hold(g.c[0], g.name, HF_CSTRING, info->holders[0].token,
                      info->holders[0].owner, E));
-    hf_info_free(look(g.c[0], g.name, 1));
+    look(g.c[0], g.name, 1);
     assert_false(conf_taker_has(&t));
     OK(hf_break_hold(g.c[0], g.name, HF_CSTRING, info->holders[1].token,
                      info->holders[1].owner, E));
     COMES(conf_taker_has(&t));
     conf_taker_ends(&t, 0);
     assert_int_equal(let_go(&g), 2);
-    hf_info_free(info);
 }
 
 /* A hold keeps its token when it becomes a read hold. */
 CONF_CASE(test_breaking_a_writer_that_went_down,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
     uint64_t token;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     token = conf_token(g.l[0]);
     OK(hf_lock_downgrade(g.l[0], E));
@@ -208,11 +199,10 @@ CONF_CASE(test_breaking_a_writer_that_went_down,
 CONF_CASE(test_breaking_one_hold_of_permits,
           CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
-    struct conf_group g;
     uint32_t kept;
     hf_info *info;
+    struct conf_group g = conf_group(HF_SEMAPHORE, SIZE, 0);
 
-    conf_group_open(&g, HF_SEMAPHORE, SIZE, 0);
     for (int by_owner = 0; by_owner < 2; by_owner++) {
         OK(conf_take(g.l[0], HF_WRITE, 2, 0));
         OK(conf_take(g.l[1], HF_WRITE, 1, 0));
@@ -226,7 +216,6 @@ CONF_CASE(test_breaking_one_hold_of_permits,
     kept = info->holders[1].permits;
     OK(hf_break_hold(g.c[2], g.name, HF_CSTRING, info->holders[0].token,
                      info->holders[0].owner, E));
-    hf_info_free(info);
     EXPECT(HF_EBUSY, conf_take(g.l[2], HF_WRITE, SIZE - kept + 1, 0));
     OK(conf_take(g.l[2], HF_WRITE, SIZE - kept, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
@@ -302,10 +291,9 @@ static void race_as(enum hf_kind kind)
     struct racer r[2] = {0};
     uint64_t last = 0, broken[ROUNDS];
     uint32_t stop = 0;
-    struct conf_group g;
     int broken_len = 0, refused = 0;
+    struct conf_group g = conf_group(kind, 0, 0);
 
-    conf_group_open(&g, kind, 0, 0);
     for (int i = 0; i < 2; i++) {
         r[i].lock = g.l[i];
         r[i].last = &last;

@@ -7,18 +7,14 @@
 #include <sys/mman.h>
 
 struct pair {
-    hf_client *a, *b;
-    hf_lock *held, *wanted;
+    hf_lock *held, *wanted; /* of two clients */
 };
 
-static void begin(struct pair *p)
+static struct pair begin(void)
 {
-    const char *name = conf_name();
+    hf_lock *held = conf_lock(conf_open(), conf_name());
 
-    p->a = conf_open();
-    p->b = conf_open();
-    p->held = conf_lock(p->a, name);
-    p->wanted = conf_lock(p->b, name);
+    return (struct pair){held, conf_rival(held, 0)};
 }
 
 static void start_cancellable(struct conf_taker *t, hf_lock *lock,
@@ -48,9 +44,8 @@ static void wait_by_turns(struct pair *p, hf_cancel *cancel)
 CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
-    struct pair p;
+    struct pair p = begin();
 
-    begin(&p);
     cancel.word = 0x7ffffffc;
     for (int i = 0; i < 4; i++)
         wait_by_turns(&p, &cancel);
@@ -62,12 +57,11 @@ CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 /* The wait was for a lock of another client; nothing is left behind. */
 CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t;
     hf_cancel cancel;
     int64_t fired;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     for (int i = 0; i < 3; i++) {
         start_cancellable(&t, p.wanted, &cancel);
@@ -86,11 +80,10 @@ CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
 /* Of several who wait in one client, only the one that was meant. */
 CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t[4];
     hf_cancel cancel[4];
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     for (int i = 0; i < 4; i++) {
         start_cancellable(&t[i], p.wanted, &cancel[i]);
@@ -110,12 +103,11 @@ CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
 
 CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
 {
-    struct pair p;
     hf_cancel cancel;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     int rc;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     hf_cancel_init(&cancel);
     hf_cancel_fire(&cancel);
@@ -136,12 +128,11 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
 /* Fired when it is granted: the result is one of both, and true. */
 CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t;
     hf_cancel cancel;
     int granted = 0, cancelled = 0;
+    struct pair p = begin();
 
-    begin(&p);
     for (int i = 0; i < 60; i++) {
         OK(hf_lock_timed(p.held, WAIT_LONG_MS, E));
         start_cancellable(&t, p.wanted, &cancel);
@@ -175,9 +166,8 @@ struct guest {
 static void wait_and_unmap(void *arg)
 {
     struct guest *g = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = g->cancel);
 
-    opt.cancel = g->cancel;
     g->rc = hf_lock_acquire(g->lock, &opt, NULL);
     munmap(g->cancel, sizeof(*g->cancel));
 }
@@ -185,10 +175,9 @@ static void wait_and_unmap(void *arg)
 /* Once a firing has ended the wait it does not touch the cancel any more. */
 CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH)
 {
-    struct pair p;
     struct guest g;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     for (int i = 0; i < 20; i++) {
         g = (struct guest){.lock = p.wanted};
@@ -239,11 +228,10 @@ static void handle(void (*handler)(int), struct sigaction *old)
 
 CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t;
     struct sigaction old;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     handle(fire_in_handler, &old);
     start_cancellable(&t, p.wanted, &signalled);
@@ -285,10 +273,9 @@ static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
 
 CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH)
 {
-    struct pair p;
     struct sigaction old;
+    struct pair p = begin();
 
-    begin(&p);
     handle(count_in_handler, &old);
     interrupt_a_wait(p.held, p.wanted);
     interrupt_a_wait(p.held, p.held); /* between threads of a client */
@@ -298,12 +285,11 @@ CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH)
 /* A signal neither shortens nor lengthens a timed wait. */
 CONF_CASE(test_cancel_signals_do_not_end_a_timed_wait, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     struct sigaction old;
     struct wait_mark begun;
+    struct pair p = begin();
 
-    begin(&p);
     handle(count_in_handler, &old);
     OK(hf_lock_acquire(p.held, NULL, E));
     t.opt.wait_ms = 400;

@@ -57,9 +57,8 @@ static void try_all(struct caller *a, void (*verbs)(struct caller *))
 static void make(struct caller *a)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_client_options client = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options client = CLIENT_OPTIONS(.op_timeout_ms = conf_op_ms());
 
-    client.op_timeout_ms = conf_op_ms();
     RETURNS(a, hf_open(conf.url, &client, &a->c, NULL));
     opt.fairness = conf.fairness;
     RETURNS(a, hf_lock_new(a->c, a->name, HF_CSTRING, &opt, &a->mutex, NULL));
@@ -78,10 +77,9 @@ static void make(struct caller *a)
 
 static void acquire(struct caller *a)
 {
-    hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    read.mode = HF_READ;
     for (int i = 0; i < 2; i++) { /* the second time all is there */
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));

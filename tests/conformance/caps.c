@@ -3,13 +3,11 @@
 
 static int new_of(hf_client *c, enum hf_kind kind, enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .fairness = fairness,
+                                       .permits = kind == HF_SEMAPHORE ? 3 : 0);
     hf_lock *lock = (hf_lock *)&opt;
     int rc;
 
-    opt.kind = kind;
-    opt.fairness = fairness;
-    opt.permits = kind == HF_SEMAPHORE ? 3 : 0;
     rc = hf_lock_new(c, conf_name(), HF_CSTRING, &opt, &lock, E);
     if (rc) {
         assert_null(lock);

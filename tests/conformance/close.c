@@ -161,11 +161,10 @@ static int use_with_renewal(hf_lock *lock)
 
 static int use_with_lease(hf_lock *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.lease_ms = 60000, .wait_ms = 60000);
     int rc;
 
-    opt.lease_ms = 60000;
-    opt.wait_ms = 60000;
     rc = hf_lock_acquire(lock, &opt, NULL);
     if (!rc)
         rc = hf_lock_renew(lock, 60000, NULL);
@@ -187,10 +186,9 @@ static int use_by_trying(hf_lock *lock)
 
 static int use_to_read(hf_lock *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = HF_READ);
     int rc;
 
-    opt.mode = HF_READ;
     rc = hf_lock_acquire(lock, &opt, NULL);
     return rc ? rc : hf_lock_release(lock, NULL);
 }
@@ -243,9 +241,8 @@ static bool is_well_under_way(struct user *u)
  * long for: longer than one answer usually takes. */
 static hf_client *open_patiently(void)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.op_timeout_ms = 3 * WAIT_LONG_MS);
 
-    opt.op_timeout_ms = 3 * WAIT_LONG_MS;
     return conf_open_with(&opt);
 }
 

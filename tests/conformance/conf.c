@@ -224,9 +224,8 @@ hf_client *conf_open(void)
 
 hf_client *conf_open_ttl(int64_t ttl_ms)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.ttl_ms = ttl_ms);
 
-    opt.ttl_ms = ttl_ms;
     return conf_open_with(&opt);
 }
 
@@ -271,9 +270,8 @@ hf_lock *conf_rival(hf_lock *other, unsigned flags)
 
 hf_lock *conf_lock_flags(hf_client *c, const char *name, unsigned flags)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = flags);
 
-    opt.flags = flags;
     return conf_lock_with(c, name, &opt);
 }
 
@@ -285,11 +283,9 @@ hf_lock *conf_lock(hf_client *c, const char *name)
 hf_lock *conf_lock_of(hf_client *c, const char *name, enum hf_kind kind,
                       uint32_t size, unsigned flags)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .permits = size, .flags = flags);
 
-    opt.kind = kind;
-    opt.permits = size;
-    opt.flags = flags;
     return conf_lock_with(c, name, &opt);
 }
 
@@ -322,10 +318,9 @@ int64_t conf_deadline(hf_lock *lock)
 
 int conf_take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.wait_ms = wait_ms, .lease_ms = lease_ms);
 
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
     return hf_lock_acquire(lock, &opt, E);
 }
 
@@ -366,11 +361,9 @@ void conf_release_impatiently(hf_lock *lock)
 int conf_take(hf_lock *lock, enum hf_mode mode, uint32_t permits,
               int64_t wait_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = mode, .permits = permits, .wait_ms = wait_ms);
 
-    opt.mode = mode;
-    opt.permits = permits;
-    opt.wait_ms = wait_ms;
     return hf_lock_acquire(lock, &opt, E);
 }
 
@@ -383,14 +376,15 @@ int conf_take_within(hf_lock *lock, enum hf_mode mode, uint32_t permits,
     return !rc && !wait_within(began, ms) ? HF_ETIMEDOUT : rc;
 }
 
-void conf_group_open(struct conf_group *g, enum hf_kind kind, uint32_t size,
-                     unsigned flags)
+struct conf_group conf_group(enum hf_kind kind, uint32_t size, unsigned flags)
 {
-    g->name = conf_name();
+    struct conf_group g = {.name = conf_name()};
+
     for (int i = 0; i < 3; i++) {
-        g->c[i] = conf_open();
-        g->l[i] = conf_lock_of(g->c[i], g->name, kind, size, flags);
+        g.c[i] = conf_open();
+        g.l[i] = conf_lock_of(g.c[i], g.name, kind, size, flags);
     }
+    return g;
 }
 
 void conf_comes_free(hf_lock *lock)
@@ -576,27 +570,29 @@ static void puppet_ok(struct proc *p, const struct proc_cmd *cmd)
     assert_int_equal(reply.rc, 0);
 }
 
-void conf_puppet_of(struct proc *p, const char *name, int64_t ttl_ms,
-                    enum hf_kind kind, uint32_t size)
+struct proc conf_puppet_of(const char *name, int64_t ttl_ms, enum hf_kind kind,
+                           uint32_t size)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
+    struct proc p;
 
-    assert_int_equal(proc_start(p), 0);
+    assert_int_equal(proc_start(&p), 0);
     snprintf(cmd.text, sizeof(cmd.text), "%s", conf.url);
     snprintf(cmd.label, sizeof(cmd.label), "puppet");
-    puppet_ok(p, &cmd);
+    puppet_ok(&p, &cmd);
     cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
     cmd.kind = kind;
     cmd.permits = size;
     cmd.fairness = conf.fairness;
     cmd.name_len = strlen(name);
     memcpy(cmd.name, name, cmd.name_len);
-    puppet_ok(p, &cmd);
+    puppet_ok(&p, &cmd);
+    return p;
 }
 
-void conf_puppet(struct proc *p, const char *name, int64_t ttl_ms)
+struct proc conf_puppet(const char *name, int64_t ttl_ms)
 {
-    conf_puppet_of(p, name, ttl_ms, HF_MUTEX, 0);
+    return conf_puppet_of(name, ttl_ms, HF_MUTEX, 0);
 }
 
 int conf_puppet_take_as(struct proc *p, enum hf_mode mode, uint32_t permits,
@@ -660,15 +656,26 @@ void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
     assert_int_equal(proc_recv(p, reply, 3 * WAIT_LONG_MS), 0);
 }
 
-static bool queue_is(hf_client *c, const char *name, size_t len)
+static void free_info(void *info)
+{
+    hf_info_free(info);
+}
+
+hf_info *conf_inspect(hf_client *c, const char *name)
 {
     hf_info *info = NULL;
-    bool is;
 
     OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    is = info->waiters_unknown || info->waiters_len == len;
-    hf_info_free(info);
-    return is;
+    assert_non_null(info);
+    conf_defer(free_info, info);
+    return info;
+}
+
+static bool queue_is(hf_client *c, const char *name, size_t len)
+{
+    const hf_info *info = conf_inspect(c, name);
+
+    return info->waiters_unknown || info->waiters_len == len;
 }
 
 void conf_await_queue(hf_client *c, const char *name, size_t len)
@@ -754,4 +761,10 @@ bool conf_called(hf_client *c, const struct conf_call *call)
 {
     assert_true(hf_client_dispatch(c) >= 0);
     return call->called;
+}
+
+void conf_calls_back(hf_client *c, const struct conf_call *call, int result)
+{
+    COMES(conf_called(c, call));
+    EXPECT(result, call->result);
 }

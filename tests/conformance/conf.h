@@ -28,6 +28,7 @@
 #include "../lib/proxy.h"
 #include "../lib/record.h"
 #include "../lib/wait.h"
+#include "../unit/options.h"
 
 struct conf {
     const char *url;
@@ -121,6 +122,20 @@ hf_error *conf_error(void);
 void conf_no_error(void);
 void conf_expect(int code, int rc, const char *call, const char *file,
                  int line);
+
+/* The text of the failure also names this. */
+#define EXPECT_TEXT(want, word, call)                                          \
+    do {                                                                       \
+        hf_error text_err = HF_ERROR_INIT;                                     \
+        hf_error *err = &text_err;                                             \
+                                                                               \
+        EXPECT(want, call);                                                    \
+        assert_int_equal(text_err.code, want);                                 \
+        if (!strstr(text_err.text, word)) {                                    \
+            print_error("\"%s\" is not in: %s\n", word, text_err.text);        \
+            fail();                                                            \
+        }                                                                      \
+    } while (0)
 
 /* A hold that was asked for at that time, for so many ms, is there; or is over,
  * because the machine stood for as long. */
@@ -228,8 +243,7 @@ struct conf_group {
     hf_lock *l[3];
 };
 
-void conf_group_open(struct conf_group *, enum hf_kind, uint32_t size,
-                     unsigned flags);
+struct conf_group conf_group(enum hf_kind, uint32_t size, unsigned flags);
 
 /* ---- threads ----------------------------------------------------------- */
 
@@ -278,9 +292,9 @@ void conf_taker_ends(struct conf_taker *, int rc);
 /* ---- processes --------------------------------------------------------- */
 
 /* A puppet with a client, and a lock of that name in slot 0. */
-void conf_puppet(struct proc *, const char *name, int64_t ttl_ms);
-void conf_puppet_of(struct proc *, const char *name, int64_t ttl_ms,
-                    enum hf_kind, uint32_t size);
+struct proc conf_puppet(const char *name, int64_t ttl_ms);
+struct proc conf_puppet_of(const char *name, int64_t ttl_ms, enum hf_kind,
+                           uint32_t size);
 int conf_puppet_take_as(struct proc *, enum hf_mode, uint32_t permits,
                         int64_t wait_ms);
 int conf_puppet_take(struct proc *, int64_t wait_ms, int64_t lease_ms,
@@ -297,6 +311,9 @@ void conf_puppet_answer(struct proc *, struct proc_reply *);
 /* So many wait for it, as the server sees it: whoever comes now comes after
  * them. Where nobody can tell, those who sleep are there. */
 void conf_await_queue(hf_client *, const char *name, size_t len);
+
+/* What hf_inspect() finds; the frame frees it. */
+hf_info *conf_inspect(hf_client *, const char *name);
 
 /* How many things the server has when it should have none: what goes by itself
  * is waited for, what does not is printed. 0 where nobody can tell. */
@@ -317,5 +334,7 @@ struct conf_call {
 void conf_note(void *call, hf_lock *, int result); /* as its callback */
 /* Dispatches; has the callback been called? */
 bool conf_called(hf_client *, const struct conf_call *);
+/* Until it has been called; asserts its result. */
+void conf_calls_back(hf_client *, const struct conf_call *, int result);
 
 #endif

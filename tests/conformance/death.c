@@ -51,12 +51,11 @@ static bool waits_behind(struct proc *p, struct conf_taker *t,
 /* Kills the holder while a thread waits; how long it took to get it. */
 static int64_t killed_holder(hf_lock *lock, const char *name, int64_t ttl_ms)
 {
-    struct proc p;
     struct proc_reply r;
     struct conf_taker t = {.lock = lock};
     int64_t killed, took;
+    struct proc p = conf_puppet(name, ttl_ms);
 
-    conf_puppet(&p, name, ttl_ms);
     COMES(waits_behind(&p, &t, &r));
     killed = wait_fair();
     proc_kill(&p);
@@ -84,10 +83,9 @@ CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
 {
     const char *name = conf_name();
     hf_lock *lock = conf_lock(conf_open(), name);
-    struct proc p;
     struct proc_reply r;
+    struct proc p = conf_puppet(name, 600);
 
-    conf_puppet(&p, name, 600);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     proc_kill(&p);
     COMES_MS(hf_lock_try(lock, NULL) == 0, conf_death_ms(600) + 1000);
@@ -101,10 +99,9 @@ CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
     const char *name = conf_name();
     hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_cmd cmd = {.op = PROC_EXIT};
-    struct proc p;
     struct proc_reply r;
+    struct proc p = conf_puppet(name, 600);
 
-    conf_puppet(&p, name, 600);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_send(&p, &cmd), 0);
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
@@ -123,7 +120,7 @@ static int64_t killed_waiters(const char *name, hf_lock *held, hf_lock *wanted,
 
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
     for (int i = 0; i < dead; i++) {
-        conf_puppet(&p[i], name, 2000);
+        p[i] = conf_puppet(name, 2000);
         conf_puppet_wait(&p[i]);
     }
     conf_taker_wait(&t, wanted, HF_WRITE, 0);
@@ -179,12 +176,11 @@ CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH)
 {
     const char *name = conf_name();
     hf_lock *lock = conf_lock(conf_open(), name);
-    struct proc holder, waiter;
     struct proc_reply r;
     struct conf_taker t;
+    struct proc holder = conf_puppet(name, 1000);
+    struct proc waiter = conf_puppet(name, 1000);
 
-    conf_puppet(&holder, name, 1000);
-    conf_puppet(&waiter, name, 1000);
     COMES(waits_behind_another(&waiter, &holder, &r));
     conf_taker_wait(&t, lock, HF_WRITE, 0);
     kill(holder.pid, SIGKILL);
@@ -216,10 +212,9 @@ CONF_CASE(test_death_stopped_past_its_lease_is_lost, CONF_EACH | CONF_LEASE)
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
     hf_lock *lock = conf_lock(a, name), *third = conf_lock(b, name);
-    struct proc p;
     struct proc_reply r;
+    struct proc p = conf_puppet(name, conf.session ? 700 : 0);
 
-    conf_puppet(&p, name, conf.session ? 700 : 0);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 700, &r));
     assert_int_equal(proc_stop(&p), 0);
     OK(conf_take_within(lock, HF_WRITE, 0, 700 + conf.tick_ms + 1000));
@@ -238,10 +233,9 @@ CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH)
 {
     const char *name = conf_name();
     hf_lock *lock = conf_lock(conf_open(), name);
-    struct proc p;
     struct proc_reply r;
+    struct proc p = conf_puppet(name, 700);
 
-    conf_puppet(&p, name, 700);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_stop(&p), 0);
     if (conf.local) {

@@ -32,9 +32,8 @@ CONF_CASE(test_diagnose_takes_a_lock, CONF_INSPECT)
     hf_info *info;
 
     diagnosis_says(c, HF_LEVEL_OK, "locking", "acquired and released");
-    OK(hf_inspect(c, "holdfast-diagnose", HF_CSTRING, &info, E));
+    info = conf_inspect(c, "holdfast-diagnose");
     assert_int_equal(info->holders_len, 0);
-    hf_info_free(info);
 }
 
 CONF_CASE(test_diagnose_wrong_arguments, 0)

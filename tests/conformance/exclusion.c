@@ -164,7 +164,7 @@ CONF_CASE(test_exclusion_between_processes, CONF_EACH)
 
     begin(&crew);
     for (int i = 0; i < 4; i++)
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
     for (uint32_t i = 0; i < 4; i++)
         send_loop(&crew, &p[i], i);
     for (int i = 0; i < 4; i++)
@@ -183,7 +183,7 @@ CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH)
 
     begin(&crew);
     for (int i = 0; i < 2; i++)
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
     for (uint32_t i = 0; i < 2; i++)
         send_loop(&crew, &p[i], 2 + i);
     for (uint32_t i = 0; i < 6; i++)
@@ -243,7 +243,7 @@ static void mix(enum hf_kind kind, uint32_t size)
         conf_thread_start(&m[i].w.t, work_mixed, &m[i]);
     }
     cmd.owner = crew.owners++;
-    conf_puppet_of(&p, name, 0, kind, size);
+    p = conf_puppet_of(name, 0, kind, size);
     snprintf(cmd.text, sizeof(cmd.text), "%s", crew.path);
     assert_int_equal(proc_send(&p, &cmd), 0);
     COMES(record_grants(crew.record, cmd.owner) > ROUNDS / 4);
@@ -292,10 +292,9 @@ CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH)
     const char *name = conf_name();
     hf_client *c[2] = {conf_open(), conf_open()};
     hf_lock *lock[2] = {conf_lock(c[0], name), conf_lock(c[1], name)};
-    struct proc p;
     uint64_t last = 0, token;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     for (int i = 0; i < 30; i++) {
         token = i % 3 < 2 ? take_token(lock[i % 3]) : puppet_token(&p);
         assert_true(token > last);
@@ -333,7 +332,7 @@ CONF_CASE(test_exclusion_tokens_rise_across_a_crash, CONF_EACH)
         struct proc p;
         struct proc_reply r;
 
-        conf_puppet(&p, name, 500);
+        p = conf_puppet(name, 500);
         OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
         assert_true(r.token > last);
         proc_kill(&p);

@@ -14,7 +14,7 @@ CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
     struct proc_reply r;
 
     for (int i = 0; i < N; i++)
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < N; i++) {
         conf_puppet_wait(&p[i]);
@@ -38,11 +38,10 @@ CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR)
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
     hf_lock *held = conf_lock(a, name), *other = conf_lock(b, name);
-    struct proc p;
     struct proc_reply r;
     int got = 0;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     for (int i = 0; i < 10; i++) {
         OK(hf_lock_timed(held, WAIT_LONG_MS, E));
         conf_puppet_wait(&p);
@@ -83,11 +82,10 @@ CONF_CASE(test_fairness_nobody_starves, CONF_EACH)
 {
     const char *name = conf_name();
     hf_lock *lock = conf_lock(conf_open(), name);
-    struct proc p;
     struct proc_reply r;
     int64_t begun;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     conf_puppet_wait(&p);
     OK(hf_lock_release(lock, E));
@@ -170,11 +168,10 @@ static void stop_locals(struct local *l)
 CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH)
 {
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = HANDOFF);
     struct local l[LOCALS];
     hf_lock *lock;
 
-    opt.handoff = HANDOFF;
     lock = conf_lock_with(c, conf_name(), &opt);
     start_locals(l, lock);
     COMES(__atomic_load_n(&locals.shared, __ATOMIC_RELAXED) > 0);
@@ -197,15 +194,14 @@ CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = HANDOFF);
     struct local l[LOCALS];
     hf_lock *lock;
     struct proc p;
     struct proc_reply r;
 
-    opt.handoff = HANDOFF;
     lock = conf_lock_with(c, name, &opt);
-    conf_puppet(&p, name, 0);
+    p = conf_puppet(name, 0);
     start_locals(l, lock);
     for (int i = 0; i < 4; i++) {
         long before;
@@ -225,16 +221,15 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
     enum { WAITING = 3 * HANDOFF };
     const char *name = conf_name();
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = HANDOFF);
     static struct conf_taker t[WAITING];
     hf_lock *lock;
     struct proc p;
     struct proc_reply r;
     int before = 0;
 
-    opt.handoff = HANDOFF;
     lock = conf_lock_with(c, name, &opt);
-    conf_puppet(&p, name, 0);
+    p = conf_puppet(name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     conf_puppet_wait(&p);
     conf_await_queue(c, name, 1);
@@ -264,13 +259,11 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
 static int try_other(hf_client *c, const char *name, enum hf_kind kind,
                      enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .fairness = fairness,
+                                       .permits = kind == HF_SEMAPHORE ? 3 : 0);
     hf_lock *lock = NULL;
     int rc;
 
-    opt.kind = kind;
-    opt.fairness = fairness;
-    opt.permits = kind == HF_SEMAPHORE ? 3 : 0;
     rc = hf_lock_new(c, name, HF_CSTRING, &opt, &lock, E);
     if (rc)
         return rc;

@@ -131,12 +131,11 @@ static int try_everything(const struct forked *f)
 /* A client of the child's own is somebody else. */
 static int try_own_client(const char *name)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     int line = 0;
 
-    opt.fairness = conf.fairness;
     CHECK(0, hf_open(conf.url, NULL, &c, NULL));
     CHECK(0, hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL));
     CHECK(HF_EBUSY, hf_lock_try(lock, NULL));
@@ -230,13 +229,12 @@ CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH)
 /* The child waits in a client of its own, like anybody else. */
 static int wait_in_child(void *arg)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     uint64_t token = 0;
     int line = 0;
 
-    opt.fairness = conf.fairness;
     CHECK(0, hf_open(conf.url, NULL, &c, NULL));
     CHECK(0, hf_lock_new(c, ((struct forked *)arg)->name, HF_CSTRING, &opt,
                          &lock, NULL));

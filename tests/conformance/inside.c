@@ -55,10 +55,8 @@ static int visit_break(struct visitor *v)
 
 static int new_handle(struct visitor *v, unsigned flags, hf_lock **lock)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = v->fairness, .flags = flags);
 
-    opt.fairness = v->fairness;
-    opt.flags = flags;
     return hf_lock_new(v->client, v->name, HF_CSTRING, &opt, lock, NULL);
 }
 

@@ -3,42 +3,24 @@
 
 #include <stdio.h>
 
-static hf_info *look(hf_client *c, const char *name)
-{
-    hf_info *info = NULL;
-
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    assert_non_null(info);
-    return info;
-}
-
 static size_t holders(hf_client *c, const char *name)
 {
-    hf_info *info = look(c, name);
-    size_t n = info->holders_len;
-
-    hf_info_free(info);
-    return n;
+    return conf_inspect(c, name)->holders_len;
 }
 
 static size_t waiters(hf_client *c, const char *name)
 {
-    hf_info *info = look(c, name);
-    size_t n = info->waiters_len;
-
-    hf_info_free(info);
-    return n;
+    return conf_inspect(c, name)->waiters_len;
 }
 
 CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT)
 {
     hf_client *c = conf_open();
-    hf_info *info = look(c, conf_name());
+    hf_info *info = conf_inspect(c, conf_name());
 
     assert_int_equal(info->kind, 0);
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_len, 0);
-    hf_info_free(info);
 }
 
 CONF_CASE(test_inspect_what_it_found_outlives_the_client,
@@ -51,7 +33,7 @@ CONF_CASE(test_inspect_what_it_found_outlives_the_client,
     hf_info *info;
 
     OK(hf_lock_acquire(lock, NULL, E));
-    info = look(c, name);
+    info = conf_inspect(c, name);
     OK(hf_list(c, name, &names, E));
     OK(hf_lock_release(lock, E));
     conf_free(lock);
@@ -60,7 +42,6 @@ CONF_CASE(test_inspect_what_it_found_outlives_the_client,
     assert_int_equal(info->holders[0].pid, getpid());
     assert_int_equal(names->len, 1);
     assert_string_equal(names->names[0].bytes, name);
-    hf_info_free(info);
     hf_names_free(names);
 }
 
@@ -84,10 +65,10 @@ CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT)
     pid_t pid;
 
     gethostname(host, sizeof(host) - 1);
-    conf_puppet(&p, name, 20000);
+    p = conf_puppet(name, 20000);
     pid = p.pid;
     OK(conf_puppet_take(&p, HF_FOREVER, 0, &r));
-    info = look(a, name);
+    info = conf_inspect(a, name);
     assert_int_equal(info->kind, HF_MUTEX);
     assert_int_equal(info->fairness, conf.fairness);
     assert_true(info->token == r.token);
@@ -103,7 +84,6 @@ CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT)
     assert_true(
         info->holders[0].left_ms == -1 ||
         (info->holders[0].left_ms > 0 && info->holders[0].left_ms <= 20000));
-    hf_info_free(info);
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     assert_int_equal(holders(a, name), 0);
     assert_int_equal(proc_end(&p), 0);
@@ -114,21 +94,19 @@ CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.label = "nightly \"job\"\n\xff");
     hf_lock *lock;
     hf_info *info;
 
-    opt.label = "nightly \"job\"\n\xff";
     lock = conf_lock_with(c, name, &opt);
     OK(conf_take_lease(lock, HF_FOREVER, 50000));
-    info = look(c, name);
+    info = conf_inspect(c, name);
     assert_int_equal(info->holders_len, 1);
     assert_true(info->holders[0].left_ms > 40000);
     assert_true(info->holders[0].left_ms <= 50000);
     assert_int_equal(info->holders[0].pid, getpid());
     /* It can be shown, whatever is in it. */
     assert_string_equal(info->holders[0].label, "nightly \"job\"\\x0a\\xff");
-    hf_info_free(info);
     OK(hf_lock_release(lock, E));
 }
 
@@ -137,11 +115,10 @@ CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
 static bool shows_one_waiter(hf_client *c, const char *name)
 {
     bool unknown = conf.session && conf.fairness == HF_UNFAIR;
-    hf_info *info = look(c, name);
+    hf_info *info = conf_inspect(c, name);
     size_t n = info->waiters_len;
 
     assert_int_equal(info->waiters_unknown, unknown);
-    hf_info_free(info);
     return n == (unknown ? 0 : 1);
 }
 
@@ -185,12 +162,12 @@ CONF_CASE(test_inspect_shows_waiters_in_their_order, CONF_FAIR | CONF_INSPECT)
 
     OK(hf_lock_acquire(lock, NULL, E));
     for (size_t i = 0; i < 4; i++) {
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
         pid[i] = p[i].pid;
         conf_puppet_wait(&p[i]);
         COMES(waiters(c, name) == i + 1);
     }
-    info = look(c, name);
+    info = conf_inspect(c, name);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->waiters_len, 4);
     for (size_t i = 0; i < 4; i++) {
@@ -198,7 +175,6 @@ CONF_CASE(test_inspect_shows_waiters_in_their_order, CONF_FAIR | CONF_INSPECT)
         if (info->waiters[i].pid)
             assert_int_equal(info->waiters[i].pid, pid[i]);
     }
-    hf_info_free(info);
     for (size_t i = 0; i < 4; i++) {
         struct proc_reply r;
 
@@ -206,12 +182,11 @@ CONF_CASE(test_inspect_shows_waiters_in_their_order, CONF_FAIR | CONF_INSPECT)
              : hf_lock_release(lock, E));
         conf_puppet_answer(&p[i], &r);
         OK(r.rc);
-        info = look(c, name);
+        info = conf_inspect(c, name);
         assert_int_equal(info->waiters_len, 3 - i);
         assert_int_equal(info->holders_len, 1);
         assert_int_equal(info->holders[0].pid, pid[i]);
         assert_true(info->holders[0].token == r.token);
-        hf_info_free(info);
     }
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(proc_end(&p[i]), 0);
@@ -219,12 +194,11 @@ CONF_CASE(test_inspect_shows_waiters_in_their_order, CONF_FAIR | CONF_INSPECT)
 
 static int64_t left_ms(hf_client *c, const char *name)
 {
-    hf_info *info = look(c, name);
+    hf_info *info = conf_inspect(c, name);
     int64_t left;
 
     assert_int_equal(info->holders_len, 1);
     left = info->holders[0].left_ms;
-    hf_info_free(info);
     return left;
 }
 
@@ -238,16 +212,14 @@ CONF_CASE(test_inspect_shows_a_renewed_lease,
     hf_info *info;
 
     OK(conf_take_lease(lock, HF_FOREVER, 20000));
-    info = look(b, name);
+    info = conf_inspect(b, name);
     since = info->holders[0].since_unix_ms;
-    hf_info_free(info);
     OK(hf_lock_renew(lock, 90000, E));
     COMES(left_ms(b, name) > 80000);
     assert_true(left_ms(b, name) <= 90000);
-    info = look(b, name);
+    info = conf_inspect(b, name);
     assert_true(info->holders[0].token == conf_token(lock));
     assert_true(llabs(info->holders[0].since_unix_ms - since) < 2000);
-    hf_info_free(info);
     OK(hf_lock_release(lock, E));
 }
 
@@ -256,7 +228,7 @@ static void is_shown_as_before(hf_client *c, const char *name,
                                const hf_info *before, uint64_t token)
 {
     const hf_party *was = before->holders, *is;
-    hf_info *info = look(c, name);
+    hf_info *info = conf_inspect(c, name);
 
     assert_int_equal(info->kind, HF_RWLOCK);
     assert_true(info->token == token);
@@ -271,7 +243,6 @@ static void is_shown_as_before(hf_client *c, const char *name,
     assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
     assert_true(is->left_ms <= was->left_ms + 20000); /* renewed, maybe */
     assert_int_equal(is->left_ms < 0, was->left_ms < 0);
-    hf_info_free(info);
 }
 
 CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
@@ -279,10 +250,8 @@ CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
 {
     hf_client *a = conf_open(), *b = conf_open();
     const int64_t leases[] = {0, 50000};
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_RWLOCK, .label = "nightly");
 
-    opt.kind = HF_RWLOCK;
-    opt.label = "nightly";
     for (int i = 0; i < 2; i++) {
         const char *name = conf_name();
         hf_lock *lock = conf_lock_with(a, name, &opt);
@@ -291,13 +260,12 @@ CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
 
         OK(conf_take_lease(lock, HF_FOREVER, leases[i]));
         token = conf_token(lock);
-        info = look(b, name);
+        info = conf_inspect(b, name);
         assert_int_equal(info->holders_len, 1);
         assert_int_equal(info->holders[0].mode, HF_WRITE);
         assert_string_equal(info->holders[0].label, opt.label);
         OK(hf_lock_downgrade(lock, E));
         is_shown_as_before(b, name, info, token);
-        hf_info_free(info);
         OK(hf_lock_release(lock, E));
         conf_free(lock);
     }

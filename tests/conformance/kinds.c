@@ -29,10 +29,8 @@ static int new_of(hf_client *c, const char *name, const hf_lock_options *opt,
 static int make(hf_client *c, const char *name, enum hf_kind kind,
                 hf_lock **lock)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size_of(kind));
 
-    opt.kind = kind;
-    opt.permits = size_of(kind);
     return new_of(c, name, &opt, lock);
 }
 
@@ -128,11 +126,9 @@ static bool tells_fair_from_unfair(void)
 static int make_so(hf_client *c, const char *name, enum hf_kind kind, bool fair,
                    hf_lock **lock)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size_of(kind),
+                                       .fairness = fair ? HF_FAIR : HF_UNFAIR);
 
-    opt.kind = kind;
-    opt.permits = size_of(kind);
-    opt.fairness = fair ? HF_FAIR : HF_UNFAIR;
     return new_of(c, name, &opt, lock);
 }
 
@@ -239,9 +235,8 @@ static void open_mixed(struct mixed *m, const char *const *names)
 
 static int take_all(struct mixed *m, int64_t wait_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = wait_ms);
 
-    opt.wait_ms = wait_ms;
     return hf_lock_acquire_all(m->part, m->len, &opt, E);
 }
 

@@ -312,13 +312,12 @@ CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT)
 
     OK(hf_latch_set(s.l[0], 3, E));
     start(&w, s.l[0]);
-    OK(hf_inspect(s.c[1], s.name, HF_CSTRING, &info, E));
+    info = conf_inspect(s.c[1], s.name);
     assert_int_equal(info->kind, HF_LATCH);
     assert_int_equal(info->count, 3);
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_unknown, !conf.local);
     assert_int_equal(info->waiters_len, conf.local ? 1 : 0);
-    hf_info_free(info);
     for (int i = 0; i < 3; i++)
         OK(hf_latch_down(s.l[0], NULL, E));
     returns(&w, 0);
@@ -351,15 +350,15 @@ CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
     struct proc_cmd wait = {
         .op = PROC_WAIT, .wait_ms = HF_FOREVER, .announce = true};
     struct latches s = begin();
-    struct proc setter, waiter;
+    struct proc waiter;
     struct proc_reply r;
     int64_t killed;
+    struct proc setter = conf_puppet_of(s.name, ttl_ms, HF_LATCH, 0);
 
-    conf_puppet_of(&setter, s.name, ttl_ms, HF_LATCH, 0);
     assert_int_equal(proc_do(&setter, &set, &r), 0);
     OK(r.rc);
     OK(conf_puppet_do(&setter, PROC_DOWN, NULL));
-    conf_puppet_of(&waiter, s.name, ttl_ms, HF_LATCH, 0);
+    waiter = conf_puppet_of(s.name, ttl_ms, HF_LATCH, 0);
     assert_int_equal(proc_do(&waiter, &wait, &r), 0);
     proc_kill(&setter);
     killed = wait_now();

@@ -24,15 +24,14 @@ CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant, CONF_EACH | CONF_LEASE)
 {
     const char *name = conf_name();
     hf_lock *lock = conf_lock(conf_open(), name);
-    struct proc p;
     struct proc_reply r;
     struct proc_cmd cmd = {.op = PROC_TAKE,
                            .wait_ms = HF_FOREVER,
                            .lease_ms = 10000,
                            .announce = true};
     int64_t released;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     assert_int_equal(proc_do(&p, &cmd, &r), 0);
     assert_true(wait_asleep(p.pid, p.pid));
@@ -55,16 +54,14 @@ static void grant_after_another(enum hf_kind kind)
     hf_client *a = conf_open(), *b = conf_open_long();
     const char *name = conf_name();
     hf_lock *held = conf_lock_of(a, name, kind, 0, 0);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .flags = HF_OWNER_HANDLE, .ttl_ms = 6000);
     struct conf_taker first = {0}, second = {0};
     hf_cancel cancel = HF_CANCEL_INIT;
     hf_lock *brief, *lasting;
     hf_info *info;
     int64_t deadline;
 
-    opt.kind = kind;
-    opt.flags = HF_OWNER_HANDLE;
-    opt.ttl_ms = 6000;
     brief = conf_lock_with(b, name, &opt);
     opt.ttl_ms = 60000;
     lasting = conf_lock_with(b, name, &opt);
@@ -80,12 +77,11 @@ static void grant_after_another(enum hf_kind kind)
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&second));
     deadline = conf_deadline(lasting);
-    OK(hf_inspect(a, name, HF_CSTRING, &info, E));
+    info = conf_inspect(a, name);
     assert_int_equal(info->holders_len, 1);
     if (info->holders[0].left_ms >= 0)
         assert_true(deadline <
                     wait_now() + (info->holders[0].left_ms + 1) * MS);
-    hf_info_free(info);
     conf_taker_ends(&second, 0);
 }
 
@@ -125,11 +121,10 @@ CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH)
 {
     const int64_t ttl_ms = conf.session ? 900 : CONF_KEPT_TTL_MS;
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = ttl_ms);
     hf_lock *lock;
     int64_t taken = wait_now();
 
-    opt.ttl_ms = ttl_ms;
     lock = conf_lock_with(c, conf_name(), &opt);
     OK(hf_lock_acquire(lock, NULL, E));
     if (conf_deadline(lock) != HF_NO_DEADLINE && !conf.session)
@@ -147,11 +142,10 @@ CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
     hf_client *b = conf_open_long();
     const char *name = conf_name();
     hf_lock *wanted = conf_lock(a, name), *other = conf_lock(b, name), *lock;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = CONF_KEPT_TTL_MS);
     struct conf_taker driver;
     int64_t taken;
 
-    opt.ttl_ms = CONF_KEPT_TTL_MS;
     lock = conf_lock_with(a, conf_name(), &opt);
     OK(hf_lock_acquire(other, NULL, E));
     OK(hf_lock_acquire(lock, NULL, E));
@@ -302,11 +296,10 @@ CONF_CASE(test_lease_max_hold_caps_a_renewed_hold, CONF_EACH)
     const int64_t ttl_ms = CONF_KEPT_TTL_MS, most_ms = CONF_KEPT_MS;
     hf_client *a = conf_open_ttl(ttl_ms), *b = conf_open();
     const char *name = conf_name();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = most_ms);
     hf_lock *lock, *other = conf_lock(b, name);
     int64_t taken;
 
-    opt.max_hold_ms = most_ms;
     lock = conf_lock_with(a, name, &opt);
     taken = wait_now();
     OK(hf_lock_acquire(lock, NULL, E));
@@ -324,11 +317,10 @@ CONF_CASE(test_lease_max_hold_caps_a_renewed_hold, CONF_EACH)
 CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = 400);
     hf_lock *lock;
     int64_t taken, deadline = 0;
 
-    opt.max_hold_ms = 400;
     lock = conf_lock_with(c, conf_name(), &opt);
     taken = wait_now();
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
@@ -352,12 +344,11 @@ CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH)
     const int64_t most_ms = 1500; /* time to see that it was handed over */
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = 4);
     hf_lock *lock, *limited, *other = conf_lock(b, name);
     struct conf_taker inside, outside;
     uint64_t token;
 
-    opt.handoff = 4;
     lock = conf_lock_with(a, name, &opt);
     opt.max_hold_ms = most_ms;
     limited = conf_lock_with(a, name, &opt);

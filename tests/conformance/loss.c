@@ -209,9 +209,8 @@ struct loser {
 static void lose(void *arg)
 {
     struct loser *l = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
 
-    opt.lease_ms = 200;
     l->rc = hf_lock_acquire(l->lock, &opt, NULL);
     WAIT_FOR(__atomic_load_n(&l->go, __ATOMIC_ACQUIRE));
     l->release_rc = hf_lock_release(l->lock, NULL);
@@ -253,9 +252,8 @@ CONF_CASE(test_loss_descriptor_waits_for_the_thread_that_lost,
 
 static void take_and_exit(void *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
 
-    opt.lease_ms = 200;
     (void)hf_lock_acquire(lock, &opt, NULL);
 }
 
@@ -278,9 +276,8 @@ CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
 static void take_lose_and_exit(void *arg)
 {
     struct loser *l = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
 
-    opt.lease_ms = 200;
     l->rc = hf_lock_acquire(l->lock, &opt, NULL);
     WAIT_FOR(hf_lock_check(l->lock) == HF_ELOST);
 }
@@ -322,16 +319,14 @@ CONF_ROW(test_loss_of_a_writer_that_exits_later_is_forgotten,
  * nothing to those, who hear of their own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = mode, .lease_ms = 200, .wait_ms = WAIT_LONG_MS);
     hf_client *c = conf_open();
     const char *name = conf_name();
     hf_lock *handle = conf_lock_of(c, name, kind, 0, HF_OWNER_HANDLE);
     hf_lock *thread = conf_lock_of(c, name, kind, 0, 0);
     int fd = hf_lock_fd(thread), fd_handle = hf_lock_fd(handle);
 
-    opt.mode = mode;
-    opt.lease_ms = 200;
-    opt.wait_ms = WAIT_LONG_MS;
     OK(hf_lock_acquire(handle, &opt, E));
     COMES(hf_lock_check(handle) == HF_ELOST && readable(fd_handle));
     assert_false(readable(fd));
@@ -454,16 +449,14 @@ static void hear(void *arg, const hf_event *e)
 
 CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *c;
     const char *name = conf_name();
     hf_lock *lock;
     uint64_t token;
     int fd;
+    hf_client_options opt = CLIENT_OPTIONS(.on_event = hear, .event_arg = &h);
 
-    opt.on_event = hear;
-    opt.event_arg = &h;
     c = conf_open_with(&opt);
     lock = conf_lock(c, name);
     fd = hf_client_fd(c);
@@ -489,13 +482,11 @@ CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE)
 /* A program without a loop of its own hears of it at its next dispatch. */
 CONF_CASE(test_loss_is_an_event_without_the_descriptor, CONF_EACH | CONF_LEASE)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *c;
     hf_lock *lock;
+    hf_client_options opt = CLIENT_OPTIONS(.on_event = hear, .event_arg = &h);
 
-    opt.on_event = hear;
-    opt.event_arg = &h;
     c = conf_open_with(&opt);
     lock = conf_lock(c, conf_name());
     OK(conf_take_lease(lock, HF_FOREVER, 200));
@@ -580,14 +571,12 @@ CONF_CASE(test_loss_is_told_without_memory, CONF_EACH | CONF_LEASE)
     bool none_left = false;
     hf_hooks hooks = {
         .ctx = &none_left, .alloc = alloc_or_not, .free = free_any};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *c;
     hf_lock *lock;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.on_event = hear, .event_arg = &h, .hooks = &hooks);
 
-    opt.on_event = hear;
-    opt.event_arg = &h;
-    opt.hooks = &hooks;
     c = conf_open_with(&opt);
     lock = conf_lock(c, conf_name());
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
@@ -603,10 +592,9 @@ CONF_CASE(test_loss_is_told_without_memory, CONF_EACH | CONF_LEASE)
 CONF_CASE(test_loss_in_a_synchronized_block_is_its_result, CONF_EACH)
 {
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = 200);
     hf_lock *lock;
 
-    opt.max_hold_ms = 200;
     lock = conf_lock_with(c, conf_name(), &opt);
     HF_SYNCHRONIZED(lock)
     {

@@ -31,6 +31,23 @@ static uint64_t within(const hf_metrics *m, int64_t us)
 
 #define COUNTED(client, field, n) assert_int_equal(look(client).field, (n))
 
+/* All acquires and releases that were counted, by their fields; the others are
+ * 0. */
+#define COUNTS(client, ...)                                                    \
+    do {                                                                       \
+        const hf_metrics got = look(client), want = {.size = 0, __VA_ARGS__};  \
+                                                                               \
+        assert_int_equal(got.granted, want.granted);                           \
+        assert_int_equal(got.busy, want.busy);                                 \
+        assert_int_equal(got.timed_out, want.timed_out);                       \
+        assert_int_equal(got.cancelled, want.cancelled);                       \
+        assert_int_equal(got.failed, want.failed);                             \
+        assert_int_equal(got.released, want.released);                         \
+        assert_int_equal(got.lost, want.lost);                                 \
+        assert_int_equal(got.held, want.held);                                 \
+        assert_int_equal(got.waiting, want.waiting);                           \
+    } while (0)
+
 CONF_CASE(test_metrics_begin_at_zero, 0)
 {
     hf_client *c = conf_open();
@@ -75,12 +92,11 @@ CONF_CASE(test_metrics_acquire_and_release, CONF_EACH)
 
 CONF_CASE(test_metrics_results, CONF_EACH)
 {
-    struct conf_group g;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     hf_cancel cancel = HF_CANCEL_INIT;
     hf_metrics m;
+    struct conf_group g = conf_group(HF_MUTEX, 0, HF_NOT_REENTRANT);
 
-    conf_group_open(&g, HF_MUTEX, 0, HF_NOT_REENTRANT);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     EXPECT(HF_EDEADLK, hf_lock_acquire(g.l[0], NULL, E));
     COUNTED(g.c[0], failed, 1);
@@ -111,12 +127,11 @@ CONF_CASE(test_metrics_results, CONF_EACH)
 /* Somebody waits for 40 ms at least, and not for longer than is seen here. */
 CONF_CASE(test_metrics_time_of_a_wait, 0)
 {
-    struct conf_group g;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     int64_t began, asleep, took;
     hf_metrics m;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     began = wait_now();
     conf_taker_start(&t, g.l[1]);
@@ -135,21 +150,17 @@ CONF_CASE(test_metrics_time_of_a_wait, 0)
                 (int64_t)m.wait_sum_ns <= took);
     assert_int_equal(within(&m, 39999), 0);
     assert_int_equal(within(&m, 4 * took / 1000), 1);
-    m = look(g.c[1]);
-    assert_int_equal(m.released, 1);
-    assert_int_equal(m.held, 0);
+    COUNTS(g.c[1], .granted = 1, .released = 1);
 }
 
 /* Threads of one client that wait for each other, and hand it over. */
 CONF_CASE(test_metrics_hand_over, CONF_EACH)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = 10);
     hf_client *c = conf_open();
     struct conf_taker t[3];
     hf_lock *lock;
-    hf_metrics m;
 
-    opt.handoff = 10;
     lock = conf_lock_with(c, conf_name(), &opt);
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < 3; i++) {
@@ -158,18 +169,12 @@ CONF_CASE(test_metrics_hand_over, CONF_EACH)
         conf_taker_start(&t[i], lock);
         conf_thread_asleep(&t[i].t);
     }
-    m = look(c);
-    assert_int_equal(m.waiting, 3);
-    assert_int_equal(m.held, 1);
+    COUNTS(c, .granted = 1, .waiting = 3, .held = 1);
     OK(hf_lock_release(lock, E));
     for (int i = 0; i < 3; i++) {
         conf_taker_ends(&t[i], 0);
     }
-    m = look(c);
-    assert_int_equal(m.granted, 4);
-    assert_int_equal(m.released, 4);
-    assert_int_equal(m.waiting, 0);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 4, .released = 4);
 }
 
 /* A lock that was acquired twice is lost once. */
@@ -178,7 +183,6 @@ static void break_it(bool looks)
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name);
-    hf_metrics m;
 
     for (int i = 0; i < 2; i++)
         OK(hf_lock_acquire(lock, NULL, E));
@@ -188,10 +192,7 @@ static void break_it(bool looks)
     OK(hf_break(b, name, HF_CSTRING, E));
     if (looks) {
         EXPECT(HF_ELOST, hf_lock_renew(lock, 0, E));
-        m = look(a);
-        assert_int_equal(m.lost, 1);
-        assert_int_equal(m.held, 0);
-        assert_int_equal(m.released, 0);
+        COUNTS(a, .granted = 2, .lost = 1);
         EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, E));
         COUNTED(a, failed, 1);
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -199,11 +200,7 @@ static void break_it(bool looks)
         (void)hf_lock_release(lock, NULL);
     }
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    m = look(a);
-    assert_int_equal(m.lost, 1);
-    assert_int_equal(m.held, 0);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.released, 2);
+    COUNTS(a, .granted = 2, .failed = looks, .lost = 1, .released = 2);
 }
 
 CONF_ROW(test_metrics_of_a_broken_hold, CONF_INSPECT, break_it(true));
@@ -214,30 +211,21 @@ CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
-    hf_metrics m;
 
     OK(conf_take_lease(lock, HF_FOREVER, 200));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    m = look(c);
-    assert_int_equal(m.granted, 1);
-    assert_int_equal(m.lost, 1);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 1, .lost = 1);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     COUNTED(c, held, 1);
     OK(hf_lock_release(lock, E));
-    m = look(c);
-    assert_int_equal(m.lost, 1);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.released, 2);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .lost = 1, .granted = 2, .released = 2);
 }
 
 /* What was counted stays when handles go, and names with them. */
 CONF_CASE(test_metrics_outlive_handles, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
-    hf_metrics m;
 
     for (int i = 0; i < 20; i++) {
         const char *name = conf_name();
@@ -248,9 +236,7 @@ CONF_CASE(test_metrics_outlive_handles, 0)
         OK(hf_lock_release(lock, E));
         conf_free(lock);
         conf_free(other);
-        m = look(c);
-        assert_int_equal(m.granted, i + 1);
-        assert_int_equal(m.released, i + 1);
+        COUNTS(c, .granted = i + 1, .released = i + 1);
         COUNTED(b, busy, i + 1);
     }
     COUNTED(c, held, 0);
@@ -263,7 +249,6 @@ CONF_CASE(test_metrics_async, CONF_EACH)
     hf_lock *other = conf_rival(lock, 0);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct conf_call call = {0};
-    hf_metrics m;
 
     OK(hf_lock_acquire(other, NULL, E));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
@@ -271,32 +256,22 @@ CONF_CASE(test_metrics_async, CONF_EACH)
     EXPECT(HF_EBUSY, hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
     COUNTED(c, failed, 1);
     OK(hf_lock_cancel(lock));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ECANCELED);
+    conf_calls_back(c, &call, HF_ECANCELED);
     call.called = 0;
     opt.wait_ms = 20;
     OK(hf_lock_acquire_async(lock, &opt, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ETIMEDOUT);
+    conf_calls_back(c, &call, HF_ETIMEDOUT);
     OK(hf_lock_release(other, E));
     call.called = 0;
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    OK(call.result);
-    m = look(c);
-    assert_int_equal(m.held, 1);
-    assert_int_equal(m.granted, 1);
-    assert_int_equal(m.cancelled, 1);
-    assert_int_equal(m.timed_out, 1);
-    assert_int_equal(m.waiting, 0);
+    conf_calls_back(c, &call, 0);
+    COUNTS(c, .granted = 1, .cancelled = 1, .timed_out = 1, .failed = 1,
+           .held = 1);
     call.called = 0;
     OK(hf_lock_release_async(lock, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    OK(call.result);
-    m = look(c);
-    assert_int_equal(m.held, 0);
-    assert_int_equal(m.released, 1);
-    assert_int_equal(m.failed, 1);
+    conf_calls_back(c, &call, 0);
+    COUNTS(c, .granted = 1, .cancelled = 1, .timed_out = 1, .failed = 1,
+           .released = 1);
 }
 
 CONF_CASE(test_metrics_of_several_at_once, 0)
@@ -308,7 +283,6 @@ CONF_CASE(test_metrics_of_several_at_once, 0)
     const char *last = strcmp(one, two) > 0 ? one : two;
     hf_lock *other = conf_lock(b, last);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_metrics m;
 
     OK(hf_lock_acquire_all(parts, 2, NULL, E));
     COUNTED(c, held, 2);
@@ -316,11 +290,7 @@ CONF_CASE(test_metrics_of_several_at_once, 0)
     OK(hf_lock_acquire(other, NULL, E));
     opt.wait_ms = 0;
     EXPECT(HF_EBUSY, hf_lock_acquire_all(parts, 2, &opt, E));
-    m = look(c);
-    assert_int_equal(m.granted, 3);
-    assert_int_equal(m.busy, 1);
-    assert_int_equal(m.released, 3);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 3, .busy = 1, .released = 3);
     OK(hf_lock_release(other, E));
 }
 
@@ -332,7 +302,6 @@ static void read_it(bool lose)
     hf_client *c = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock[3];
-    hf_metrics m;
 
     for (int i = 0; i < 3; i++) {
         lock[i] = conf_lock_of(c, name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
@@ -347,11 +316,7 @@ static void read_it(bool lose)
         COUNTED(c, held, lose ? 0 : 3 - i);
         EXPECT(lose ? HF_ELOST : 0, hf_lock_release(lock[i], E));
     }
-    m = look(c);
-    assert_int_equal(m.granted, 3);
-    assert_int_equal(m.released, 3);
-    assert_int_equal(m.lost, lose ? 3 : 0);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 3, .released = 3, .lost = lose ? 3 : 0);
 }
 
 CONF_ROW(test_metrics_readers, CONF_RWLOCK, read_it(false));
@@ -362,7 +327,6 @@ CONF_CASE(test_metrics_downgrade, CONF_RWLOCK)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
-    hf_metrics m;
 
     OK(conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
     OK(conf_take(lock, HF_READ, 0, WAIT_LONG_MS));
@@ -372,18 +336,13 @@ CONF_CASE(test_metrics_downgrade, CONF_RWLOCK)
     EXPECT(HF_ENOTSUP, conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_release(lock, E));
-    m = look(c);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.failed, 1);
-    assert_int_equal(m.released, 2);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 2, .failed = 1, .released = 2);
 }
 
 CONF_CASE(test_metrics_permits, CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 4, 0);
-    hf_metrics m;
 
     OK(conf_take(lock, HF_WRITE, 3, WAIT_LONG_MS));
     COUNTED(c, held, 1);
@@ -393,11 +352,7 @@ CONF_CASE(test_metrics_permits, CONF_SEMAPHORE)
     OK(hf_lock_release(lock, E));
     COUNTED(c, held, 1);
     OK(hf_lock_release(lock, E));
-    m = look(c);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.busy, 1);
-    assert_int_equal(m.released, 2);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 2, .busy = 1, .released = 2);
 }
 
 CONF_CASE(test_metrics_without_latches, CONF_LATCH)
@@ -484,11 +439,10 @@ CONF_CASE(test_metrics_beside_threads, 0)
 CONF_CASE(test_metrics_of_a_connection, CONF_FAR)
 {
     struct proxy *proxy = conf_proxy();
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.op_timeout_ms = CONF_SHORT_OP_MS);
     hf_client *c;
     hf_lock *lock;
 
-    opt.op_timeout_ms = CONF_SHORT_OP_MS;
     c = conf_open_through(proxy, &opt);
     lock = conf_lock(c, conf_name());
     COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);

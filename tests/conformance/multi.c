@@ -11,17 +11,17 @@ struct set {
     char name[N][80];
 };
 
-static void begin(struct set *s)
+static struct set begin(void)
 {
     const char *base = conf_name();
+    struct set s = {.a = conf_open(), .b = conf_open()};
 
-    s->a = conf_open();
-    s->b = conf_open();
     for (int i = 0; i < N; i++) {
-        snprintf(s->name[i], sizeof(s->name[i]), "%s-%d", base, i * 7 % N);
-        s->mine[i] = (hf_part){.lock = conf_lock(s->a, s->name[i])};
-        s->other[i] = (hf_part){.lock = conf_lock(s->b, s->name[i])};
+        snprintf(s.name[i], sizeof(s.name[i]), "%s-%d", base, i * 7 % N);
+        s.mine[i] = (hf_part){.lock = conf_lock(s.a, s.name[i])};
+        s.other[i] = (hf_part){.lock = conf_lock(s.b, s.name[i])};
     }
+    return s;
 }
 
 static void all_are(const hf_part *locks, int code)
@@ -32,17 +32,15 @@ static void all_are(const hf_part *locks, int code)
 
 static int take_all(const hf_part *locks, int64_t wait_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = wait_ms);
 
-    opt.wait_ms = wait_ms;
     return hf_lock_acquire_all(locks, N, &opt, E);
 }
 
 CONF_CASE(test_multi_takes_all_and_releases_all, CONF_EACH)
 {
-    struct set s;
+    struct set s = begin();
 
-    begin(&s);
     OK(hf_lock_acquire_all(s.mine, N, NULL, E));
     all_are(s.mine, 0);
     for (int i = 0; i < N; i++)
@@ -55,10 +53,9 @@ CONF_CASE(test_multi_takes_all_and_releases_all, CONF_EACH)
 
 CONF_CASE(test_multi_takes_none_if_one_is_busy, CONF_EACH)
 {
-    struct set s;
     struct wait_mark begun;
+    struct set s = begin();
 
-    begin(&s);
     for (int busy = 0; busy < N; busy++) {
         OK(hf_lock_timed(s.other[busy].lock, WAIT_LONG_MS, E));
         EXPECT(HF_EBUSY, take_all(s.mine, 0));
@@ -86,19 +83,17 @@ struct multi_taker {
 static void take_all_body(void *arg)
 {
     struct multi_taker *t = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &t->cancel);
 
-    opt.cancel = &t->cancel;
     t->rc = hf_lock_acquire_all(t->s->mine, N, &opt, NULL);
 }
 
 CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
 {
-    struct set s;
+    struct set s = begin();
     struct multi_taker t = {.s = &s};
     struct conf_thread thread;
 
-    begin(&s);
     hf_cancel_init(&t.cancel);
     OK(hf_lock_acquire(s.other[2].lock, NULL, E));
     conf_thread_start(&thread, take_all_body, &t);
@@ -114,10 +109,9 @@ CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
 /* What was held before is held after, and a failure takes nothing of it. */
 CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 {
-    struct set s;
     unsigned count = 0;
+    struct set s = begin();
 
-    begin(&s);
     OK(hf_lock_acquire(s.mine[1].lock, NULL, E));
     OK(take_all(s.mine, 0));
     OK(hf_lock_count(s.mine[1].lock, &count));
@@ -134,9 +128,8 @@ CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 
 CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH)
 {
-    struct set s;
+    struct set s = begin();
 
-    begin(&s);
     OK(take_all(s.mine, 0));
     OK(hf_lock_release(s.mine[1].lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_release_all(s.mine, N, E));
@@ -149,13 +142,12 @@ CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH)
 CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
           CONF_EACH | CONF_LEASE)
 {
-    struct set s;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct conf_taker t = {0};
     hf_lock *last = NULL;
     int rc;
+    struct set s = begin();
 
-    begin(&s);
     for (int i = 0; i < N; i++)
         if (s.name[i][strlen(s.name[i]) - 1] == '0' + N - 1)
             last = s.other[i].lock;
@@ -175,11 +167,10 @@ CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
 
 CONF_CASE(test_multi_bad_arguments, CONF_EACH)
 {
-    struct set s;
     hf_part holes[2] = {0};
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct set s = begin();
 
-    begin(&s);
     holes[0] = s.mine[0];
     EXPECT(HF_EINVAL, hf_lock_acquire_all(NULL, 2, NULL, E));
     EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, 0, NULL, E));
@@ -215,10 +206,9 @@ static void dine(void *arg)
 
 CONF_CASE(test_multi_opposite_orders_in_threads, CONF_EACH)
 {
-    struct set s;
     struct philosopher p[4] = {0};
+    struct set s = begin();
 
-    begin(&s);
     for (int k = 0; k < 4; k++) {
         for (int i = 0; i < N; i++)
             p[k].locks[i] = (k % 2 ? s.mine : s.other)[k < 2 ? i : N - 1 - i];
@@ -233,7 +223,7 @@ CONF_CASE(test_multi_opposite_orders_in_threads, CONF_EACH)
 
 static void puppet_with(struct proc *p, struct set *s)
 {
-    conf_puppet(p, s->name[0], 0);
+    *p = conf_puppet(s->name[0], 0);
     for (unsigned i = 1; i < N; i++) {
         struct proc_cmd cmd = {
             .op = PROC_NEW, .slot = i, .fairness = conf.fairness};
@@ -249,12 +239,11 @@ static void puppet_with(struct proc *p, struct set *s)
 CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH)
 {
     static const unsigned orders[3] = {0x3210, 0x0123, 0x1302};
-    struct set s;
     struct proc p[3];
     struct proc_shared *shared;
     char path[256];
+    struct set s = begin();
 
-    begin(&s);
     snprintf(path, sizeof(path), "%s/multi-%s", conf.dir, s.name[0]);
     shared = proc_shared_map(path);
     assert_non_null(shared);

@@ -157,10 +157,9 @@ static void hostile_names(void)
 
 static hf_lock *lock_of(hf_client *c, const struct name *n)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
     hf_lock *lock = NULL;
 
-    opt.fairness = conf.fairness;
     OK(hf_lock_new(c, n->bytes, n->len, &opt, &lock, E));
     return conf_keep_lock(lock);
 }
@@ -317,9 +316,8 @@ CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
     OK(hf_lock_acquire(lock, NULL, E));
     assert_true(listed(a, &n));
     assert_false(listed(b, &n));
-    OK(hf_inspect(a, name, HF_CSTRING, &info, E));
+    info = conf_inspect(a, name);
     assert_int_equal(info->holders_len, 1);
-    hf_info_free(info);
     OK(hf_break(a, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
 }

@@ -56,22 +56,14 @@ static void says(const char *text, const char *words)
 /* Every call that can fail by it, and has room for a text. */
 static void all_say(hf_lock *lock, const char *reason)
 {
-    hf_error err = HF_ERROR_INIT;
-
-    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
-    says(err.text, reason);
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_explain(lock, err));
     EXPECT(HF_ELOST, hf_lock_explain(lock, NULL));
-    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, &err));
-    says(err.text, reason);
-    EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, &err));
-    says(err.text, reason);
-    EXPECT(HF_ELOST, hf_lock_downgrade(lock, &err));
-    says(err.text, reason);
-    EXPECT(HF_ELOST, hf_lock_upgrade(lock, &err));
-    says(err.text, reason);
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_renew(lock, 0, err));
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_acquire(lock, NULL, err));
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_downgrade(lock, err));
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_upgrade(lock, err));
     if (conf.caps & HF_CAP_PUT) {
-        EXPECT(HF_ELOST, hf_lock_put(lock, "k", 1, "v", 1, &err));
-        says(err.text, reason);
+        EXPECT_TEXT(HF_ELOST, reason, hf_lock_put(lock, "k", 1, "v", 1, err));
     }
 }
 
@@ -121,32 +113,28 @@ CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE)
     static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock(c, conf_name());
-    hf_error err = HF_ERROR_INIT;
     int64_t taken = wait_now(), deadline = 0;
 
     OK(conf_take_lease(lock, HF_FOREVER, 150));
     HELD(taken, 150, hf_lock_deadline(lock, &deadline));
     while (wait_now() < deadline)
         ;
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "its fixed lease of 150 ms ended");
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 150 ms ended",
+                hf_lock_release(lock, err));
     events_say(c, &h, "its fixed lease of 150 ms ended");
 }
 
 CONF_CASE(test_reason_max_hold, CONF_EACH)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = 200);
     static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
-    hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
 
-    opt.max_hold_ms = 200;
     lock = conf_lock_with(c, conf_name(), &opt);
     OK(hf_lock_acquire(lock, NULL, E));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "max_hold_ms");
+    EXPECT_TEXT(HF_ELOST, "max_hold_ms", hf_lock_release(lock, err));
     COMES((hf_client_dispatch(c), h.lost));
     says(h.reason, "max_hold_ms");
 }
@@ -182,14 +170,11 @@ CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT)
     hf_client *c = conf_open(), *other = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(c, name);
-    hf_error err = HF_ERROR_INIT;
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_break(other, name, HF_CSTRING, E));
-    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, &err));
-    says(err.text, "it was taken away: ");
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "it was taken away: ");
+    EXPECT_TEXT(HF_ELOST, "it was taken away: ", hf_lock_renew(lock, 0, err));
+    EXPECT_TEXT(HF_ELOST, "it was taken away: ", hf_lock_release(lock, err));
 }
 
 static void take_and_exit(void *lock)
@@ -238,21 +223,18 @@ CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     hf_lock *lock =
         conf_lock_of(conf_open_long(), conf_name(), HF_RWLOCK, 0, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_error err = HF_ERROR_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = HF_READ, .lease_ms = 200);
 
-    opt.mode = HF_READ;
-    opt.lease_ms = 200;
     OK(hf_lock_acquire(lock, &opt, E));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_acquire(lock, &opt, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    EXPECT(HF_ELOST, hf_lock_downgrade(lock, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_acquire(lock, &opt, err));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_acquire(lock, NULL, err));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_downgrade(lock, err));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_release(lock, err));
 }
 
 /* Of each acquire its own. */
@@ -260,10 +242,9 @@ CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE)
 {
     hf_lock *lock =
         conf_lock_of(conf_open_long(), conf_name(), HF_SEMAPHORE, 3, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
     hf_error err = HF_ERROR_INIT;
 
-    opt.lease_ms = 200;
     OK(hf_lock_acquire(lock, &opt, E));
     opt.lease_ms = 250;
     OK(hf_lock_acquire(lock, &opt, E));
@@ -282,21 +263,18 @@ CONF_CASE(test_reason_asynchronous, CONF_EACH | CONF_LEASE)
     static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
-    hf_error err = HF_ERROR_INIT;
 
     OK(conf_take_lease(lock, HF_FOREVER, 200));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_renew_async(lock, 0, conf_note, &call, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_renew_async(lock, 0, conf_note, &call, err));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
+    conf_calls_back(c, &call, HF_ELOST);
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_explain(lock, err));
     call = (struct conf_call){0};
     OK(hf_lock_release_async(lock, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ELOST);
+    conf_calls_back(c, &call, HF_ELOST);
     events_say(c, &h, "its fixed lease of 200 ms ended");
 }
 

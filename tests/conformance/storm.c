@@ -47,7 +47,7 @@ static void join(struct storm *s, struct member *m)
 
     m->owner = cmd.owner = s->owners++;
     m->process = cmd.process = s->processes++;
-    conf_puppet_of(&m->p, s->name, TTL_MS, s->kind, s->size);
+    m->p = conf_puppet_of(s->name, TTL_MS, s->kind, s->size);
     snprintf(cmd.text, sizeof(cmd.text), "%s", s->path);
     assert_int_equal(proc_send(&m->p, &cmd), 0);
 }
@@ -105,12 +105,11 @@ static void replace_one(struct storm *s, struct member *m)
 static void take_all(struct storm *s)
 {
     struct record_owner o = s->local[0].o;
-    hf_acquire_options all = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options all =
+        ACQUIRE_OPTIONS(.permits = s->size, .wait_ms = WAIT_LONG_MS);
 
     o.owner = s->owners++;
     o.lock = conf_lock_of(s->c, s->name, s->kind, s->size, 0);
-    all.permits = s->size;
-    all.wait_ms = WAIT_LONG_MS;
     OK(record_round(&o, &all));
     assert_int_equal(record_grants(s->record, o.owner), 1);
     conf_free(o.lock);

@@ -104,7 +104,7 @@ CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
 
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < N; i++) {
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
         conf_puppet_wait(&p[i]);
     }
     for (int i = 0; i < N && !conf.looks; i++)
@@ -136,7 +136,7 @@ CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < N; i++) {
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
         conf_puppet_wait(&p[i]);
         conf_await_queue(c, name, (size_t)i + 1);
     }

@@ -23,11 +23,18 @@ static void see(void *arg, hf_watch *watch, const char *name, size_t len)
     assert_int_equal(strlen(s->name), len);
 }
 
+static void free_watch(void *watch)
+{
+    OK(hf_watch_free(watch));
+}
+
+/* The frame frees the watch. */
 static void watch(hf_client *c, const char *name, unsigned flags,
                   struct seen *s)
 {
     *s = (struct seen){0};
     OK(hf_watch_new(c, name, HF_CSTRING, flags, see, s, &s->watch, E));
+    conf_defer(free_watch, s->watch);
 }
 
 /* Called since then? */
@@ -39,13 +46,7 @@ static bool is_seen(hf_client *c, const struct seen *s, unsigned before)
 
 static size_t holders(hf_client *c, const char *name)
 {
-    hf_info *info;
-    size_t len;
-
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    len = info->holders_len;
-    hf_info_free(info);
-    return len;
+    return conf_inspect(c, name)->holders_len;
 }
 
 /* What a program does that follows a name: it looks after each call, and so
@@ -103,10 +104,9 @@ CONF_CASE(test_watch_wrong_arguments, 0)
 /* Each change by somebody else is heard, and seen by whoever looks then. */
 CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     watch(g.c[0], g.name, 0, &s);
     for (int i = 0; i < 3; i++) {
         OK(hf_lock_acquire(g.l[1], NULL, E));
@@ -116,7 +116,6 @@ CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
         COMES(shows(g.c[0], &s, g.name, 0));
         assert_string_equal(s.name, g.name);
     }
-    OK(hf_watch_free(s.watch));
 }
 
 /* Of two locks of this client's own, too, and of two watches on one name. */
@@ -131,6 +130,7 @@ CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
     watch(c, name, 0, &other);
     OK(hf_lock_acquire(lock, NULL, E));
     COMES(is_seen(c, &s, 0) && is_seen(c, &other, 0));
+    conf_forget(other.watch);
     OK(hf_watch_free(other.watch));
     for (unsigned calls = s.calls; calls == s.calls;) {
         OK(hf_lock_release(lock, E)); /* a call for the grant may come late */
@@ -140,7 +140,6 @@ CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
     COMES(shows(c, &s, name, 1));
     OK(hf_lock_release(lock, E));
     COMES(shows(c, &s, name, 0));
-    OK(hf_watch_free(s.watch));
 }
 
 static size_t waiters(hf_client *c, const char *name, bool *unknown)
@@ -148,23 +147,21 @@ static size_t waiters(hf_client *c, const char *name, bool *unknown)
     hf_info *info;
     size_t len;
 
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
+    info = conf_inspect(c, name);
     len = info->waiters_len;
     *unknown = info->waiters_unknown;
-    hf_info_free(info);
     return len;
 }
 
 /* A waiter that comes and goes is a change. */
 CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
 {
-    struct conf_group g;
     struct conf_taker t = {0};
     struct seen s;
     bool unknown;
     unsigned before;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     OK(hf_lock_acquire(g.l[1], NULL, E));
     assert_int_equal(waiters(g.c[0], g.name, &unknown), 0);
     watch(g.c[0], g.name, 0, &s);
@@ -175,18 +172,16 @@ CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
     OK(hf_lock_release(g.l[1], E));
     conf_taker_end(&t);
     COMES(is_seen(g.c[0], &s, before));
-    OK(hf_watch_free(s.watch));
 }
 
 /* A lease that ends, and a hold that is broken. */
 CONF_CASE(test_watch_hears_the_end_of_a_hold,
           CONF_EACH | CONF_LEASE | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct conf_group g = conf_group(HF_MUTEX, 0, HF_OWNER_HANDLE);
 
-    conf_group_open(&g, HF_MUTEX, 0, HF_OWNER_HANDLE);
     watch(g.c[0], g.name, 0, &s);
     opt.lease_ms = 300;
     OK(hf_lock_acquire(g.l[1], &opt, E));
@@ -198,15 +193,13 @@ CONF_CASE(test_watch_hears_the_end_of_a_hold,
     OK(hf_break(g.c[1], g.name, HF_CSTRING, E));
     COMES(shows(g.c[0], &s, g.name, 0));
     hf_lock_release(g.l[2], NULL);
-    OK(hf_watch_free(s.watch));
 }
 
 CONF_CASE(test_watch_hears_readers, CONF_RWLOCK | CONF_EACH | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     watch(g.c[0], g.name, 0, &s);
     OK(conf_take(g.l[1], HF_READ, 0, HF_FOREVER));
     COMES(shows(g.c[0], &s, g.name, 1));
@@ -216,15 +209,13 @@ CONF_CASE(test_watch_hears_readers, CONF_RWLOCK | CONF_EACH | CONF_WATCH)
     COMES(shows(g.c[0], &s, g.name, 1));
     OK(hf_lock_release(g.l[2], E));
     COMES(shows(g.c[0], &s, g.name, 0));
-    OK(hf_watch_free(s.watch));
 }
 
 CONF_CASE(test_watch_hears_permits, CONF_SEMAPHORE | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
+    struct conf_group g = conf_group(HF_SEMAPHORE, 3, 0);
 
-    conf_group_open(&g, HF_SEMAPHORE, 3, 0);
     watch(g.c[0], g.name, 0, &s);
     for (int i = 0; i < 2; i++) {
         OK(conf_take(g.l[1], HF_WRITE, 1, HF_FOREVER));
@@ -236,22 +227,15 @@ CONF_CASE(test_watch_hears_permits, CONF_SEMAPHORE | CONF_WATCH)
         OK(hf_lock_release(g.l[2], E));
         COMES(shows(g.c[0], &s, g.name, 0));
     }
-    OK(hf_watch_free(s.watch));
 }
 
 static bool counts(hf_client *c, const struct seen *s, unsigned *calls,
                    const char *name, uint64_t n)
 {
-    hf_info *info;
-    bool is_so;
-
     if (!is_seen(c, s, *calls))
         return false;
     *calls = s->calls;
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    is_so = info->count == n;
-    hf_info_free(info);
-    return is_so;
+    return conf_inspect(c, name)->count == n;
 }
 
 CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH)
@@ -269,24 +253,21 @@ CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH)
     COMES(counts(c, &s, &calls, name, 1));
     OK(hf_latch_down(latch, NULL, E));
     COMES(counts(c, &s, &calls, name, 0));
-    OK(hf_watch_free(s.watch));
 }
 
 /* A loop of the program's own is woken for it. */
 CONF_CASE(test_watch_makes_the_descriptor_readable, CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
     struct pollfd p = {.events = POLLIN};
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     p.fd = hf_client_fd(g.c[0]);
     assert_true(p.fd >= 0);
     watch(g.c[0], g.name, 0, &s);
     OK(hf_lock_acquire(g.l[1], NULL, E));
     COMES(poll(&p, 1, 0) == 1 && is_seen(g.c[0], &s, 0));
     OK(hf_lock_release(g.l[1], E));
-    OK(hf_watch_free(s.watch));
 }
 
 static void see_and_free(void *arg, hf_watch *watch, const char *name,
@@ -300,10 +281,9 @@ static void see_and_free(void *arg, hf_watch *watch, const char *name,
 
 CONF_CASE(test_watch_is_freed_by_its_callback, CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s = {.freed = 1}, after;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     OK(hf_watch_new(g.c[0], g.name, HF_CSTRING, 0, see_and_free, &s, &s.watch,
                     E));
     OK(hf_lock_acquire(g.l[1], NULL, E));
@@ -313,7 +293,6 @@ CONF_CASE(test_watch_is_freed_by_its_callback, CONF_WATCH)
     OK(hf_lock_release(g.l[1], E));
     COMES(is_seen(g.c[0], &after, 0));
     assert_int_equal(s.calls, 1);
-    OK(hf_watch_free(after.watch));
 }
 
 struct stuck {
@@ -345,11 +324,10 @@ static void dispatch_once(void *arg)
 
 CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH)
 {
-    struct conf_group g;
     struct stuck s = {0};
     struct conf_thread t;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     s.c = g.c[0];
     OK(hf_watch_new(s.c, g.name, HF_CSTRING, 0, be_stuck, &s, &s.seen.watch,
                     E));
@@ -366,10 +344,9 @@ CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH)
 /* What has changed is not told any more, and each watch is freed by itself. */
 CONF_CASE(test_watch_outlives_its_client, CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s, other;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     watch(g.c[0], g.name, 0, &s);
     watch(g.c[0], conf_name(), 0, &other);
     OK(hf_lock_acquire(g.l[1], NULL, E));
@@ -377,8 +354,6 @@ CONF_CASE(test_watch_outlives_its_client, CONF_WATCH)
     conf_free(g.l[0]);
     conf_close(g.c[0]);
     assert_int_equal(s.calls, 0);
-    OK(hf_watch_free(s.watch));
-    OK(hf_watch_free(other.watch));
 }
 
 CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH)
@@ -398,7 +373,6 @@ CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH)
                   : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    OK(hf_watch_free(s.watch));
 }
 
 /* The name is told, if it is one; no other prefix is heard. */
@@ -430,6 +404,4 @@ CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
     for (int i = 1; i < 3; i++)
         OK(hf_lock_release(lock[i], E));
     COMES(is_seen(c, &s, 1) && (!s.name[0] || strcmp(s.name, name[1]) == 0));
-    OK(hf_watch_free(s.watch));
-    OK(hf_watch_free(all.watch));
 }

@@ -1,7 +1,8 @@
 /*
  * The cases of a program. CASE() begins the definition of a case, which it adds
  * to those that CASES_MAIN() runs, in the order of their lines. A case may use
- * `state`, as cmocka has it. Before it runs set_up(), and after it tear_down().
+ * the parameter of CASE_WITH(). Before it runs set_up(), and after it
+ * tear_down().
  */
 #ifndef UNIT_CASES_H
 #define UNIT_CASES_H
@@ -39,13 +40,21 @@ static inline void add_case(const char *name, CMUnitTestFunction run,
     case_lines[at] = line;
 }
 
-#define CASE_AROUND(fn, set_up, tear_down)                                     \
-    static void fn(void **state);                                              \
+/* With what set_up() has put into *state as the case's parameter. */
+#define CASE_WITH(fn, set_up, tear_down, parameter)                            \
+    static void fn(parameter);                                                 \
+    static void run_##fn(void **state)                                         \
+    {                                                                          \
+        fn(*state);                                                            \
+    }                                                                          \
     __attribute__((constructor)) static void add_##fn(void)                    \
     {                                                                          \
-        add_case(#fn, fn, set_up, tear_down, __LINE__);                        \
+        add_case(#fn, run_##fn, set_up, tear_down, __LINE__);                  \
     }                                                                          \
-    static void fn(void **state __attribute__((unused)))
+    static void fn(parameter)
+
+#define CASE_AROUND(fn, set_up, tear_down)                                     \
+    CASE_WITH(fn, set_up, tear_down, void *state)
 
 #define CASE(fn) CASE_AROUND(fn, NULL, NULL)
 

@@ -14,6 +14,7 @@
 #include "core/lock.h"
 #include "loop/backend_services.h"
 #include "loop/module.h"
+#include "options.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -217,12 +218,10 @@ static inline hf_lock *make_lock(hf_client *c, const char *name,
                                  enum hf_kind kind, unsigned flags,
                                  uint32_t permits)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .flags = flags, .permits = permits);
     hf_lock *lock;
 
-    opt.kind = kind;
-    opt.flags = flags;
-    opt.permits = permits;
     assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
 }
@@ -284,9 +283,8 @@ struct waiter {
 static inline void *wait_for_it(void *arg)
 {
     struct waiter *w = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &w->cancel);
 
-    opt.cancel = &w->cancel;
     w->rc = hf_lock_acquire(w->lock, &opt, NULL);
     return NULL;
 }

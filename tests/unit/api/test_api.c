@@ -2,6 +2,7 @@
  * never change, hooks, sizes, modules, where a password may come from. */
 #include "../../lib/shm_dir.h"
 #include "../cases.h"
+#include "../options.h"
 
 #include <holdfast.h>
 
@@ -121,12 +122,11 @@ CASE(test_api_memory_of_an_idle_handle)
     static hf_lock *lock[MANY];
     struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &hooks);
     hf_client *c = NULL;
     long before;
     char name[32];
 
-    opt.hooks = &hooks;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     before = m.bytes;
     for (int i = 0; i < MANY; i++) {
@@ -150,11 +150,10 @@ CASE(test_api_releases_all_without_memory)
     hf_part parts[MANY] = {{0}};
     struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &hooks);
     hf_client *c = NULL;
     char name[32];
 
-    opt.hooks = &hooks;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "part-%d", i);
@@ -177,10 +176,9 @@ CASE(test_api_half_a_pair_of_hooks_is_not_used)
     struct memory m = {0, 0, false};
     hf_hooks only_alloc = {&m, count_alloc, NULL, NULL};
     hf_hooks only_free = {&m, NULL, count_free, NULL};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &only_alloc);
     hf_client *c = NULL;
 
-    opt.hooks = &only_alloc;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     assert_int_equal(hf_close(c), 0);
     opt.hooks = &only_free;
@@ -318,18 +316,16 @@ CASE(test_api_the_least_lease_can_be_held)
  * that waited in its line, of 1024, and that there were more. */
 CASE(test_api_events_have_a_limit)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = HF_LEASE_MIN_MS);
     struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     int events = 0;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.hooks = &hooks, .on_event = count_event,
+                       .event_arg = &events);
 
-    opt.hooks = &hooks;
-    opt.on_event = count_event;
-    opt.event_arg = &events;
-    fixed.lease_ms = HF_LEASE_MIN_MS;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "events", HF_CSTRING, NULL, &lock, NULL),
                      0);
@@ -414,13 +410,12 @@ CASE(test_api_texts_of_a_latch)
 CASE(test_api_texts_of_several)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock_options by_handle = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options by_handle = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     hf_error err = HF_ERROR_INIT;
     hf_part parts[2] = {{NULL}, {NULL}};
     hf_lock *held;
     hf_client *c;
 
-    by_handle.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_open(url, NULL, &c, &err), 0);
     assert_int_equal(hf_lock_new(c, "b", 1, &by_handle, &held, &err), 0);
     assert_int_equal(hf_lock_acquire(held, NULL, &err), 0);

@@ -38,13 +38,11 @@ static void answer_after(hf_client *c, int64_t ms)
 static hf_lock *hold(hf_client *c, int64_t ttl_ms, int64_t lease_ms,
                      int64_t max_hold_ms)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.ttl_ms = ttl_ms, .max_hold_ms = max_hold_ms);
+    hf_acquire_options how = ACQUIRE_OPTIONS(.lease_ms = lease_ms);
     hf_lock *lock;
 
-    opt.ttl_ms = ttl_ms;
-    opt.max_hold_ms = max_hold_ms;
-    how.lease_ms = lease_ms;
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     assert_int_equal(hf_lock_acquire(lock, &how, NULL), 0);
     return lock;

@@ -84,13 +84,13 @@ static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
                    hf_error *err)
 {
     static const hf_hooks hooks = {.alloc = take, .free = give};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.hooks = &hooks,
+                       .connect_timeout_ms = connect_timeout_ms,
+                       .open_timeout_ms = open_timeout_ms);
     hf_client *c;
     int rc;
 
-    opt.hooks = &hooks;
-    opt.connect_timeout_ms = connect_timeout_ms;
-    opt.open_timeout_ms = open_timeout_ms;
     rc = hf_open("test://", &opt, &c, err);
     if (rc)
         assert_null(c);

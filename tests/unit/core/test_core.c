@@ -19,9 +19,8 @@
 
 static int acquire_as(hf_lock *lock, enum hf_mode mode)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = mode);
 
-    opt.mode = mode;
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
@@ -244,7 +243,7 @@ CASE(test_core_loss_is_told_when_its_handle_is_gone)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- firing ----------------------------------------------------------------
+/* ---- firing ---------------------------------------------------------------
  */
 
 /* The thread that fires stops at a call of its own choice. */
@@ -414,11 +413,9 @@ CASE(test_core_firing_after_the_wait_touches_no_client)
 {
     hf_client *c = open_in_pages();
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_cancel cancel = HF_CANCEL_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &cancel, .wait_ms = 1);
 
-    opt.cancel = &cancel;
-    opt.wait_ms = 1;
     assert_int_equal(hf_lock_acquire(lock, &opt, NULL), HF_ETIMEDOUT);
     assert_ptr_equal(cancel.client, c);
     assert_int_equal(hf_lock_free(lock), 0);
@@ -432,12 +429,10 @@ CASE(test_core_no_wait_leaves_the_word_as_it_was)
 {
     hf_client *c = open_at_once(HF__QUEUED);
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_cancel cancel = HF_CANCEL_INIT;
     uint32_t before = cancel.word;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &cancel, .wait_ms = 1);
 
-    opt.cancel = &cancel;
-    opt.wait_ms = 1;
     assert_int_equal(hf_lock_acquire(lock, &opt, NULL), HF_ETIMEDOUT);
     assert_false(is_attached(&cancel));
     assert_int_not_equal(cancel.word, before);
@@ -571,7 +566,7 @@ CASE(test_core_end_of_one_hold_sets_one_descriptor)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- what a renewal says ---------------------------------------------------
+/* ---- what a renewal says --------------------------------------------------
  */
 
 static uint32_t permits_told; /* client->mu */
@@ -596,10 +591,9 @@ CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
     hf_client *c = open_at_once(HF__GRANTED);
     hf_lock *rw = make_lock(c, "rw", HF_RWLOCK, 0, 0);
     hf_lock *sem = make_lock(c, "sem", HF_SEMAPHORE, 0, 3);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.permits = 3);
 
     server.in_renew = note_permits;
-    opt.permits = 3;
     assert_int_equal(hf_lock_acquire(rw, NULL, NULL), 0);
     assert_int_equal(hf_lock_acquire(sem, &opt, NULL), 0);
     let_answer(c, 1000, HF__DONE); /* the helper thread renews as well */
@@ -613,7 +607,7 @@ CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- opening ---------------------------------------------------------------
+/* ---- opening --------------------------------------------------------------
  */
 
 static uint32_t opened; /* atomic */
@@ -774,9 +768,8 @@ struct permits {
 static void *take_permits(void *arg)
 {
     struct permits *p = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.permits = p->many);
 
-    opt.permits = p->many;
     p->rc = hf_lock_acquire(p->lock, &opt, NULL);
     return NULL;
 }

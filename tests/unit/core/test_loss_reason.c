@@ -21,10 +21,9 @@ static void trouble(hf_client *c, const char *text)
  * answered. */
 static hf_lock *held(hf_client *c, const char *name, int64_t ttl_ms)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = ttl_ms);
     hf_lock *lock;
 
-    opt.ttl_ms = ttl_ms;
     assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
     server.at_once = true;
     server.answer = HF__GRANTED;
@@ -211,11 +210,10 @@ static void grant_in_turn(hf__time now)
 CASE(test_reason_is_told_by_acquire_all)
 {
     hf_client *c = open_with(NULL);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = TTL_MS);
     hf_error err = HF_ERROR_INIT;
     hf_part part[2] = {{0}, {0}};
 
-    opt.max_hold_ms = TTL_MS;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &part[0].lock, NULL), 0);
     assert_int_equal(hf_lock_new(c, "b", 1, NULL, &part[1].lock, NULL), 0);
     hf__mutex_lock(&c->mu);
@@ -261,13 +259,11 @@ static bool is_asked(hf_client *c)
 CASE(test_reason_is_not_that_of_an_earlier_hold)
 {
     hf_client *c = open_with(NULL);
-    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = TTL_MS);
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     struct renewer r = {.err = HF_ERROR_INIT};
     pthread_t t;
 
-    opt.flags = HF_OWNER_HANDLE;
-    fixed.lease_ms = TTL_MS;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &r.lock, NULL), 0);
     server.at_once = true;
     server.answer = HF__GRANTED;

@@ -207,7 +207,7 @@ static void all_are_done(struct scene *s)
     assert_int_equal(s->set.result, 0);
 }
 
-/* ---- tests -----------------------------------------------------------------
+/* ---- tests ----------------------------------------------------------------
  */
 
 CASE(test_parked_go_in_the_order_of_asking)
@@ -316,12 +316,11 @@ CASE(test_unsent_after_its_caller_has_left)
  * be reached. */
 CASE(test_parked_downgrade_is_sent_after_all)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = HF_RWLOCK, .flags = HF_OWNER_HANDLE);
     struct scene *s = begin();
     hf_lock *rw = NULL;
 
-    opt.kind = HF_RWLOCK;
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(s->client, "rw", 2, &opt, &rw, NULL), 0);
     lock(s);
     room = 1;

@@ -5,9 +5,8 @@
 
 /* Killed before it wrote its last words, as far as the killer's clock says, and
  * it held the lock as it did: the death ends that. */
-CASE_AROUND(test_death_is_after_last_words, place_make, place_remove)
+CASE_HERE(test_death_is_after_last_words)
 {
-    struct place *p = *state;
     hf_client *c = open_client(p->url);
     char path[sizeof(p->dir) + 16];
     struct record_owner o = {.lock = make_lock(c, "x", true), .process = 1};

@@ -76,7 +76,7 @@ static hf_client *open_direct(void)
     return open_with(NULL);
 }
 
-/* ---- a thread that waits ---------------------------------------------------
+/* ---- a thread that waits --------------------------------------------------
  */
 
 struct wish {
@@ -107,10 +107,9 @@ hf__time __wrap_hf__now(void)
 static void *wait_for_wish(void *arg)
 {
     struct wish *w = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.wait_ms = w->wait_ms, .cancel = w->cancel);
 
-    opt.wait_ms = w->wait_ms;
-    opt.cancel = w->cancel;
     stops_at = w->stops ? 2 : 0; /* the first sets the end of its wait */
     w->rc = hf_lock_acquire(w->lock, &opt, NULL);
     return NULL;

@@ -44,11 +44,10 @@ static void abandon(int16_t answer)
 {
     hf_client *c = open_client();
     struct call call = {0, 0};
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     hf_lock *lock;
     int64_t began;
 
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
@@ -171,13 +170,12 @@ static bool helper_sleeps_for(hf_client *c, int64_t ms)
 CASE(test_races_driver_leaves_an_asynchronous_wait)
 {
     hf_client *c = open_client();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     struct waiter w = {.cancel = HF_CANCEL_INIT};
     struct call call = {0, 0};
     hf_lock *lock;
     pthread_t t;
 
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(c, "m", HF_CSTRING, &opt, &w.lock, NULL), 0);
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     let_answer(c, 2, HF__QUEUED);
@@ -273,12 +271,10 @@ static void ignore_event(void *arg, const hf_event *event)
 
 static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .flags = flags, .max_hold_ms = 100);
     hf_lock *lock;
 
-    opt.kind = kind;
-    opt.flags = flags;
-    opt.max_hold_ms = 100;
     c->on_event = ignore_event; /* before there is a name */
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
@@ -286,9 +282,8 @@ static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
 
 static int take_as(hf_lock *lock, enum hf_mode mode)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = mode);
 
-    opt.mode = mode;
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
@@ -359,7 +354,7 @@ CASE(test_races_write_after_the_end_of_a_read)
     end(lock);
 }
 
-/* ---- what a callback is told stands there when it is queued ----------------
+/* ---- what a callback is told stands there when it is queued ---------------
  */
 
 void __real_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
@@ -408,9 +403,8 @@ static void is_told(hf_client *c, struct call *call, int result)
 
 static void acquire_async(hf_lock *lock, int64_t wait_ms, struct call *call)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = wait_ms);
 
-    opt.wait_ms = wait_ms;
     assert_int_equal(hf_lock_acquire_async(lock, &opt, note_lock, call, NULL),
                      0);
 }

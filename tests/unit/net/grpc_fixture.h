@@ -51,6 +51,7 @@ struct scene {
     bool has_hello;
     struct heard heard[HEARD];
     size_t len;
+    struct one *ones; /* the calls, which end() frees */
 };
 
 static struct heard *heard_of(struct scene *t, int32_t id)
@@ -104,7 +105,7 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- what the server says --------------------------------------------------
+/* ---- what the server says -------------------------------------------------
  */
 
 static void raw(struct scene *t, const void *p, size_t len)
@@ -174,7 +175,7 @@ static void answers(struct scene *t, int32_t id, const char *text)
     headers(t, id, true, "grpc-status=0;grpc-message=");
 }
 
-/* ---- both sides ------------------------------------------------------------
+/* ---- both sides -----------------------------------------------------------
  */
 
 static bool serve(struct scene *t)
@@ -280,7 +281,7 @@ static void connect_it(struct scene *t)
     assert_int_equal(t->g.link.state, t->has_hello ? NET_GREETING : NET_UP);
 }
 
-/* ---- calls -----------------------------------------------------------------
+/* ---- calls ----------------------------------------------------------------
  */
 
 struct one {
@@ -292,6 +293,8 @@ struct one {
     int rc;              /* of its callbacks */
     struct one *cancels; /* in its next callback */
     bool restarts;
+    struct scene *scene;
+    struct one *next; /* of its scene */
 };
 
 static void note_end(struct one *o)
@@ -384,6 +387,9 @@ static struct one *one_of(struct scene *t, const struct grpc_method *m)
 
     assert_non_null(o);
     hf__grpc_call_init(&o->call, &t->g, m, t);
+    o->scene = t;
+    o->next = t->ones;
+    t->ones = o;
     return o;
 }
 
@@ -399,6 +405,11 @@ static struct one *first_of(struct scene *t, const struct grpc_method *m)
 
 static void one_free(struct one *o)
 {
+    struct one **at = &o->scene->ones;
+
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
     hf__grpc_call_fini(&o->call);
     free(o);
 }
@@ -450,6 +461,8 @@ static int end(void **state)
     char path[80];
 
     fail_in = 0;
+    while (t->ones)
+        one_free(t->ones);
     hf__grpc_fini(&t->g);
     hf__net_endpoint_fini(&t->peer);
     close(t->listener);
@@ -461,6 +474,6 @@ static int end(void **state)
     return 0;
 }
 
-#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 #endif

@@ -5,7 +5,6 @@
 
 CASE_HERE(test_unary_call)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     unsigned before;
 
@@ -36,12 +35,10 @@ CASE_HERE(test_unary_call)
     assert_int_equal(allocations, before);
     assert_int_equal(t->g.open, 0);
     assert_int_equal(t->heard[7].reset, -1);
-    one_free(o);
 }
 
 CASE_HERE(test_error_is_trailers_only)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
 
     assert_null(strstr(t->heard[0].headers, "grpc-timeout"));
@@ -59,13 +56,11 @@ CASE_HERE(test_error_is_trailers_only)
     send_one(t, o, "x", 0);
     end_one(t, 5, HEAD ";grpc-status=17");
     assert_int_equal(o->status, GRPC_UNKNOWN);
-    one_free(o);
 }
 
 CASE_HERE(test_answers_find_their_calls)
 {
     enum { N = 20 };
-    struct scene *t = *state;
     struct one *o[N];
     char text[16];
 
@@ -85,14 +80,11 @@ CASE_HERE(test_answers_find_their_calls)
         assert_int_equal(o[i]->overs, 1);
     }
     assert_int_equal(t->g.open, 0);
-    for (int i = 0; i < N; i++)
-        one_free(o[i]);
 }
 
 /* More than the server allows wait; their limit passes before they are sent. */
 CASE_HERE(test_server_allows_few_streams)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *c = one_of(t, &unary);
 
@@ -115,9 +107,6 @@ CASE_HERE(test_server_allows_few_streams)
     assert_memory_equal(t->heard[1].body + 5, "b", 1);
     answer_one(t, t->heard[1].id, "b");
     assert_string_equal(b->got, "b");
-    one_free(a);
-    one_free(b);
-    one_free(c);
 }
 
 static void say(struct one *o, const char *text)
@@ -130,7 +119,6 @@ static void say(struct one *o, const char *text)
 
 CASE_HERE(test_stream_in_both_directions)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
     uint8_t bytes[100];
     size_t n;
@@ -177,13 +165,11 @@ CASE_HERE(test_stream_in_both_directions)
     end_one(t, 3, HEAD ";grpc-status=0");
     assert_int_equal(o->overs, 2);
     assert_int_equal(o->status, 0);
-    one_free(o);
 }
 
 /* What was sent makes room, though there is always something left. */
 CASE_HERE(test_stream_that_is_never_drained)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
     uint8_t *p;
 
@@ -205,7 +191,6 @@ CASE_HERE(test_stream_that_is_never_drained)
         assert_true(o->call.out.from < o->call.out.len);
     }
     assert_true(o->call.out.cap <= 1 << 18);
-    one_free(o);
 }
 
 /* A request that is larger than the server's window, an answer that is larger
@@ -213,7 +198,6 @@ CASE_HERE(test_stream_that_is_never_drained)
 CASE_HERE(test_flow_control)
 {
     enum { LONG = 300000, BIG = 6 << 20 };
-    struct scene *t = *state;
     struct grpc_method big = stream;
     struct one *o, *u = one_of(t, &unary);
     uint8_t *p;
@@ -249,8 +233,6 @@ CASE_HERE(test_flow_control)
     assert_int_equal(o->messages, BIG / 16000);
     assert_int_equal(o->overs, 0);
     assert_int_equal(t->downs, 0);
-    one_free(o);
-    one_free(u);
 }
 
 /* As go(), but the client is called only when it has asked for it. */
@@ -288,7 +270,6 @@ static void connect_wide(struct scene *t)
 CASE_HERE(test_long_request_goes_on)
 {
     enum { LONG = 900000 };
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     int room = 4 << 20;
 
@@ -302,12 +283,10 @@ CASE_HERE(test_long_request_goes_on)
     answers(t, 1, "fine");
     go_strictly(t);
     assert_string_equal(o->got, "fine");
-    one_free(o);
 }
 
 CASE_HERE(test_limit_passes)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *other = one_of(t, &unary);
 
     connect_it(t);
@@ -328,8 +307,6 @@ CASE_HERE(test_limit_passes)
     assert_int_equal(o->overs, 1);
     assert_string_equal(other->got, "fine");
     assert_int_equal(t->downs, 0);
-    one_free(o);
-    one_free(other);
 }
 
 /* Many calls of a server that serves them slowly and in any order: none of them
@@ -337,7 +314,6 @@ CASE_HERE(test_limit_passes)
 CASE_HERE(test_limit_grows_while_the_server_is_slow)
 {
     enum { N = 6 };
-    struct scene *t = *state;
     struct one *o[N];
 
     connect_it(t);
@@ -363,14 +339,11 @@ CASE_HERE(test_limit_grows_while_the_server_is_slow)
     assert_int_equal(o[3]->end, GRPC_LATE);
     assert_int_equal(o[4]->end, GRPC_LATE);
     assert_int_equal(t->downs, 0);
-    for (int i = 0; i < N; i++)
-        one_free(o[i]);
 }
 
 /* One that got lost among others, which are answered quickly again. */
 CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
-    struct scene *t = *state;
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
                *quick = one_of(t, &unary);
 
@@ -390,9 +363,6 @@ CASE_HERE(test_limit_shrinks_with_the_next_answers)
     later(t, 1);
     assert_int_equal(lost->end, GRPC_LATE);
     assert_int_equal(t->downs, 0);
-    one_free(slow);
-    one_free(lost);
-    one_free(quick);
 }
 
 static void pong(struct scene *t)
@@ -404,7 +374,6 @@ static void pong(struct scene *t)
 /* Three in a row that are late, whatever else the server says. */
 CASE_HERE(test_server_that_answers_no_call_is_left)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
 
     connect_it(t);
@@ -429,14 +398,11 @@ CASE_HERE(test_server_that_answers_no_call_is_left)
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EBACKEND);
     assert_int_equal(o->end, GRPC_LATE);
-    one_free(o);
-    one_free(p);
 }
 
 /* What was written is LOST, oldest first; what was not is UNSENT. */
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream),
                *c = one_of(t, &unary);
 
@@ -462,15 +428,11 @@ CASE_HERE(test_end_tells_lost_from_unsent)
     assert_int_equal(t->len, 1);
     answer_one(t, 1, "yes");
     assert_string_equal(c->got, "yes");
-    one_free(a);
-    one_free(b);
-    one_free(c);
 }
 
 CASE_HERE(test_unread_connection_is_unsent)
 {
     enum { N = 40 };
-    struct scene *t = *state;
     struct one *o[N];
     unsigned lost = 0, unsent = 0;
 
@@ -516,7 +478,6 @@ static void goaway(struct scene *t, int32_t last, uint32_t error,
 
 CASE_HERE(test_goaway_lets_calls_finish)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *s = one_of(t, &stream);
 
@@ -543,14 +504,10 @@ CASE_HERE(test_goaway_lets_calls_finish)
     send_one(t, b, "b", 0);
     answer_one(t, 1, "here");
     assert_string_equal(b->got, "here");
-    one_free(a);
-    one_free(b);
-    one_free(s);
 }
 
 CASE_HERE(test_goaway_waits_for_a_while)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary);
 
     connect_it(t);
@@ -562,13 +519,11 @@ CASE_HERE(test_goaway_waits_for_a_while)
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_LOST);
     assert_non_null(strstr(a->text, "ENHANCE_YOUR_CALM, too_many_pings"));
-    one_free(a);
 }
 
 /* Stream ids are numbers of 31 bits, and are not reused. */
 CASE_HERE(test_ids_run_out)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
 
     connect_it(t);
@@ -587,8 +542,6 @@ CASE_HERE(test_ids_run_out)
     send_one(t, b, "b", 0);
     answer_one(t, 1, "first");
     assert_string_equal(b->got, "first");
-    one_free(a);
-    one_free(b);
 }
 
 /* ---- resets, cancels ------------------------------------------------------
@@ -604,7 +557,6 @@ static void reset(struct scene *t, int32_t id, uint32_t error)
 
 CASE_HERE(test_resets)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
 
     reset(t, 1, NGHTTP2_REFUSED_STREAM);
@@ -625,12 +577,10 @@ CASE_HERE(test_resets)
     assert_int_equal(o->end, GRPC_LOST);
     assert_int_equal(o->overs, 3);
     assert_int_equal(t->downs, 0);
-    one_free(o);
 }
 
 CASE_HERE(test_cancel)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
 
     connect_it(t);
@@ -658,14 +608,11 @@ CASE_HERE(test_cancel)
     assert_int_equal(o->overs, 2);
     assert_int_equal(p->overs, 0);
     assert_true(hf__grpc_is_idle(&p->call));
-    one_free(o);
-    one_free(p);
 }
 
 /* A stream that cancels itself in the middle of a frame hears no more. */
 CASE_HERE(test_cancel_inside_of_a_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     uint8_t bytes[100];
     size_t n = message(bytes, "a");
@@ -679,12 +626,10 @@ CASE_HERE(test_cancel_inside_of_a_message)
     assert_int_equal(o->overs, 0);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
     assert_int_equal(t->g.open, 0);
-    one_free(o);
 }
 
 CASE_HERE(test_over_starts_the_next)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
 
     connect_it(t);
@@ -699,15 +644,13 @@ CASE_HERE(test_over_starts_the_next)
             break;
         assert_memory_equal(t->heard[i + 1].body + 5, "again", 5);
     }
-    one_free(o);
 }
 
-/* ---- pings ------------------------------------------------------------------
+/* ---- pings ----------------------------------------------------------------
  */
 
 CASE_HERE(test_silence_is_asked_about)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
 
     connect_it(t);
@@ -736,13 +679,11 @@ CASE_HERE(test_silence_is_asked_about)
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EBACKEND);
     assert_int_equal(o->end, GRPC_LOST);
-    one_free(o);
 }
 
 /* Whatever else it says. */
 CASE_HERE(test_ping_has_to_be_answered)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
 
     headers(t, 1, false, HEAD);
@@ -758,14 +699,12 @@ CASE_HERE(test_ping_has_to_be_answered)
     }
     assert_int_equal(t->downs, 1);
     assert_int_equal(o->messages, 5);
-    one_free(o);
 }
 
 /* Its own is acknowledged together with the next request, others at once. */
 CASE_HERE(test_pings_of_the_server)
 {
     static const uint8_t theirs[8] = {2, 4, 16, 16, 9, 14, 7, 7};
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     uint64_t written;
 
@@ -781,7 +720,6 @@ CASE_HERE(test_pings_of_the_server)
     send_one(t, o, "x", 0);
     assert_int_equal(t->acks, 2);
     assert_memory_equal(t->ack, theirs, 8);
-    one_free(o);
 }
 
 /* ---- tokens ------------------------------------------------------------- */
@@ -800,7 +738,6 @@ static bool has_token(const struct heard *h, const char *token)
 
 CASE_HERE(test_token_is_renewed)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *late = one_of(t, &unary), *hello = one_of(t, &greeting);
 
@@ -851,15 +788,10 @@ CASE_HERE(test_token_is_renewed)
     assert_true(has_token(&t->heard[6], "t3"));
     answer_one(t, t->heard[6].id, "L");
     assert_string_equal(late->got, "L");
-    one_free(a);
-    one_free(b);
-    one_free(late);
-    one_free(hello);
 }
 
 CASE_HERE(test_no_token_can_be_had)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *s = one_of(t, &stream);
 
@@ -896,15 +828,11 @@ CASE_HERE(test_no_token_can_be_had)
     hang_up(t);
     go(t);
     assert_int_equal(a->end, GRPC_UNSENT);
-    one_free(a);
-    one_free(b);
-    one_free(s);
 }
 
 /* The server leaves: no token is had from it, but what it has may finish. */
 CASE_HERE(test_no_token_after_goaway)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
 
     connect_it(t);
@@ -920,14 +848,11 @@ CASE_HERE(test_no_token_after_goaway)
     assert_string_equal(b->got, "done");
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_UNSENT);
-    one_free(a);
-    one_free(b);
 }
 
 /* A stream that is refused ends, and the next one waits for the new token. */
 CASE_HERE(test_stream_renews_the_token)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &stream), *b = one_of(t, &stream);
 
     connect_it(t);
@@ -947,13 +872,10 @@ CASE_HERE(test_stream_renews_the_token)
     end_one(t, 3, REFUSED); /* it had the old one */
     assert_int_equal(b->overs, 1);
     assert_int_equal(t->renewals, 1);
-    one_free(a);
-    one_free(b);
 }
 
 CASE_HERE(test_stopped_without_a_word)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream);
 
     connect_it(t);
@@ -968,8 +890,6 @@ CASE_HERE(test_stopped_without_a_word)
     send_one(t, a, "a", 0);
     answer_one(t, 1, "x");
     assert_int_equal(a->overs, 1);
-    one_free(a);
-    one_free(b);
 }
 
 CASES_MAIN(NULL, NULL);

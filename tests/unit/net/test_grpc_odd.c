@@ -63,7 +63,6 @@ static const struct odd {
 
 CASE_HERE(test_odd_answers)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
 
     connect_it(t);
@@ -91,7 +90,6 @@ CASE_HERE(test_odd_answers)
 /* The longest that is allowed is. */
 CASE_HERE(test_longest_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     uint8_t bytes[5 + MOST + 6] = {0, 0, 0, MOST >> 8, MOST & 255};
 
@@ -108,13 +106,11 @@ CASE_HERE(test_longest_message)
     go(t);
     assert_int_equal(o->overs, 1);
     assert_int_equal(t->downs, 0);
-    one_free(o);
 }
 
 /* A half message at the end of a stream is not an orderly end. */
 CASE_HERE(test_stream_ends_within_a_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
 
     headers(t, 1, false, HEAD);
@@ -122,13 +118,11 @@ CASE_HERE(test_stream_ends_within_a_message)
     end_one(t, 1, OK_END);
     assert_int_equal(o->messages, 0);
     assert_int_equal(o->end, GRPC_ODD);
-    one_free(o);
 }
 
 /* The code of a callback ends the connection. */
 CASE_HERE(test_callbacks_end_the_connection)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *s = one_of(t, &stream);
 
     connect_it(t);
@@ -169,7 +163,6 @@ CASE_HERE(test_something_else_answers)
         "+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n",
     };
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         accept_it(t);
@@ -189,8 +182,6 @@ CASE_HERE(test_something_else_answers)
 /* It accepts, and says nothing. */
 CASE_HERE(test_silent_server_is_not_up)
 {
-    struct scene *t = *state;
-
     t->is_deaf = true;
     accept_it(t);
     go(t);
@@ -203,7 +194,7 @@ CASE_HERE(test_silent_server_is_not_up)
     works_again(t);
 }
 
-/* ---- hostile frames ---------------------------------------------------------
+/* ---- hostile frames -------------------------------------------------------
  */
 
 /* A server that is not served (serve() would complain of what it gets back). */
@@ -235,7 +226,6 @@ CASE_HERE(test_hostile_frames)
 {
     static const uint8_t big[16385];
     static const uint8_t zeros[64];
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
     int n = 0;
 
@@ -272,7 +262,6 @@ CASE_HERE(test_hostile_frames)
 CASE_HERE(test_very_much_data)
 {
     enum { FRAMES = 2000, SIZE = 16380 }; /* of empty messages, 8 windows */
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     static const uint8_t zeros[SIZE];
 
@@ -292,7 +281,6 @@ CASE_HERE(test_very_much_data)
  */
 CASE_HERE(test_flood_of_pings)
 {
-    struct scene *t = *state;
     uint8_t ping[17] = {0, 0, 8, NGHTTP2_PING};
     int flags = MSG_DONTWAIT | MSG_NOSIGNAL, i;
 
@@ -367,7 +355,6 @@ static void nearly_right(struct scene *t)
 CASE_HERE(test_noise)
 {
     enum { ROUNDS = 400, CALLS = 5 };
-    struct scene *t = *state;
 
     for (int round = 1; round <= ROUNDS; round++) {
         struct one *o[CALLS];
@@ -399,7 +386,6 @@ CASE_HERE(test_noise)
 /* Each allocation of ours fails once. */
 CASE_HERE(test_out_of_memory)
 {
-    struct scene *t = *state;
     unsigned n = 0;
     bool failed;
 

@@ -25,7 +25,7 @@
 #include "../../lib/shm_dir.h"
 #include "../../lib/wait.h"
 
-#define WITH_TLS(fn) CASE_AROUND(fn, begin, end)
+#define WITH_TLS(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 struct scene {
     char dir[64];
@@ -132,7 +132,6 @@ static size_t read_all(struct scene *t, char *to)
 WITH_TLS(test_all_that_has_come_is_read)
 {
     static char text[60000], got[sizeof(text) + 2000];
-    struct scene *t = *state;
 
     for (int i = 0; i < 20; i++) /* records, all in one recv() */
         assert_int_equal(SSL_write(t->server, "abc", 3), 3);
@@ -149,8 +148,6 @@ WITH_TLS(test_all_that_has_come_is_read)
 /* SIGPIPE would end this program. */
 WITH_TLS(test_no_sigpipe)
 {
-    struct scene *t = *state;
-
     signal(SIGPIPE, SIG_DFL);
     close(t->fd);
     t->fd = -1;
@@ -168,7 +165,6 @@ WITH_TLS(test_what_is_stuck_goes_on)
 {
     enum { PIECE = 100000, PIECES = 12 };
     static char got[PIECE * PIECES];
-    struct scene *t = *state;
     size_t len = 0;
     int n;
 
@@ -197,7 +193,6 @@ WITH_TLS(test_what_is_stuck_goes_on)
 
 WITH_TLS(test_an_end_is_found)
 {
-    struct scene *t = *state;
     char byte;
 
     assert_false(hf__net_is_over(&t->s)); /* tickets have come, no more */
@@ -210,7 +205,6 @@ WITH_TLS(test_an_end_is_found)
 /* A reset, or a server that was killed, says nothing in TLS before. */
 WITH_TLS(test_an_end_without_a_word)
 {
-    struct scene *t = *state;
     char byte;
 
     close(t->fd);
@@ -222,7 +216,6 @@ WITH_TLS(test_an_end_without_a_word)
 
 WITH_TLS(test_noise_in_between_is_refused)
 {
-    struct scene *t = *state;
     char byte;
 
     assert_int_equal(write(t->fd, "+OK\r\n+OK\r\n", 10), 10);
@@ -259,7 +252,6 @@ static int open_as(struct scene *t, int listener, struct net_addr *a,
 /* The connections of a client share what TLS needs, not the name. */
 WITH_TLS(test_each_host_is_verified_by_its_name)
 {
-    struct scene *t = *state;
     struct net_endpoint e = {.core = &core};
     struct net_addr *a = &e.addr[0];
     char file[128];
@@ -292,7 +284,6 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
 /* A server that does not know of ALPN, agrees, disagrees or refuses. */
 WITH_TLS(test_protocol_is_agreed_on)
 {
-    struct scene *t = *state;
     struct net_endpoint e = {.core = &core};
     struct net_addr *a = &e.addr[0];
     char file[128], ca[128];

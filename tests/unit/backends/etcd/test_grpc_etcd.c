@@ -215,7 +215,7 @@ static int put_it(struct one *o, const char *key, const char *value)
     return asked(o, &m);
 }
 
-/* ---- the owner --------------------------------------------------------------
+/* ---- the owner ------------------------------------------------------------
  */
 
 #include "../../net/grpc_owner.h"
@@ -278,7 +278,7 @@ static void scene_free(struct scene *t)
     free(t);
 }
 
-/* ---- calls ------------------------------------------------------------------
+/* ---- calls ----------------------------------------------------------------
  */
 
 static struct etcd_server plain;

@@ -6,7 +6,7 @@
 
 #include <openssl/ssl.h>
 
-#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 #define NATIVE "mysql_native_password"
 #define SHA2 "caching_sha2_password"
@@ -88,8 +88,6 @@ CASE(test_scrambles)
 
 CASE_HERE(test_native_login)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     assert_true(hears_nothing(t)); /* the server speaks first */
     greets(t, CAPS_ALL, NATIVE);
@@ -106,7 +104,6 @@ CASE_HERE(test_native_login)
 
 CASE_HERE(test_mariadb_is_known)
 {
-    struct scene *t = *state;
     unsigned char buf[512];
 
     connect_it(t);
@@ -117,7 +114,6 @@ CASE_HERE(test_mariadb_is_known)
 
 CASE_HERE(test_greeting_is_cut_anywhere)
 {
-    struct scene *t = *state;
     unsigned char buf[512];
     size_t len = greeting(buf, CAPS_ALL, "8.0.46", NATIVE);
 
@@ -135,7 +131,6 @@ CASE_HERE(test_greeting_is_cut_anywhere)
 /* One that ends too early is no greeting. */
 CASE_HERE(test_greeting_is_too_short)
 {
-    struct scene *t = *state;
     unsigned char buf[512];
     size_t len = greeting(buf, CAPS_ALL, "8.0.46", "");
 
@@ -154,7 +149,6 @@ CASE_HERE(test_something_else_answers)
     static const char *const others[] = {
         "HTTP/1.1 400 Bad Request\r\n\r\n", "-ERR unknown command\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n", "220 mail.example ESMTP\r\n"};
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         t->downs = 0;
@@ -168,8 +162,6 @@ CASE_HERE(test_something_else_answers)
 /* It waits for us to speak, as most servers do. */
 CASE_HERE(test_nobody_greets)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
@@ -179,8 +171,6 @@ CASE_HERE(test_nobody_greets)
 
 CASE_HERE(test_old_server)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     greets(t, CAPS_ALL & ~0x8000u, NATIVE);
     failed_with(t, HF_EBACKEND, "MySQL 8.0.46 is too old");
@@ -222,7 +212,6 @@ CASE_HERE(test_old_versions)
                                       "11.4.5-log",
                                       "of our own",
                                       ""};
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {
         greets_as(t, old[i][0]);
@@ -283,8 +272,6 @@ static void refuses(struct scene *t, unsigned seq, size_t i)
 
 CASE_HERE(test_refusals_are_explained)
 {
-    struct scene *t = *state;
-
     t->login.database = "shop";
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
         t->downs = 0;
@@ -297,8 +284,6 @@ CASE_HERE(test_refusals_are_explained)
 /* There is no SQLSTATE then, but it is borne. */
 CASE_HERE(test_refusal_instead_of_a_greeting)
 {
-    struct scene *t = *state;
-
     for (size_t i = 0; i < 6; i++) {
         t->downs = 0;
         connect_it(t);
@@ -312,8 +297,6 @@ CASE_HERE(test_refusal_instead_of_a_greeting)
 
 CASE_HERE(test_no_password_was_given)
 {
-    struct scene *t = *state;
-
     t->login.password = "";
     connect_it(t);
     greets(t, CAPS_ALL, NATIVE);
@@ -326,7 +309,6 @@ CASE_HERE(test_no_password_was_given)
 
 CASE_HERE(test_switch_of_plugins)
 {
-    struct scene *t = *state;
     char got[64];
 
     connect_it(t);
@@ -346,8 +328,6 @@ CASE_HERE(test_switch_of_plugins)
 
 CASE_HERE(test_unknown_plugins)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     greets(t, CAPS_ALL, NATIVE);
     SAYS(t, 2,
@@ -373,7 +353,6 @@ CASE_HERE(test_unknown_plugins)
 /* A server, or somebody in between, would like to read it. */
 CASE_HERE(test_clear_password_needs_tls)
 {
-    struct scene *t = *state;
     char got[512];
 
     connect_it(t);
@@ -388,8 +367,6 @@ CASE_HERE(test_clear_password_needs_tls)
 
 CASE_HERE(test_sha2_that_is_cached)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     greets(t, CAPS_ALL, SHA2);
     hears_login(t, SHA2, SHA2_HEX);
@@ -400,7 +377,6 @@ CASE_HERE(test_sha2_that_is_cached)
 /* On a Unix socket nobody else listens. */
 CASE_HERE(test_sha2_in_private)
 {
-    struct scene *t = *state;
     char got[512];
 
     connect_it(t);
@@ -417,7 +393,6 @@ CASE_HERE(test_sha2_in_private)
 /* Whoever is in between could ask for it as well. */
 CASE_HERE(test_sha2_in_full_wants_a_safe_way)
 {
-    struct scene *t = *state;
     char got[512];
 
     connect_it(t);
@@ -433,7 +408,6 @@ CASE_HERE(test_sha2_in_full_wants_a_safe_way)
 
 CASE_HERE(test_hello_is_answered_before_it_is_up)
 {
-    struct scene *t = *state;
     char got[64];
 
     t->hello_statements = 2;
@@ -450,8 +424,6 @@ CASE_HERE(test_hello_is_answered_before_it_is_up)
 
 CASE_HERE(test_hello_is_refused_by_its_owner)
 {
-    struct scene *t = *state;
-
     t->hello_statements = 1;
     log_in(t);
     t->code = HF_ENOTSUP;
@@ -505,7 +477,6 @@ static SSL *shakes_hands(struct scene *t, SSL_CTX *ctx)
 
 CASE_HERE(test_tls_begins_behind_the_greeting)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
     SSL *ssl;
     char got[512];
@@ -542,7 +513,6 @@ CASE_HERE(test_tls_begins_behind_the_greeting)
 
 CASE_HERE(test_server_is_verified)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
 
     with_tls(t, "elsewhere", &ctx);
@@ -557,7 +527,6 @@ CASE_HERE(test_server_is_verified)
 
 CASE_HERE(test_server_without_tls)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
 
     with_tls(t, "server", &ctx);
@@ -573,7 +542,6 @@ CASE_HERE(test_server_without_tls)
  * server says inside of TLS. */
 CASE_HERE(test_plain_bytes_behind_the_greeting)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
     unsigned char buf[512];
     size_t len = greeting(buf, CAPS_ALL | CAPS_SSL, "8.0.46", NATIVE);
@@ -595,7 +563,6 @@ CASE_HERE(test_plain_bytes_behind_the_greeting)
 
 CASE_HERE(test_handshake_has_its_time)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
 
     with_tls(t, "server", &ctx);

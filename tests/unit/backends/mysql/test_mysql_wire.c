@@ -1,13 +1,12 @@
 /* Statements and their answers, from good servers and bad ones. */
 #include "mysql_fixture.h"
 
-#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 /* ---- statements ---------------------------------------------------------- */
 
 CASE_HERE(test_statements_are_packets)
 {
-    struct scene *t = *state;
     char got[512];
     struct flight *a;
 
@@ -33,7 +32,6 @@ CASE_HERE(test_statements_are_packets)
 
 CASE_HERE(test_statement_that_is_too_long)
 {
-    struct scene *t = *state;
     size_t size = (16u << 20) - 2, out; /* and the byte in front of it */
     char *text = malloc(size);
 
@@ -74,7 +72,6 @@ static const char chain[] = "\1\0\0\1\2" /* two columns */
 
 CASE_HERE(test_packets_are_cut_anywhere)
 {
-    struct scene *t = *state;
     size_t len = sizeof(chain) - 1;
 
     log_in(t);
@@ -99,8 +96,6 @@ CASE_HERE(test_packets_are_cut_anywhere)
 
 CASE_HERE(test_packets_come_byte_by_byte)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     for (size_t i = 0; i < sizeof(chain) - 1; i++)
@@ -111,8 +106,6 @@ CASE_HERE(test_packets_come_byte_by_byte)
 
 CASE_HERE(test_error_ends_rows)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     SAYS(t, 1, "\1");
@@ -126,8 +119,6 @@ CASE_HERE(test_error_ends_rows)
 
 CASE_HERE(test_many_are_under_way)
 {
-    struct scene *t = *state;
-
     log_in(t);
     for (int i = 0; i < 100; i++)
         assert_non_null(submit(t, i % 10));
@@ -146,8 +137,6 @@ CASE_HERE(test_many_are_under_way)
 /* Sequence numbers begin anew behind 255. */
 CASE_HERE(test_many_rows)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     SAYS(t, 1, "\1");
@@ -227,8 +216,6 @@ static const struct {
 
 CASE_HERE(test_odd_answers_end_it)
 {
-    struct scene *t = *state;
-
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
         t->downs = 0;
         log_in(t);
@@ -247,8 +234,6 @@ CASE_HERE(test_odd_answers_end_it)
 
 CASE_HERE(test_answer_nobody_asked_for)
 {
-    struct scene *t = *state;
-
     log_in(t);
     SAYS(t, 1, OK_PACKET);
     assert_int_equal(t->down_code, HF_EPROTO);
@@ -262,8 +247,6 @@ CASE_HERE(test_answer_nobody_asked_for)
 /* Whether or not something was sent in the meantime. */
 CASE_HERE(test_server_says_why_it_ends)
 {
-    struct scene *t = *state;
-
     for (int asks = 0; asks < 2; asks++) {
         t->downs = 0;
         log_in(t);
@@ -299,7 +282,6 @@ static void says_much(struct scene *t, unsigned seq, size_t len)
 /* Small values weigh more in memory than on the wire. */
 CASE_HERE(test_answer_of_too_many_values)
 {
-    struct scene *t = *state;
     unsigned seq;
     size_t rows = 0;
 
@@ -317,7 +299,6 @@ CASE_HERE(test_answer_of_too_many_values)
 
 CASE_HERE(test_answer_that_is_too_long)
 {
-    struct scene *t = *state;
     unsigned seq = 2;
 
     log_in(t);
@@ -333,7 +314,6 @@ CASE_HERE(test_answer_that_is_too_long)
 
 CASE_HERE(test_long_value)
 {
-    struct scene *t = *state;
     static unsigned char value[4 + (1u << 20)];
 
     log_in(t);
@@ -352,8 +332,6 @@ CASE_HERE(test_long_value)
 
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
-
     log_in(t);
     for (int i = 1; i <= 3; i++)
         assert_non_null(submit(t, i));
@@ -377,8 +355,6 @@ CASE_HERE(test_end_tells_lost_from_unsent)
 
 CASE_HERE(test_owner_may_end_it)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     hf__net_flush(&t->c.link.stream);
@@ -391,8 +367,6 @@ CASE_HERE(test_owner_may_end_it)
 
 CASE_HERE(test_silence_ends_it)
 {
-    struct scene *t = *state;
-
     log_in(t);
     clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
     assert_true(hf__link_timeout(&t->c.link) == HF__NEVER);
@@ -430,7 +404,6 @@ static void converse(struct scene *t)
 /* Whichever allocation fails: it is told, and the next try works. */
 CASE_HERE(test_out_of_memory)
 {
-    struct scene *t = *state;
     bool failed = true;
     unsigned n;
 

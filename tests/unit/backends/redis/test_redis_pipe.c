@@ -18,7 +18,7 @@
 #include "../../../lib/bare_core.h"
 #include "../../../lib/shm_dir.h"
 
-#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 /* What is kept of a command here. */
 struct asked {
@@ -168,8 +168,6 @@ static void request(struct scene *t, int number, uint32_t replies)
 
 CASE_HERE(test_hello_comes_first)
 {
-    struct scene *t = *state;
-
     t->pipe.user = "me";
     t->pipe.password = "secret";
     t->pipe.db = 3;
@@ -188,8 +186,6 @@ CASE_HERE(test_hello_comes_first)
 /* Its text may quote the password. */
 CASE_HERE(test_refused_hello_is_not_quoted)
 {
-    struct scene *t = *state;
-
     t->pipe.password = "secret";
     connect_it(t);
     says(t, "-ERR secret is wrong\r\n");
@@ -201,8 +197,6 @@ CASE_HERE(test_refused_hello_is_not_quoted)
 
 CASE_HERE(test_answers_find_their_commands)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     assert_int_equal(t->ups, 1); /* without a hello, at once */
     request(t, 1, 1);
@@ -222,8 +216,6 @@ CASE_HERE(test_answers_find_their_commands)
 /* The ring grows while its beginning is not at its start. */
 CASE_HERE(test_many_are_under_way)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     for (int i = 0; i < 1000; i++) {
         request(t, i % 7, 1);
@@ -240,7 +232,6 @@ CASE_HERE(test_many_are_under_way)
 
 CASE_HERE(test_what_nobody_asked_for_is_pushed)
 {
-    struct scene *t = *state;
     struct net_out *o;
 
     connect_it(t);
@@ -259,8 +250,6 @@ CASE_HERE(test_what_nobody_asked_for_is_pushed)
  * newest first. What failed is the oldest of those that are lost. */
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     for (int i = 1; i <= 3; i++)
         request(t, i, 1);
@@ -283,8 +272,6 @@ CASE_HERE(test_end_tells_lost_from_unsent)
 
 CASE_HERE(test_silence_ends_it)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
     assert_true(hf__link_timeout(&t->pipe.link) == HF__NEVER);
@@ -302,7 +289,6 @@ CASE_HERE(test_silence_ends_it)
 /* An event of an earlier descriptor is nobody's. */
 CASE_HERE(test_old_event_is_ignored)
 {
-    struct scene *t = *state;
     uint32_t old;
 
     connect_it(t);

@@ -11,6 +11,7 @@
 #include "../../../lib/shm_dir.h"
 #include "../../../lib/wait.h"
 #include "../../cases.h"
+#include "../../options.h"
 #include "backends/shm/layout.h"
 
 #include <fcntl.h>
@@ -106,9 +107,8 @@ static inline hf_lock *make_lock_of(hf_client *client, const char *name,
 /* A mutex. */
 static inline hf_lock *make_lock(hf_client *client, const char *name, bool fair)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = fair ? HF_FAIR : HF_UNFAIR);
 
-    opt.fairness = fair ? HF_FAIR : HF_UNFAIR;
     return make_lock_of(client, name, &opt);
 }
 
@@ -310,6 +310,6 @@ static inline int64_t dispatch_until(hf_client *client, struct async *a,
     return took > 0 ? took : 0;
 }
 
-#define CASE_HERE(fn) CASE_AROUND(fn, place_make, place_remove)
+#define CASE_HERE(fn) CASE_WITH(fn, place_make, place_remove, struct place *p)
 
 #endif

@@ -9,7 +9,6 @@
 
 CASE_HERE(test_4096_names_and_no_more)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock **locks = calloc(SHM_NAMES, sizeof(*locks)), *more;
     hf_error err = HF_ERROR_INIT;
@@ -52,7 +51,6 @@ static void take_all_names(const char *url)
 
 CASE_HERE(test_names_of_the_dead_are_taken_back)
 {
-    struct place *p = *state;
     hf_client *client;
     hf_lock *lock;
     int status;
@@ -75,7 +73,6 @@ CASE_HERE(test_names_of_the_dead_are_taken_back)
 
 CASE_HERE(test_4095_clients_and_no_more)
 {
-    struct place *p = *state;
     struct shm_file *f;
     hf_client *client;
 
@@ -97,7 +94,6 @@ CASE_HERE(test_4095_clients_and_no_more)
 
 CASE_HERE(test_4096_waits_and_no_more)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *held = make_lock(client, "x", true);
     hf_lock *wanted = make_lock(other, "x", true);
@@ -124,7 +120,6 @@ CASE_HERE(test_4096_waits_and_no_more)
 
 CASE_HERE(test_tokens_rise_when_the_name_is_made_again)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     uint64_t last = 0, token = 0;
 
@@ -147,7 +142,6 @@ CASE_HERE(test_tokens_rise_when_the_name_is_made_again)
 
 CASE_HERE(test_tokens_rise_when_the_count_wraps)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
@@ -180,13 +174,11 @@ CASE_HERE(test_tokens_rise_when_the_count_wraps)
 
 CASE_HERE(test_fair_and_unfair_do_not_mix)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *wrong;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = HF_UNFAIR);
     hf_error err = HF_ERROR_INIT;
 
-    opt.fairness = HF_UNFAIR;
     assert_int_equal(hf_lock_new(other, "x", 1, &opt, &wrong, &err),
                      HF_EMISMATCH);
     assert_non_null(strstr(err.text, "a fair mutex"));
@@ -199,15 +191,13 @@ CASE_HERE(test_fair_and_unfair_do_not_mix)
 
 CASE_HERE(test_inspect_list_break)
 {
-    struct place *p = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.label = "the tester");
     hf_client *client, *other = open_client(p->url);
     hf_lock *lock, *second = make_lock(other, "dir/x", true);
     hf_names *names;
     hf_info *info;
     uint64_t token = 0;
 
-    opt.label = "the tester";
     assert_int_equal(hf_open(p->url, &opt, &client, NULL), 0);
     lock = make_lock(client, "dir/x", true);
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
@@ -248,7 +238,6 @@ CASE_HERE(test_inspect_list_break)
 /* Whatever is in the tables: an error or a grant, not a crash or a hang. */
 CASE_HERE(test_garbage_in_the_tables_does_no_harm)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     hf_lock *theirs = make_lock(other, "x", true);

@@ -35,7 +35,6 @@ static void death_is_noticed(const char *url, bool fair)
 
 CASE_HERE(test_killed_holder_is_noticed)
 {
-    struct place *p = *state;
     char url[200];
 
     death_is_noticed(p->url, true);
@@ -78,7 +77,6 @@ static pid_t child_with_many(const char *url, int many)
 CASE_HERE(test_one_death_is_told_to_all)
 {
     enum { MANY = 24 };
-    struct place *p = *state;
     pid_t pid = child_with_many(p->url, MANY);
     hf_client *clients[MANY];
     struct waiter w[MANY];
@@ -102,7 +100,6 @@ CASE_HERE(test_one_death_is_told_to_all)
 /* It waited for x, and one is behind it; it held y, and one waits for that. */
 CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *clients[2];
     hf_lock *x = make_lock(client, "x", true);
     struct waiter w[2];
@@ -165,8 +162,6 @@ static void death_beside_a_stopped_one(const char *url, int many)
 
 CASE_HERE(test_death_while_a_waiter_is_stopped)
 {
-    struct place *p = *state;
-
     death_beside_a_stopped_one(p->url, 1);
     death_beside_a_stopped_one(p->url, 16);
 }
@@ -174,17 +169,15 @@ CASE_HERE(test_death_while_a_waiter_is_stopped)
 /* The one before us has left the queue: we watch the holder from then on. */
 CASE_HERE(test_death_after_the_one_before_gave_up)
 {
-    struct place *p = *state;
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options how =
+        LOCK_OPTIONS(.flags = HF_OWNER_HANDLE, .fairness = HF_FAIR);
     struct async a = {0, -1};
     struct waiter w;
     hf_lock *first;
     int64_t at;
 
-    how.flags = HF_OWNER_HANDLE;
-    how.fairness = HF_FAIR;
     assert_int_equal(hf_lock_new(other, "x", 1, &how, &first, NULL), 0);
     assert_int_equal(hf_lock_acquire_async(first, NULL, on_done, &a, NULL), 0);
     nap_ms(30);
@@ -206,7 +199,6 @@ CASE_HERE(test_death_after_the_one_before_gave_up)
 /* The helper thread is gone, the process is not: it may still be writing. */
 CASE_HERE(test_a_mark_alone_is_not_a_death)
 {
-    struct place *p = *state;
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
@@ -251,7 +243,7 @@ static void exec_lets_go(const struct place *p)
 
 CASE_HERE(test_exec_lets_go)
 {
-    exec_lets_go(*state);
+    exec_lets_go(p);
 }
 
 static pid_t *grandchild; /* shared */
@@ -283,7 +275,6 @@ static bool is_another_program(pid_t pid)
  * before the child has ended. */
 CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
 {
-    struct place *p = *state;
     hf_client *client;
     hf_lock *lock;
     pid_t pid;
@@ -314,7 +305,6 @@ CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
  * has the client's slot, and no part in that. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     pid_t child = fork();
     int fd;
@@ -342,7 +332,6 @@ static void have_a_child(void)
 /* The same of a client that was killed: its slot is not the next one's. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
-    struct place *p = *state;
     pid_t pid;
 
     grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
@@ -359,7 +348,6 @@ CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
 {
     enum { LEASE_MS = 1000 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
 
@@ -385,13 +373,11 @@ CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
 
 CASE_HERE(test_a_renewal_never_shortens_the_lease)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 20000);
     hf_info *info;
 
-    opt.lease_ms = 20000;
     assert_int_equal(hf_lock_acquire(lock, &opt, NULL), 0);
     assert_int_equal(hf_lock_renew(lock, 40000, NULL), 0);
     assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
@@ -431,7 +417,6 @@ static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
 /* Handed to a waiter that is stopped: its lease ends as well. */
 CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     pid_t pid;
@@ -450,7 +435,6 @@ CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
 /* Nor those who stand behind it already. */
 CASE_HERE(test_stopped_waiter_with_lease_before_another)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct waiter w;

@@ -6,6 +6,8 @@
  */
 #include "shm_fixture.h"
 
+#define CASE_DELETING(fn) CASE_WITH(fn, place_make, remove_all, struct place *p)
+
 enum { NOTICED_MS = 6000 };
 
 struct told {
@@ -81,10 +83,9 @@ static void on_event(void *arg, const hf_event *event)
 
 static hf_lock *make_kind(hf_client *client, const char *name, int kind)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = (enum hf_kind)kind,
+                                       .permits = kind == HF_SEMAPHORE ? 4 : 0);
 
-    opt.kind = (enum hf_kind)kind;
-    opt.permits = kind == HF_SEMAPHORE ? 4 : 0;
     return make_lock_of(client, name, &opt);
 }
 
@@ -102,14 +103,13 @@ static void find_out(hf_client *client)
 static void holders_are_told(const struct place *p,
                              void (*happens)(const struct place *))
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
     struct told told = {0};
     hf_client *client;
     hf_lock *held[3];
+    hf_client_options opt =
+        CLIENT_OPTIONS(.on_event = on_event, .event_arg = &told);
 
-    opt.on_event = on_event;
-    opt.event_arg = &told;
     OK(hf_open(p->url, &opt, &client, NULL));
     held[0] = make_kind(client, "mutex", HF_MUTEX);
     held[1] = make_kind(client, "rwlock", HF_RWLOCK);
@@ -135,38 +135,35 @@ static void holders_are_told(const struct place *p,
     OK(hf_close(client));
 }
 
-CASE_AROUND(test_who_only_holds_is_told, place_make, remove_all)
+CASE_DELETING(test_who_only_holds_is_told)
 {
-    holders_are_told(*state, deleted);
+    holders_are_told(p, deleted);
 }
 
-CASE_AROUND(test_who_holds_is_told_of_a_renamed_file, place_make, remove_all)
+CASE_DELETING(test_who_holds_is_told_of_a_renamed_file)
 {
-    holders_are_told(*state, renamed);
+    holders_are_told(p, renamed);
 }
 
-CASE_AROUND(test_who_holds_is_told_of_a_replaced_file, place_make, remove_all)
+CASE_DELETING(test_who_holds_is_told_of_a_replaced_file)
 {
-    holders_are_told(*state, replaced);
+    holders_are_told(p, replaced);
 }
 
-CASE_AROUND(test_who_holds_is_told_of_a_renamed_directory, place_make,
-            remove_all)
+CASE_DELETING(test_who_holds_is_told_of_a_renamed_directory)
 {
-    holders_are_told(*state, moved_with_its_directory);
+    holders_are_told(p, moved_with_its_directory);
 }
 
-CASE_AROUND(test_who_holds_is_told_of_a_replaced_directory, place_make,
-            remove_all)
+CASE_DELETING(test_who_holds_is_told_of_a_replaced_directory)
 {
-    holders_are_told(*state, replaced_with_its_directory);
+    holders_are_told(p, replaced_with_its_directory);
 }
 
 /* It was renamed and is back: nobody was able to open another one but for that
  * moment, and the old one is the one that others open. */
-CASE_AROUND(test_a_file_that_is_back_is_the_same, place_make, remove_all)
+CASE_DELETING(test_a_file_that_is_back_is_the_same)
 {
-    const struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *other;
     char to[100];
@@ -199,22 +196,21 @@ static int after_it_cannot_look(const struct place *p, bool has_another_root)
     return 0;
 }
 
-CASE_AROUND(test_who_cannot_look_keeps_its_hold, place_make, remove_all)
+CASE_DELETING(test_who_cannot_look_keeps_its_hold)
 {
     for (int i = 0; i < 2; i++) {
         pid_t pid = fork();
         int status;
 
         if (!pid)
-            _exit(after_it_cannot_look(*state, i));
+            _exit(after_it_cannot_look(p, i));
         waitpid(pid, &status, 0);
         assert_int_equal(status, 0);
     }
 }
 
-CASE_AROUND(test_deleted_file_is_noticed, place_make, remove_all)
+CASE_DELETING(test_deleted_file_is_noticed)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *other;
     hf_error err = HF_ERROR_INIT;
@@ -257,27 +253,24 @@ static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
 }
 
 /* So that the resource refuses the old world and not the new one. */
-CASE_AROUND(test_a_late_grant_of_the_old_world_has_a_lower_token, place_make,
-            remove_all)
+CASE_DELETING(test_a_late_grant_of_the_old_world_has_a_lower_token)
 {
     uint64_t old = 0, fresh = 0;
 
     for (int i = 0; i < 50 && !old; i++)
-        old = old_token_after(*state, &fresh);
+        old = old_token_after(p, &fresh);
     assert_int_not_equal(old, 0);
     assert_true(old < fresh);
 }
 
-CASE_AROUND(test_nothing_is_granted_once_it_is_known, place_make, remove_all)
+CASE_DELETING(test_nothing_is_granted_once_it_is_known)
 {
     static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
     static const char *const names[] = {"mutex", "rwlock", "semaphore"};
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 5000);
     hf_lock *lock[3];
 
-    leased.lease_ms = 5000;
     for (int i = 0; i < 3; i++) {
         lock[i] = make_kind(client, names[i], kinds[i]);
         OK(hf_lock_acquire(lock[i], NULL, NULL));
@@ -297,9 +290,8 @@ CASE_AROUND(test_nothing_is_granted_once_it_is_known, place_make, remove_all)
     OK(hf_close(client));
 }
 
-CASE_AROUND(test_no_latch_is_there_once_it_is_known, place_make, remove_all)
+CASE_DELETING(test_no_latch_is_there_once_it_is_known)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_error err = HF_ERROR_INIT;
     hf_latch *latch;
@@ -319,9 +311,8 @@ CASE_AROUND(test_no_latch_is_there_once_it_is_known, place_make, remove_all)
 }
 
 /* It stands in the queue of the old world, where nobody lets go any more. */
-CASE_AROUND(test_who_waits_is_told, place_make, remove_all)
+CASE_DELETING(test_who_waits_is_told)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct waiter w;

@@ -26,7 +26,6 @@ static const char *group_text(void)
 
 CASE_HERE(test_diagnose_says_who_shares_it)
 {
-    struct place *p = *state;
     char url[200];
     hf_client *c = open_client(p->url);
 
@@ -48,7 +47,6 @@ CASE_HERE(test_diagnose_says_who_shares_it)
 /* In memory, and on a disk, if this machine has both. */
 CASE_HERE(test_diagnose_says_where_it_is)
 {
-    struct place *p = *state;
     hf_client *c = open_client(p->url);
     struct statfs fs;
 
@@ -61,7 +59,6 @@ CASE_HERE(test_diagnose_says_where_it_is)
 
 CASE_HERE(test_diagnose_sees_who_lingers)
 {
-    struct place *p = *state;
     const struct passwd *me = getpwuid(getuid());
     char path[200];
 
@@ -76,7 +73,6 @@ CASE_HERE(test_diagnose_sees_who_lingers)
 
 CASE_HERE(test_diagnose_says_how_waiters_sleep)
 {
-    struct place *p = *state;
     char url[200];
     hf_client *c;
 
@@ -102,7 +98,6 @@ static bool removes(const char *dir, const char *file, const char *text)
 
 CASE_HERE(test_diagnose_reads_the_setting_of_logind)
 {
-    struct place *p = *state;
     char path[200];
 
     snprintf(path, sizeof(path), "%s/logind.conf", p->dir);

@@ -9,7 +9,6 @@
 
 CASE_HERE(test_file_is_private_by_default)
 {
-    struct place *p = *state;
     struct stat st;
 
     rmdir(p->dir);
@@ -23,7 +22,6 @@ CASE_HERE(test_file_is_private_by_default)
 
 CASE_HERE(test_file_is_a_groups_if_asked)
 {
-    struct place *p = *state;
     char url[200];
     struct stat st;
     mode_t old = umask(077);
@@ -44,7 +42,6 @@ CASE_HERE(test_file_is_a_groups_if_asked)
 /* Who made it was killed before it gave it to the group. */
 CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
-    struct place *p = *state;
     char url[200], private[80];
     struct stat st;
 
@@ -103,18 +100,17 @@ CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
     int status = -1;
 
     for (int i = 0; i < 3 && status; i++)
-        status = opened_while_it_is_given(*state);
+        status = opened_while_it_is_given(p);
     assert_int_equal(status, 0);
 }
 
 static int open_existing(const struct place *p)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.flags = HF_OPEN_EXISTING);
     hf_client *client = NULL;
     hf_error err = HF_ERROR_INIT;
     int rc;
 
-    opt.flags = HF_OPEN_EXISTING;
     rc = hf_open(p->url, &opt, &client, &err);
     if (rc)
         assert_non_null(strstr(err.text, p->dir));
@@ -124,8 +120,6 @@ static int open_existing(const struct place *p)
 
 CASE_HERE(test_existing_makes_nothing)
 {
-    struct place *p = *state;
-
     assert_int_equal(open_existing(p), HF_ENOTOWNER);
     assert_int_equal(access(p->file, F_OK), -1);
     assert_int_equal(rmdir(p->dir), 0);
@@ -138,7 +132,6 @@ CASE_HERE(test_existing_makes_nothing)
 /* One of an earlier boot, one of another version, one that is empty. */
 CASE_HERE(test_existing_begins_nothing_anew)
 {
-    struct place *p = *state;
     struct shm_file *f;
     struct shm_header h;
 
@@ -161,12 +154,10 @@ CASE_HERE(test_existing_begins_nothing_anew)
 
 CASE_HERE(test_unknown_flags_are_refused)
 {
-    struct place *p = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.flags = 1u << 31);
     hf_client *client;
     hf_error err = HF_ERROR_INIT;
 
-    opt.flags = 1u << 31;
     assert_int_equal(hf_open(p->url, &opt, &client, &err), HF_EINVAL);
     assert_null(client);
     assert_non_null(strstr(err.text, "flags"));
@@ -174,7 +165,6 @@ CASE_HERE(test_unknown_flags_are_refused)
 
 CASE_HERE(test_bad_options_are_refused)
 {
-    struct place *p = *state;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0666", p->url);
@@ -194,7 +184,6 @@ CASE_HERE(test_bad_options_are_refused)
 CASE_HERE(test_group_without_its_mode_is_refused)
 {
     static const char *const modes[] = {"", "mode=0600&"};
-    struct place *p = *state;
     char url[200];
 
     assert_int_equal(rmdir(p->dir), 0);
@@ -208,7 +197,6 @@ CASE_HERE(test_group_without_its_mode_is_refused)
 
 CASE_HERE(test_bad_directories_are_refused)
 {
-    struct place *p = *state;
     char url[200], path[100];
 
     chmod(p->dir, 0777);
@@ -233,7 +221,6 @@ CASE_HERE(test_bad_directories_are_refused)
 
 CASE_HERE(test_bad_files_are_refused)
 {
-    struct place *p = *state;
     char path[100];
 
     assert_int_equal(symlink("/dev/null", p->file), 0);
@@ -257,7 +244,6 @@ CASE_HERE(test_bad_files_are_refused)
 
 CASE_HERE(test_bad_headers_are_refused)
 {
-    struct place *p = *state;
     struct shm_file *f;
 
     make_file(p);
@@ -286,7 +272,6 @@ static void make_another_version(const struct place *p)
 
 CASE_HERE(test_file_of_another_version_starts_anew_if_unused)
 {
-    struct place *p = *state;
     uint64_t token = token_once(p->url, "x");
     int fd;
 
@@ -300,7 +285,6 @@ CASE_HERE(test_file_of_another_version_starts_anew_if_unused)
 
 CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p), *copy = malloc(sizeof(*f));
@@ -339,8 +323,8 @@ static void another_namespace(const struct place *p, const char *path,
 
 CASE_HERE(test_another_namespace_is_refused_while_in_use)
 {
-    another_namespace(*state, "/proc/self/ns/pid", 0);
-    another_namespace(*state, "/proc/self/ns/time", 32);
+    another_namespace(p, "/proc/self/ns/pid", 0);
+    another_namespace(p, "/proc/self/ns/time", 32);
 }
 
 /* How many of them cannot. */
@@ -368,8 +352,6 @@ static int open_many_at_once(const struct place *p)
 
 CASE_HERE(test_many_open_a_new_file_at_once)
 {
-    struct place *p = *state;
-
     for (int round = 0; round < 5; round++) {
         unlink(p->file);
         assert_int_equal(open_many_at_once(p), 0);
@@ -378,8 +360,6 @@ CASE_HERE(test_many_open_a_new_file_at_once)
 
 CASE_HERE(test_many_open_a_file_of_another_version_at_once)
 {
-    struct place *p = *state;
-
     for (int round = 0; round < 5; round++) {
         make_file(p);
         make_another_version(p);
@@ -390,7 +370,6 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
 /* Who comes at the same time has the shared lock for a moment, too. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
-    struct place *p = *state;
     int fds[2];
     char byte;
 

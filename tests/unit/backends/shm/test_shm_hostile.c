@@ -77,7 +77,6 @@ static void nothing_hangs_by(const struct place *p, hf_client *client,
 
 CASE_HERE(test_a_stranger_in_the_tables_is_not_waited_for)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
@@ -165,7 +164,6 @@ static void many_are_in_the_tables(hf_client *client)
 
 CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
     struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
     hf_info *info;
@@ -196,7 +194,6 @@ static void *lock_for_long(void *arg)
 
 CASE_HERE(test_a_first_handle_waits_for_the_tables)
 {
-    struct place *p = *state;
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
@@ -225,7 +222,6 @@ static void *make_first(void *client)
  * which ASan sees. */
 CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
     struct shm_file *f = map(p);
     pid_t pid = stranger();
@@ -249,7 +245,6 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 /* A thread that lists thousands of names in a loop has them at each look. */
 CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
     struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
 
@@ -266,7 +261,6 @@ CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
  * machine that stands just then the text may be that of the time limit. */
 CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 {
-    struct place *p = *state;
     hf_error err = HF_ERROR_INIT;
     hf_client *client;
     char url[200];
@@ -288,7 +282,6 @@ CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 /* From a thread that had the same number before; or from nowhere. */
 CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
 
@@ -302,7 +295,6 @@ CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
 /* The bits beside the number mean nothing where there is none. */
 CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
 
@@ -332,7 +324,6 @@ static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
 
 CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(other, "x", true);
     struct shm_file *f = map(p);
@@ -353,15 +344,12 @@ CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
 /* More than a cell can have; and more of them than are looked at together. */
 CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 4095);
     struct shm_file *f = map(p);
     hf_lock *lock;
     int64_t began;
 
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = 4095;
     lock = make_lock_of(other, "x", &opt);
     OK(hf_lock_acquire(lock, NULL, NULL));
     for (unsigned i = 100; i < 200; i++)
@@ -378,7 +366,6 @@ CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 
 CASE_HERE(test_a_kind_that_there_is_not)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
@@ -401,7 +388,6 @@ CASE_HERE(test_a_kind_that_there_is_not)
  * client whose word is not its own any more can be closed. */
 CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
 {
-    struct place *p = *state;
     struct shm_file *f;
     hf_client *client;
 
@@ -428,7 +414,6 @@ CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
                  {HF_MUTEX, HF_UNFAIR, SHM_WAITERS},
                  {HF_RWLOCK, HF_FAIR_DEFAULT, SHM_QUEUE},
                  {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_QUEUE}};
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     struct shm_file *f = map(p);
 

@@ -8,21 +8,17 @@
 /* The lock x. */
 static hf_lock *make_kind(hf_client *client, enum hf_kind kind, uint32_t size)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size);
 
-    opt.kind = kind;
-    opt.permits = size;
     return make_lock_of(client, "x", &opt);
 }
 
 static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
                 int64_t lease_ms, hf_error *err)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = mode, .wait_ms = wait_ms, .lease_ms = lease_ms);
 
-    opt.mode = mode;
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
     return hf_lock_acquire(lock, &opt, err);
 }
 
@@ -102,7 +98,6 @@ static void readers_die(const char *url, int n)
 
 CASE_HERE(test_many_readers_die_before_a_writer)
 {
-    struct place *p = *state;
     char url[160];
 
     readers_die(p->url, 3);
@@ -116,7 +111,6 @@ CASE_HERE(test_many_readers_die_before_a_writer)
 CASE_HERE(test_permits_of_many_dead_come_back)
 {
     enum { N = 20 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, N);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -166,7 +160,6 @@ static pid_t child_takes(const char *url)
  * one before it, who holds it now. */
 CASE_HERE(test_next_in_the_queue_watches_all_holders)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 2);
     struct shm_file *f = map(p);
@@ -201,7 +194,6 @@ CASE_HERE(test_next_in_the_queue_watches_all_holders)
 CASE_HERE(test_stopped_reader_loses_its_lease)
 {
     enum { LEASE_MS = 1500 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     int64_t before = now_ms(), at, begun;
     pid_t pid = child_reads(p->url, LEASE_MS, false);
@@ -223,7 +215,6 @@ CASE_HERE(test_stopped_reader_loses_its_lease)
 CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
 {
     enum { LEASE_MS = 1500 }; /* it is seen that it has it */
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct waiter w;
@@ -297,7 +288,6 @@ static void dispatch_many(struct many *m, int granted)
 
 CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct shm_file *f;
@@ -340,7 +330,6 @@ static unsigned cells_taken(struct shm_file *f)
 /* Idle lines keep few of them, and none when the handle is gone. */
 CASE_HERE(test_cells_are_given_back)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 300);
     struct shm_file *f = map(p);
@@ -360,7 +349,6 @@ CASE_HERE(test_cells_are_given_back)
 
 CASE_HERE(test_4096_shared_holds_and_no_more)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 4095);
     struct shm_file *f = map(p);
@@ -382,14 +370,11 @@ CASE_HERE(test_4096_shared_holds_and_no_more)
 
 CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 4096);
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
 
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = 4096;
     assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), HF_EINVAL);
     assert_non_null(strstr(err.text, "4095"));
     opt.permits = 4095;
@@ -402,7 +387,6 @@ CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
 CASE_HERE(test_tokens_rise_from_kind_to_kind)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     uint64_t last = 0, token;
 
@@ -432,7 +416,6 @@ static void *wait_for_latch(void *arg)
 /* Who waited for the last round is not kept by the next. */
 CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_latch *latch, *waited;
     pthread_t thread;
@@ -459,7 +442,6 @@ CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 /* It is in use while it is set, though nobody has it open; then no more. */
 CASE_HERE(test_latch_outlives_its_clients)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;

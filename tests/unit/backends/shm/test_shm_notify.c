@@ -25,13 +25,11 @@ static void hear(void *arg, const hf_event *e)
  */
 static hf_client *open_listening(const char *url, struct ears *ears)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.ttl_ms = 600000, .on_event = hear, .event_arg = ears);
     hf_error err = HF_ERROR_INIT;
     hf_client *client;
 
-    opt.ttl_ms = 600000;
-    opt.on_event = hear;
-    opt.event_arg = ears;
     if (hf_open(url, &opt, &client, &err))
         fail_msg("%s: %s", url, err.text);
     return client;
@@ -138,15 +136,12 @@ static void broken_is_heard(const char *url, int way)
 
 CASE_HERE(test_who_listens_hears_at_once)
 {
-    struct place *p = *state;
-
     for (int i = 0; i < WAYS; i++)
         broken_is_heard(p->url, i);
 }
 
 CASE_HERE(test_who_listens_hears_without_waitv)
 {
-    struct place *p = *state;
     char url[sizeof(p->url) + 16];
 
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
@@ -156,7 +151,6 @@ CASE_HERE(test_who_listens_hears_without_waitv)
 
 CASE_HERE(test_who_does_not_listen_is_not_woken)
 {
-    struct place *p = *state;
     hf_client *a = open_client(p->url), *b = open_client(p->url);
     struct shm_file *f = map(p);
 
@@ -182,7 +176,6 @@ CASE_HERE(test_who_does_not_listen_is_not_woken)
 /* Who marks a hold may be late, and dead before it rings. */
 CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
-    struct place *p = *state;
     struct ears ears = {0};
     hf_client *a = open_listening(p->url, &ears), *b = open_client(p->url);
     struct shm_file *f = map(p);
@@ -223,7 +216,6 @@ CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 /* The mark is for the next holder by the time that it looks. */
 CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
-    struct place *p = *state;
     struct ears ears = {0};
     hf_client *a = open_listening(p->url, &ears), *b = open_client(p->url);
     struct shm_file *f = map(p);
@@ -265,7 +257,6 @@ static pid_t child_that_waits(const char *url, const struct way *w)
 CASE_HERE(test_asked_before_it_is_seen)
 {
     static const int ways[] = {0, 2, 3, 4}; /* unfair, it would not hold */
-    struct place *p = *state;
     hf_client *a = open_client(p->url);
     int status;
 
@@ -294,7 +285,6 @@ CASE_HERE(test_asked_before_it_is_seen)
 
 CASE_HERE(test_ask_of_what_nobody_holds)
 {
-    struct place *p = *state;
     hf_client *a = open_client(p->url);
     hf_latch *latch;
     pid_t pid;

@@ -116,15 +116,11 @@ static void assert_refused_if_strange(const struct place *p, const char *path)
 
 CASE_HERE(test_a_stranger_s_directory_is_refused)
 {
-    const struct place *p = *state;
-
     assert_refused_if_strange(p, p->dir);
 }
 
 CASE_HERE(test_a_stranger_s_file_is_refused)
 {
-    const struct place *p = *state;
-
     assert_refused_if_strange(p, p->file);
 }
 
@@ -157,7 +153,6 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
 /* In a directory with the setgid bit anybody can make what our group has. */
 CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
-    const struct place *p = *state;
     const char *path[] = {p->dir, p->file};
     gid_t ours = getegid(), other = ours + 1;
     char url[200];
@@ -180,7 +175,6 @@ CASE_HERE(test_a_group_s_file_is_of_a_member)
 
 CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
 {
-    const struct place *p = *state;
     char ours[200], other[200], text[200];
 
     snprintf(ours, sizeof(ours), "%s?mode=0660&group=%u", p->url,
@@ -201,7 +195,6 @@ CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
 
 CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
 {
-    const struct place *p = *state;
     char url[200], text[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -217,7 +210,6 @@ CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
  * only that their permission is denied. */
 CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
-    const struct place *p = *state;
     char url[200], text[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -241,7 +233,6 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
 /* It would be ours alone, and keep the members of the group out. */
 CASE_HERE(test_what_cannot_be_given_is_not_left)
 {
-    const struct place *p = *state;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -263,7 +254,6 @@ CASE_HERE(test_what_cannot_be_given_is_not_left)
 
 CASE_HERE(test_a_group_that_cannot_be_looked_up)
 {
-    const struct place *p = *state;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=app", p->url);
@@ -329,8 +319,6 @@ static void below_is_refused(const struct place *p, const char *text)
 
 CASE_HERE(test_a_parent_that_others_may_write_is_sticky)
 {
-    const struct place *p = *state;
-
     OK(chmod(p->dir, 0777));
     below_is_refused(p, "others may write to it");
     OK(chmod(p->dir, 01777));
@@ -341,7 +329,6 @@ CASE_HERE(test_a_parent_that_others_may_write_is_sticky)
 
 CASE_HERE(test_a_parent_that_its_group_may_write)
 {
-    const struct place *p = *state;
     struct stat st;
 
     OK(stat(p->dir, &st));
@@ -366,7 +353,6 @@ CASE_HERE(test_a_parent_that_its_group_may_write)
 /* Its members may write to the locks as well. */
 CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
-    const struct place *p = *state;
     char dir[100], file[120], url[200];
 
     snprintf(dir, sizeof(dir), "%s/below", p->dir);
@@ -381,7 +367,6 @@ CASE_HERE(test_a_parent_of_the_group_of_the_url)
 
 CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 {
-    const struct place *p = *state;
     struct stat st;
 
     OK(stat(p->dir, &st));
@@ -396,7 +381,6 @@ CASE_HERE(test_a_parent_of_a_stranger_is_refused)
  * root is nobody's there, from / on. */
 CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
-    const struct place *p = *state;
     struct stat st;
 
     OK(stat("/", &st));
@@ -408,7 +392,6 @@ CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 /* The links on the way count, and what is above their targets. */
 CASE_HERE(test_links_above_are_followed)
 {
-    const struct place *p = *state;
     char open[80], target[90], link[120], again[80], url[200];
     struct stat st;
 

@@ -104,8 +104,6 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
 
 CASE_HERE(test_a_stopped_first_one_holds_nobody_up)
 {
-    struct place *p = *state;
-
     a_stopped_first_one(p->url, HF_RWLOCK, 0);
     a_stopped_first_one(p->url, HF_SEMAPHORE, 0);
     a_stopped_first_one(p->url, HF_RWLOCK, 4000);
@@ -145,7 +143,6 @@ static unsigned slot_of_process(struct shm_file *f, pid_t pid)
 
 CASE_HERE(test_an_unmarked_death_is_found_by_who_waits)
 {
-    struct place *p = *state;
     struct sharing k = sharing_of(HF_RWLOCK);
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
@@ -189,13 +186,12 @@ static void death_found_by_who_opens(struct place *p, bool is_reaped)
 
 CASE_HERE(test_an_unmarked_death_is_found_by_who_opens)
 {
-    death_found_by_who_opens(*state, true);
-    death_found_by_who_opens(*state, false);
+    death_found_by_who_opens(p, true);
+    death_found_by_who_opens(p, false);
 }
 
 CASE_HERE(test_an_unmarked_death_in_the_tables_is_found)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
     pid_t pid = fork();

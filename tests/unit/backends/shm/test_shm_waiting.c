@@ -47,7 +47,6 @@ static void contend(const char *url, bool fair)
 
 CASE_HERE(test_contended_with_waitv_and_without)
 {
-    struct place *p = *state;
     char url[200];
 
     contend(p->url, true);
@@ -59,15 +58,14 @@ CASE_HERE(test_contended_with_waitv_and_without)
 
 static void async_wait(const char *url)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.flags = HF_OWNER_HANDLE, .fairness = HF_FAIR);
     pid_t pid = child_with_lock(url, true, 0, wait_for_ever);
     hf_client *client = open_client(url), *other = open_client(url);
     struct async a = {0, -1};
     hf_lock *lock, *held;
     hf_error err = HF_ERROR_INIT;
 
-    opt.flags = HF_OWNER_HANDLE;
-    opt.fairness = HF_FAIR;
     assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), 0);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, on_done, &a, &err), 0);
     nap_ms(30);
@@ -94,7 +92,6 @@ static void async_wait(const char *url)
 
 CASE_HERE(test_async_waits_with_waitv_and_without)
 {
-    struct place *p = *state;
     char url[200];
 
     async_wait(p->url);
@@ -106,7 +103,6 @@ CASE_HERE(test_async_waits_with_waitv_and_without)
 CASE_HERE(test_many_async_waits)
 {
     enum { MANY = 150 };
-    struct place *p = *state;
     hf_client *holders[MANY], *client = open_client(p->url);
     hf_lock *held[MANY], *wanted[MANY];
     struct async a = {0, -1};
@@ -139,9 +135,8 @@ CASE_HERE(test_many_async_waits)
 
 static hf_lock *make_async(hf_client *client, const char *name)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
 
-    opt.flags = HF_OWNER_HANDLE;
     return make_lock_of(client, name, &opt);
 }
 
@@ -158,18 +153,16 @@ static void cancel(hf_client *client, hf_lock *lock, struct async *a)
  * wanted a lease, gives up, the place in the queue is another. */
 CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
 {
-    struct place *p = *state;
     hf_client *other = open_client(p->url), *third = open_client(p->url);
     hf_client *client = open_client(p->url);
     hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
     hf_lock *want_x = make_async(client, "x"),
             *want_y = make_async(client, "y");
-    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 5000);
     struct async a = {0, -1};
     struct waiter w;
     int64_t at;
 
-    leased.lease_ms = 5000;
     OK(hf_lock_acquire(x, NULL, NULL));
     OK(hf_lock_acquire(y, NULL, NULL));
     OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
@@ -195,18 +188,16 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
 /* The same, if that has had it meanwhile; and it must wait for yet another. */
 CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
-    struct place *p = *state;
     hf_client *other = open_client(p->url), *third = open_client(p->url);
     hf_client *fourth = open_client(p->url), *client = open_client(p->url);
     hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
     hf_lock *want_x = make_async(client, "x"),
             *want_y = make_async(client, "y"), *next = make_async(fourth, "x");
-    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 60000);
     struct async a = {0, -1}, b = {0, -1};
     struct waiter w;
     int64_t at;
 
-    leased.lease_ms = 60000;
     OK(hf_lock_acquire(x, NULL, NULL));
     OK(hf_lock_acquire(y, NULL, NULL));
     OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
@@ -281,16 +272,13 @@ static long sleeps_of(const struct sleeper *s)
 CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
-    struct place *p = *state;
     hf_client *other = open_client(p->url), *client = open_client(p->url);
-    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options how = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 1);
     struct sleeper s[MANY] = {{0}};
     hf_lock *held;
     long sleeps = 0;
     int64_t at;
 
-    how.kind = HF_SEMAPHORE;
-    how.permits = 1;
     held = make_lock_of(other, "x", &how);
     OK(hf_lock_acquire(held, NULL, NULL));
     for (size_t i = 0; i < MANY; i++) {
@@ -404,7 +392,6 @@ static bool has_ended(pid_t pid)
 
 CASE_HERE(test_waitv_that_a_filter_forbids)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     int64_t at;
@@ -454,7 +441,6 @@ static void crowd_member(const char *url, int ready)
 CASE_HERE(test_1000_waiting_processes)
 {
     enum { CROWD = 1000 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     int fds[2], status, bad = 0;

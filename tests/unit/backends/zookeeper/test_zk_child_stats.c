@@ -47,7 +47,7 @@ static struct {
     int result; /* of the attempt */
 } fake;
 
-/* ---- the core --------------------------------------------------------------
+/* ---- the core -------------------------------------------------------------
  */
 
 static void *take(hf_client *c, size_t size)
@@ -96,7 +96,7 @@ static const struct hf__core core = {.alloc = take,
                                      .log = say,
                                      .due = due};
 
-/* ---- the library -----------------------------------------------------------
+/* ---- the library ----------------------------------------------------------
  */
 
 #define FAKE __attribute__((visibility("default"))) int
@@ -167,7 +167,7 @@ FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
     return ZOK;
 }
 
-/* ---- its answers -----------------------------------------------------------
+/* ---- its answers ----------------------------------------------------------
  */
 
 static struct call next_call(enum what what)
@@ -223,7 +223,7 @@ static void both_are_listed(void)
     answer_list(STRANGER, fake.mine);
 }
 
-/* ---- cases -----------------------------------------------------------------
+/* ---- cases ----------------------------------------------------------------
  */
 
 static int begin(void **state)

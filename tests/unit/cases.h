@@ -40,18 +40,22 @@ static inline void add_case(const char *name, CMUnitTestFunction run,
     case_lines[at] = line;
 }
 
-/* With what set_up() has put into *state as the case's parameter. */
-#define CASE_WITH(fn, set_up, tear_down, parameter)                            \
+/* `call` calls the case, which has that parameter. */
+#define CASE_CALLED(fn, parameter, set_up, tear_down, call)                    \
     static void fn(parameter);                                                 \
     static void run_##fn(void **state)                                         \
     {                                                                          \
-        fn(*state);                                                            \
+        call;                                                                  \
     }                                                                          \
     __attribute__((constructor)) static void add_##fn(void)                    \
     {                                                                          \
         add_case(#fn, run_##fn, set_up, tear_down, __LINE__);                  \
     }                                                                          \
     static void fn(parameter)
+
+/* With what set_up() has put into *state as the case's parameter. */
+#define CASE_WITH(fn, set_up, tear_down, parameter)                            \
+    CASE_CALLED(fn, parameter, set_up, tear_down, fn(*state))
 
 #define CASE_AROUND(fn, set_up, tear_down)                                     \
     CASE_WITH(fn, set_up, tear_down, void *state)

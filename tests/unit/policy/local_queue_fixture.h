@@ -135,4 +135,10 @@ static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
     return hf__queue_let_go_answered(g, result, at(ms), wake);
 }
 
+/* A case about a queue, g, which `made` has made. */
+#define CASE_OF(fn, made)                                                      \
+    CASE_CALLED(fn, struct hf__queue *g, NULL, NULL,                           \
+                fn((struct hf__queue[]){made}))
+#define QUEUE_CASE(fn) CASE_OF(fn, queue(true))
+
 #endif

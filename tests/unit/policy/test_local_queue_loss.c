@@ -28,43 +28,40 @@ static struct hf__queue held_by(uint64_t owner)
     return g;
 }
 
-CASE(test_loss_fixed_lease_ended)
+QUEUE_CASE(test_loss_fixed_lease_ended)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     a.fixed = true;
     a.lease_ms = 700;
-    grant(&g, &a, 0);
-    hf__queue_tick(&g, at(60000), wake); /* however late it is noticed */
-    assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(hf__queue_loss(&g, 1).at, 700);
-    assert_int_equal(hf__queue_last_loss(&g).why, HF__LOSS_LEASE);
+    grant(g, &a, 0);
+    hf__queue_tick(g, at(60000), wake); /* however late it is noticed */
+    assert_int_equal(why(g, 1), HF__LOSS_LEASE);
+    assert_int_equal(hf__queue_loss(g, 1).at, 700);
+    assert_int_equal(hf__queue_last_loss(g).why, HF__LOSS_LEASE);
 }
 
-CASE(test_loss_max_hold_ended)
+QUEUE_CASE(test_loss_max_hold_ended)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     a.max_hold_ms = 300;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_check(&g, 1, at(5000)), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_MAX);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_check(g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_MAX);
 }
 
 /* Of two ends the earlier one is told. */
-CASE(test_loss_max_hold_within_a_fixed_lease)
+QUEUE_CASE(test_loss_max_hold_within_a_fixed_lease)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
     a.fixed = true;
     a.lease_ms = 60000;
     a.max_hold_ms = 300;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_check(&g, 1, at(5000)), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_MAX);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_check(g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_MAX);
 }
 
 CASE(test_loss_orphan)
@@ -215,25 +212,24 @@ CASE(test_loss_gone_after_release_is_none)
 }
 
 /* Each owner hears of its own, and the last release of it too. */
-CASE(test_loss_of_each_owner_is_its_own)
+QUEUE_CASE(test_loss_of_each_owner_is_its_own)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
     a.fixed = true;
-    grant(&g, &a, 0);
-    hf__queue_tick(&g, g.lease.deadline, wake);
-    assert_string_equal(run(&g, TTL), "R");
-    assert_true(let_go(&g, HF__DONE, TTL));
-    grant(&g, &b, TTL);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(TTL + 1));
-    assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
-    assert_int_equal(why(&g, 3), HF__LOSS_NONE);
-    assert_int_equal(release(&g, 1, TTL + 2), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(release(&g, 2, TTL + 2), HF_ELOST);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
+    grant(g, &a, 0);
+    hf__queue_tick(g, g->lease.deadline, wake);
+    assert_string_equal(run(g, TTL), "R");
+    assert_true(let_go(g, HF__DONE, TTL));
+    grant(g, &b, TTL);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(TTL + 1));
+    assert_int_equal(why(g, 1), HF__LOSS_LEASE);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
+    assert_int_equal(why(g, 3), HF__LOSS_NONE);
+    assert_int_equal(release(g, 1, TTL + 2), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_LEASE);
+    assert_int_equal(release(g, 2, TTL + 2), HF_ELOST);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
 }
 
 static void give_entry(struct hf__waiter *w, struct hf__reader *r)
@@ -243,26 +239,25 @@ static void give_entry(struct hf__waiter *w, struct hf__reader *r)
 }
 
 /* One that lost an earlier hold of the line keeps its reason. */
-CASE(test_loss_of_each_reader_is_its_own)
+QUEUE_CASE(test_loss_of_each_reader_is_its_own)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__reader ra, rb;
 
-    g.shared = true;
+    g->shared = true;
     give_entry(&a, &ra);
     give_entry(&b, &rb);
-    grant(&g, &a, 0);
-    hf__queue_lose(&g, true, HF__LOSS_SESSION, at(1));
-    grant(&g, &b, 10);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(11));
-    assert_int_equal(hf__queue_last_loss(&g).why, HF__LOSS_TAKEN);
-    assert_int_equal(why(&g, 1), HF__LOSS_SESSION);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
-    assert_int_equal(release(&g, 2, 12), HF_ELOST);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
-    assert_int_equal(release(&g, 1, 12), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_SESSION);
+    grant(g, &a, 0);
+    hf__queue_lose(g, true, HF__LOSS_SESSION, at(1));
+    grant(g, &b, 10);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(11));
+    assert_int_equal(hf__queue_last_loss(g).why, HF__LOSS_TAKEN);
+    assert_int_equal(why(g, 1), HF__LOSS_SESSION);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
+    assert_int_equal(release(g, 2, 12), HF_ELOST);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
+    assert_int_equal(release(g, 1, 12), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_SESSION);
 }
 
 /* A fixed lease that the session keeps: it ends, or the session does first. */

@@ -58,11 +58,20 @@ static void says(const hf_error *err, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", err->text, words);
 }
 
-/* Those who lost theirs in one outage, and in another; the error may change
- * meanwhile. */
-CASE(test_reason_of_each_outage)
+static void with_scene(void (*run)(hf_client *))
 {
     hf_client *c = open_with(NULL);
+
+    run(c);
+    end(c);
+}
+
+#define SCENE_CASE(fn) CASE_CALLED(fn, hf_client *c, NULL, NULL, with_scene(fn))
+
+/* Those who lost theirs in one outage, and in another; the error may change
+ * meanwhile. */
+SCENE_CASE(test_reason_of_each_outage)
+{
     hf_error one = HF_ERROR_INIT, two = HF_ERROR_INIT, three = HF_ERROR_INIT;
     hf_lock *a, *b, *d;
 
@@ -85,14 +94,12 @@ CASE(test_reason_of_each_outage)
     free_lost(a, one.text);
     free_lost(b, two.text);
     free_lost(d, three.text);
-    end(c);
 }
 
 /* There is room for a few: it is known that the server was not there, but the
  * error may be another one of the same outage. */
-CASE(test_reason_after_many_outages)
+SCENE_CASE(test_reason_after_many_outages)
 {
-    hf_client *c = open_with(NULL);
     hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;
     hf_lock *a, *b;
     char text[32];
@@ -113,14 +120,12 @@ CASE(test_reason_after_many_outages)
     assert_null(strstr(first.text, "there"));
     assert_int_equal(hf_lock_free(a), 0);
     free_lost(b, last.text);
-    end(c);
 }
 
 /* As long as a trouble is not over, no error that nobody was told of takes the
  * place of others. */
-CASE(test_reason_of_a_long_outage)
+SCENE_CASE(test_reason_of_a_long_outage)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a;
     char text[32];
@@ -134,13 +139,11 @@ CASE(test_reason_of_a_long_outage)
         trouble(c, text);
     }
     free_lost(a, err.text);
-    end(c);
 }
 
 /* Renewals are answered, with a no. */
-CASE(test_reason_refused)
+SCENE_CASE(test_reason_refused)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a = held(c, "a", 4000);
 
@@ -153,14 +156,12 @@ CASE(test_reason_refused)
     loses(a, &err);
     says(&err, "the server refused to renew it: NOPERM this user");
     free_lost(a, err.text);
-    end(c);
 }
 
 /* What has explained a loss is kept, however often renewals are refused, and in
  * whatever words. */
-CASE(test_reason_is_not_evicted_by_refusals)
+SCENE_CASE(test_reason_is_not_evicted_by_refusals)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
     hf_lock *a;
 
@@ -176,13 +177,11 @@ CASE(test_reason_is_not_evicted_by_refusals)
         hf__note_refusal(c, HF_EAUTH, &word);
     }
     free_lost(a, err.text);
-    end(c);
 }
 
 /* No answer, and the backend does not know why. */
-CASE(test_reason_unknown)
+SCENE_CASE(test_reason_unknown)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a = held(c, "a", 1000);
 
@@ -190,7 +189,6 @@ CASE(test_reason_unknown)
     if (!strstr(err.text, "answered no renewal before its deadline"))
         says(&err, "stopped or suspended"); /* a machine that stood still */
     free_lost(a, err.text);
-    end(c);
 }
 
 static hf__time first_granted; /* client->mu */
@@ -207,9 +205,8 @@ static void grant_in_turn(hf__time now)
 }
 
 /* One is lost while the other is waited for. */
-CASE(test_reason_is_told_by_acquire_all)
+SCENE_CASE(test_reason_is_told_by_acquire_all)
 {
-    hf_client *c = open_with(NULL);
     hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = TTL_MS);
     hf_error err = HF_ERROR_INIT;
     hf_part part[2] = {{0}, {0}};
@@ -227,7 +224,6 @@ CASE(test_reason_is_told_by_acquire_all)
     assert_int_equal(server.released, 2);
     assert_int_equal(hf_lock_free(part[0].lock), 0);
     assert_int_equal(hf_lock_free(part[1].lock), 0);
-    end(c);
 }
 
 struct renewer {
@@ -256,9 +252,8 @@ static bool is_asked(hf_client *c)
 
 /* The server answers a renewal after another thread has released the hold. That
  * an earlier hold was lost, and why, is no part of it. */
-CASE(test_reason_is_not_that_of_an_earlier_hold)
+SCENE_CASE(test_reason_is_not_that_of_an_earlier_hold)
 {
-    hf_client *c = open_with(NULL);
     hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = TTL_MS);
     hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     struct renewer r = {.err = HF_ERROR_INIT};
@@ -280,14 +275,12 @@ CASE(test_reason_is_not_that_of_an_earlier_hold)
     assert_int_equal(r.rc, HF_ELOST);
     says(&r.err, "the server does not have it any more");
     assert_int_equal(hf_lock_free(r.lock), 0);
-    end(c);
 }
 
 /* Long names and long errors: the text is cut, and says the most important
  * first. */
-CASE(test_reason_of_any_length)
+SCENE_CASE(test_reason_of_any_length)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     char name[HF_NAME_MAX + 1], text[300];
     hf_lock *a;
@@ -302,7 +295,6 @@ CASE(test_reason_of_any_length)
     says(&err, "nnn...\" was lost: ");
     assert_true(strlen(err.text) < sizeof(err.text));
     free_lost(a, err.text);
-    end(c);
 }
 
 CASES_MAIN(NULL, NULL);

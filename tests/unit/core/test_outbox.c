@@ -210,10 +210,19 @@ static void all_are_done(struct scene *s)
 /* ---- tests ----------------------------------------------------------------
  */
 
-CASE(test_parked_go_in_the_order_of_asking)
+static void with_scene(void (*run)(struct scene *))
 {
     struct scene *s = begin();
 
+    run(s);
+    end(s);
+}
+
+#define SCENE_CASE(fn)                                                         \
+    CASE_CALLED(fn, struct scene *s, NULL, NULL, with_scene(fn))
+
+SCENE_CASE(test_parked_go_in_the_order_of_asking)
+{
     ask_four(s);
     assert_int_equal(put_off, 4);
     lock(s);
@@ -222,14 +231,11 @@ CASE(test_parked_go_in_the_order_of_asking)
     unlock(s);
     all_are_done(s);
     are_in_order(s);
-    end(s);
 }
 
 /* Each time there is room for one: the others keep their places. */
-CASE(test_parked_again_keep_their_places)
+SCENE_CASE(test_parked_again_keep_their_places)
 {
-    struct scene *s = begin();
-
     ask_four(s);
     for (size_t i = 1; i <= 4; i++) {
         lock(s);
@@ -240,15 +246,12 @@ CASE(test_parked_again_keep_their_places)
     }
     all_are_done(s);
     are_in_order(s);
-    end(s);
 }
 
 /* Two were taken, and two are parked, when the connection breaks before
  * anything was written. */
-CASE(test_unsent_go_before_those_parked)
+SCENE_CASE(test_unsent_go_before_those_parked)
 {
-    struct scene *s = begin();
-
     keeps = true;
     room = 2;
     ask_four(s);
@@ -259,14 +262,11 @@ CASE(test_unsent_go_before_those_parked)
     unlock(s);
     all_are_done(s);
     are_in_order(s);
-    end(s);
 }
 
 /* Nothing is sent for it, then or later. */
-CASE(test_who_gives_up_is_not_parked_any_more)
+SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
 {
-    struct scene *s = begin();
-
     ask_four(s);
     assert_int_equal(hf_lock_cancel(s->locks[0]), 0);
     assert_int_equal(hf_latch_cancel(s->latch), 0);
@@ -286,14 +286,11 @@ CASE(test_who_gives_up_is_not_parked_any_more)
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[1])));
     assert_int_equal(s->calls[1].result, 0);
     assert_int_equal(taken_len, 1);
-    end(s);
 }
 
 /* Nobody waits for it any more when it turns out that it was not sent. */
-CASE(test_unsent_after_its_caller_has_left)
+SCENE_CASE(test_unsent_after_its_caller_has_left)
 {
-    struct scene *s = begin();
-
     keeps = true;
     room = 2;
     ask_four(s);
@@ -309,16 +306,14 @@ CASE(test_unsent_after_its_caller_has_left)
     assert_int_equal(taken_len, 3);
     for (int i = 0; i < 3; i++)
         assert_true(is_of(&was[i], s->locks[i]));
-    end(s);
 }
 
 /* What the program was told is true at once; the server hears of it when it can
  * be reached. */
-CASE(test_parked_downgrade_is_sent_after_all)
+SCENE_CASE(test_parked_downgrade_is_sent_after_all)
 {
     hf_lock_options opt =
         LOCK_OPTIONS(.kind = HF_RWLOCK, .flags = HF_OWNER_HANDLE);
-    struct scene *s = begin();
     hf_lock *rw = NULL;
 
     assert_int_equal(hf_lock_new(s->client, "rw", 2, &opt, &rw, NULL), 0);
@@ -337,15 +332,12 @@ CASE(test_parked_downgrade_is_sent_after_all)
     assert_int_equal(was[1].op, HF__DOWNGRADE);
     assert_int_equal(hf_lock_release(rw, NULL), 0);
     assert_int_equal(hf_lock_free(rw), 0);
-    end(s);
 }
 
 /* As if whoever drives had found the connection broken after the core had made
  * up its mind and before the backend heard of that. */
-CASE(test_unsent_while_it_is_abandoned)
+SCENE_CASE(test_unsent_while_it_is_abandoned)
 {
-    struct scene *s = begin();
-
     keeps = gives_back_late = true;
     room = 1;
     acquire(s, 0);
@@ -357,14 +349,11 @@ CASE(test_unsent_while_it_is_abandoned)
     assert_null(s->client->outbox);
     gives_back_late = keeps = false;
     hf__mutex_unlock(&s->client->mu);
-    end(s);
 }
 
 /* By the clock its caller has left, who has not noticed it yet. */
-CASE(test_parked_is_not_sent_after_its_time)
+SCENE_CASE(test_parked_is_not_sent_after_its_time)
 {
-    struct scene *s = begin();
-
     ask_four(s);
     lock(s);
     assert_int_equal(s->client->outbox->next->op, HF__LATCH_SET);
@@ -379,13 +368,10 @@ CASE(test_parked_is_not_sent_after_its_time)
     assert_true(is_of(&was[2], s->locks[2]));
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
-    end(s);
 }
 
-CASE(test_refusal_is_for_all_that_are_parked)
+SCENE_CASE(test_refusal_is_for_all_that_are_parked)
 {
-    struct scene *s = begin();
-
     ask_four(s);
     lock(s);
     refuses_all = HF_EAUTH;
@@ -398,24 +384,20 @@ CASE(test_refusal_is_for_all_that_are_parked)
     assert_int_equal(s->set.result, HF_EAUTH);
     assert_int_equal(taken_len, 0);
     assert_int_equal(abandoned, 0); /* they have left nothing anywhere */
-    end(s);
 }
 
-CASE(test_refusal_is_told_in_the_servers_words)
+SCENE_CASE(test_refusal_is_told_in_the_servers_words)
 {
-    struct scene *s = begin();
     hf_error err;
 
     refuses_all = HF_EAUTH;
     assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_EAUTH);
     assert_string_equal(err.text, "test: go away");
-    end(s);
 }
 
 /* A slot that is NULL is ENOTSUP, whatever the capabilities say. */
-CASE(test_slots_that_are_missing)
+SCENE_CASE(test_slots_that_are_missing)
 {
-    struct scene *s = begin();
     hf_error err = HF_ERROR_INIT;
 
     hf__mutex_lock(&s->client->mu);
@@ -429,7 +411,6 @@ CASE(test_slots_that_are_missing)
     assert_int_equal(hf_lock_renew(s->locks[0], 0, &err), HF_ENOTSUP);
     assert_string_equal(err.text, "test: it has no renewals");
     assert_int_equal(hf_lock_release(s->locks[0], &err), 0);
-    end(s);
 }
 
 static void count_call(void *arg, hf_watch *watch, const char *name, size_t len)
@@ -442,9 +423,8 @@ static void parked_unlisten(void *self, struct hf__listener *on)
 }
 
 /* It was begun, and its caller has left: the server may tell of it still. */
-CASE(test_watch_that_nobody_got_is_not_called)
+SCENE_CASE(test_watch_that_nobody_got_is_not_called)
 {
-    struct scene *s = begin();
     hf_watch *w = NULL;
     int calls = 0;
 
@@ -465,7 +445,6 @@ CASE(test_watch_that_nobody_got_is_not_called)
     unlock(s);
     assert_int_equal(hf_client_dispatch(s->client), 0);
     assert_int_equal(calls, 0);
-    end(s);
 }
 
 /* Whatever is parked then is not answered, and nobody refers to it later. */

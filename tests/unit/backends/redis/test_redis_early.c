@@ -188,75 +188,76 @@ static void end(struct redis *r, struct line *lines, size_t len)
     free(r);
 }
 
-CASE(test_early_message_is_the_answer)
-{
-    struct redis *r = make();
-    struct line line;
+static struct line line; /* what a case is about, beside its client */
 
+static int begin(void **state)
+{
+    *state = make();
+    return 0;
+}
+
+static int finish(void **state)
+{
+    end(*state, &line, 1);
+    return 0;
+}
+
+#define CASE_HERE(fn) CASE_WITH(fn, begin, finish, struct redis *r)
+
+CASE_HERE(test_early_message_is_the_answer)
+{
     attempt(r, &line, 1);
     call(r, 1, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__GRANTED);
     assert_int_equal(line.attempt.token, TOKEN);
-    end(r, &line, 1);
 }
 
 /* The connection for commands is another one when the answer comes: who knows
  * which server's. It is asked again. */
-CASE(test_early_message_of_an_earlier_pair)
+CASE_HERE(test_early_message_of_an_earlier_pair)
 {
-    struct redis *r = make();
-    struct line line;
-
     attempt(r, &line, 1);
     call(r, 1, LOOK);
     hf__rd_pair_end(r);
     r->chans.state = RD_SUB_LIVE;
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
-    end(r, &line, 1);
 }
 
 /* More than are kept: whoever asks may have missed one, and looks again. */
 CASE(test_early_messages_of_many)
 {
     enum { MANY = RD_EARLY + 8 };
-    static struct line line[MANY];
+    static struct line lines[MANY];
     struct redis *r = make();
 
     for (uint64_t i = 0; i < MANY; i++)
-        attempt(r, &line[i], i + 1);
+        attempt(r, &lines[i], i + 1);
     for (uint64_t i = 0; i < MANY; i++)
         call(r, i + 1, LOOK);
     for (int i = 0; i < MANY; i++) {
         bool is_forgotten = i < MANY - RD_EARLY;
 
-        assert_int_equal(answer_queued(r, &line[i], LOOK),
+        assert_int_equal(answer_queued(r, &lines[i], LOOK),
                          is_forgotten ? HF__QUEUED : HF__GRANTED);
         assert_int_equal(bells, is_forgotten);
     }
-    end(r, line, MANY);
+    end(r, lines, MANY);
 }
 
 /* Who asks after that has missed nothing. */
-CASE(test_early_messages_are_nothing_to_later_questions)
+CASE_HERE(test_early_messages_are_nothing_to_later_questions)
 {
-    struct redis *r = make();
-    struct line line;
-
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
         call(r, 100 + i, LOOK);
     attempt(r, &line, 1);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
-    end(r, &line, 1);
 }
 
 /* Nor is it lost that those had to make room whose questions were answered. */
-CASE(test_early_messages_go_with_their_answers)
+CASE_HERE(test_early_messages_go_with_their_answers)
 {
-    struct redis *r = make();
-    struct line line;
-
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
     r->cmd.sents.head += 2; /* answers have come since */
@@ -264,19 +265,16 @@ CASE(test_early_messages_go_with_their_answers)
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
-    end(r, &line, 1);
 }
 
 /* Not a byte behind the end is read, whatever is said. */
-CASE(test_message_ends_where_it_ends)
+CASE_HERE(test_message_ends_where_it_ends)
 {
     static const char *const texts[] = {
         "", "s", "s1", "s1 ", "s1 7", "s1 7 8", "s1 7 8 ", "p", "00"};
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct redis *r = make();
-    struct line line;
 
     assert_ptr_not_equal(at, MAP_FAILED);
     assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
@@ -288,90 +286,69 @@ CASE(test_message_ends_where_it_ends)
     }
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     munmap(at, 2 * page);
-    end(r, &line, 1);
 }
 
 /* ---- which look a message belongs to ------------------------------------ */
 
-static void first_look(struct redis *r, struct line *line)
+static void first_look(struct redis *r)
 {
-    attempt(r, line, 1);
-    assert_int_equal(answer_queued(r, line, LOOK), HF__QUEUED);
+    attempt(r, &line, 1);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     bells = 0;
 }
 
-CASE(test_message_completes_the_look)
+CASE_HERE(test_message_completes_the_look)
 {
-    struct redis *r = make();
-    struct line line;
-
-    first_look(r, &line);
+    first_look(r);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__GRANTED);
     assert_int_equal(line.attempt.token, TOKEN);
-    end(r, &line, 1);
 }
 
 /* It was handed over, and is over: a later look says that another one has it.
  * The message of then comes when that look is answered. */
-CASE(test_message_of_an_earlier_look_is_none)
+CASE_HERE(test_message_of_an_earlier_look_is_none)
 {
-    struct redis *r = make();
-    struct line line;
-
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
-    end(r, &line, 1);
 }
 
 /* The same, and the message comes before the answer. */
-CASE(test_earlier_message_before_the_answer)
+CASE_HERE(test_earlier_message_before_the_answer)
 {
-    struct redis *r = make();
-    struct line line;
-
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     call(r, 1, LOOK);
     assert_int_equal(bells, 0);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
-    end(r, &line, 1);
 }
 
 /* The message before the answer of its own look, that is not the first. */
-CASE(test_message_before_the_answer_of_its_look)
+CASE_HERE(test_message_before_the_answer_of_its_look)
 {
-    struct redis *r = make();
-    struct line line;
-
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     call(r, 1, NEXT_LOOK);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__GRANTED);
     assert_int_equal(line.attempt.token, TOKEN);
-    end(r, &line, 1);
 }
 
 /* The look was answered by a grant. */
-CASE(test_message_that_was_not_needed_takes_no_room)
+CASE_HERE(test_message_that_was_not_needed_takes_no_room)
 {
-    struct redis *r = make();
-    struct line line;
-
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     call(r, 1, NEXT_LOOK);
     hf__rd_wait_end(r, &line.remote, test_now());
     for (int i = 0; i < RD_EARLY; i++)
         assert_int_equal(r->chans.early[i].hold_id, 0);
-    end(r, &line, 1);
 }
 
 /* ---- when to look again ---------------------------------------------------
@@ -381,10 +358,9 @@ CASE(test_message_that_was_not_needed_takes_no_room)
 static int64_t looks_within(int64_t near)
 {
     struct redis *r = make();
-    struct line line;
     hf__time most = 0;
 
-    first_look(r, &line);
+    first_look(r);
     for (int i = 0; i < 50; i++) {
         ask_again(&line);
         assert_int_equal(answer_place(r, &line, LOOK + i, near), HF__QUEUED);
@@ -406,19 +382,15 @@ CASE(test_first_and_last_look_often)
  */
 
 /* As long as the connection for messages is not there, whatever keeps it. */
-CASE(test_deaf_one_looks_often)
+CASE_HERE(test_deaf_one_looks_often)
 {
-    struct redis *r = make();
-    struct line line;
-
     r->chans.state = RD_SUB_CONFIRMED;
-    first_look(r, &line);
+    first_look(r);
     for (int i = 0; i < 20; i++) {
         assert_in_range(line.attempt.poll_at - clock_ns, 1, 1500 * HF__MS);
         ask_again(&line);
         assert_int_equal(answer_queued(r, &line, LOOK + i), HF__QUEUED);
     }
-    end(r, &line, 1);
 }
 
 CASES_MAIN(NULL, NULL);

@@ -159,10 +159,19 @@ static bool is_believed(struct scene *s)
     return rc == HF__GRANTED;
 }
 
-CASE(test_believed_when_heard_and_counted)
+static void with_scene(void (*run)(struct scene *))
 {
     struct scene *s = begin();
 
+    run(s);
+    end(s);
+}
+
+#define SCENE_CASE(fn)                                                         \
+    CASE_CALLED(fn, struct scene *s, NULL, NULL, with_scene(fn))
+
+SCENE_CASE(test_believed_when_heard_and_counted)
+{
     told(s, "subscribe", "1");
     assert_int_equal(bells, 0);
     counted(s, 1);
@@ -171,57 +180,44 @@ CASE(test_believed_when_heard_and_counted)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(bells, 1); /* it has asked before it was heard */
     assert_true(is_believed(s));
-    end(s);
 }
 
-CASE(test_the_answer_may_come_last)
+SCENE_CASE(test_the_answer_may_come_last)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     counted(s, 1);
     assert_true(is_believed(s));
-    end(s);
 }
 
-CASE(test_not_believed_before_the_proof)
+SCENE_CASE(test_not_believed_before_the_proof)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     counted(s, 1);
     assert_false(is_believed(s));
-    end(s);
 }
 
 /* A replica passes the number on; its master counts nobody. */
-CASE(test_not_counted_is_apart)
+SCENE_CASE(test_not_counted_is_apart)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 0);
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* made anew */
     assert_int_equal(lines, 1);
-    end(s);
 }
 
 /* It hears nothing of what is said at the other server. */
-CASE(test_not_heard_is_apart)
+SCENE_CASE(test_not_heard_is_apart)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     counted(s, 1);
     assert_true(hf__rd_sub_timeout(s->r) <= clock_ns + 10000 * HF__MS);
     clock_ns += 10000 * HF__MS;
     hf__rd_pair_move(s->r, clock_ns);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
-    end(s);
 }
 
 static void prove_anew(struct scene *s, int64_t many)
@@ -234,9 +230,8 @@ static void prove_anew(struct scene *s, int64_t many)
 
 /* After the second failure it stays, for the messages that come, and is made
  * anew rarely; the log says so once. */
-CASE(test_apart_again_stays)
+SCENE_CASE(test_apart_again_stays)
 {
-    struct scene *s = begin();
     hf__time pause = 0;
 
     told(s, "subscribe", "1");
@@ -267,15 +262,12 @@ CASE(test_apart_again_stays)
     prove_anew(s, 1);
     told(s, "message", "p13");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    end(s);
 }
 
 /* Refused for now: the proof is begun again, until it succeeds or is refused
  * for good. */
-CASE(test_refused_for_now_is_proved_again)
+SCENE_CASE(test_refused_for_now_is_proved_again)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     for (int i = 0; i < 3; i++) {
         answer(s->r, REDIS_REPLY_ERROR,
@@ -297,15 +289,12 @@ CASE(test_refused_for_now_is_proved_again)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
-    end(s);
 }
 
 /* A connection is lost before the proof is begun again: that of the new one
  * counts. */
-CASE(test_proof_again_ends_with_its_connection)
+SCENE_CASE(test_proof_again_ends_with_its_connection)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "BUSY a script");
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -315,14 +304,11 @@ CASE(test_proof_again_ends_with_its_connection)
     told(s, "message", "p2");
     counted(s, 1);
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    end(s);
 }
 
 /* The rights are there later: a proof of then is one. */
-CASE(test_proof_after_a_refused_one)
+SCENE_CASE(test_proof_after_a_refused_one)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -331,15 +317,12 @@ CASE(test_proof_after_a_refused_one)
     counted(s, 1);
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
-    end(s);
 }
 
 /* The command connection is lost, and made anew: proved anew. A number of then
  * proves nothing. */
-CASE(test_new_command_connection_is_proved_anew)
+SCENE_CASE(test_new_command_connection_is_proved_anew)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
@@ -354,15 +337,12 @@ CASE(test_new_command_connection_is_proved_anew)
     assert_false(is_believed(s));
     told(s, "message", "p2");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    end(s);
 }
 
 /* The connection for messages is made anew while the first proof is under way:
  * its answer says nothing of the new pair. */
-CASE(test_answer_of_an_earlier_pair_proves_nothing)
+SCENE_CASE(test_answer_of_an_earlier_pair_proves_nothing)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     hf__link_fail(&s->r->sub.link, HF_EBACKEND, clock_ns);
     close(s->messages);
@@ -374,14 +354,11 @@ CASE(test_answer_of_an_earlier_pair_proves_nothing)
     counted(s, 0);
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
-    end(s);
 }
 
 /* It is refused: waiters look, and the connection stays. */
-CASE(test_refused_proof_is_none)
+SCENE_CASE(test_refused_proof_is_none)
 {
-    struct scene *s = begin();
-
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
@@ -389,18 +366,14 @@ CASE(test_refused_proof_is_none)
     assert_int_equal(lines, 1);
     assert_int_equal(bells, 1);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
-    end(s);
 }
 
 /* Nobody waits, nothing is subscribed: nothing is asked. */
-CASE(test_no_proof_without_messages)
+SCENE_CASE(test_no_proof_without_messages)
 {
-    struct scene *s = begin();
-
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     assert_int_equal(s->r->cmd.sents.len, 0);
-    end(s);
 }
 
 /* ---- the server refuses a subscription ---------------------------------- */
@@ -495,17 +468,14 @@ CASE(test_subscription_refused_again_and_again)
 }
 
 /* The names' channels are refused, our own is not: waiters poll. */
-CASE(test_one_subscription_of_two_is_refused)
+SCENE_CASE(test_one_subscription_of_two_is_refused)
 {
-    struct scene *s = begin();
-
     hf__rd_sub.up(&s->r->sub, clock_ns);
     subscription_is_refused(s, "NOPERM no channel");
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
     assert_true(s->r->chans.refused);
-    end(s);
 }
 
 /* Until something is changed: the connection stays as it is. */
@@ -536,23 +506,19 @@ CASE(test_subscription_refused_for_good)
  */
 
 /* The command connection is being made while a subscription is confirmed. */
-CASE(test_connecting_is_still_waited_for)
+SCENE_CASE(test_connecting_is_still_waited_for)
 {
-    struct scene *s = begin();
-
     s->r->cmd.link.state = NET_CONNECTING;
     s->r->cmd.link.stream.connecting = true;
     s->r->cmd.link.stream.events = EPOLLOUT;
     told(s, "subscribe", "1");
     assert_int_equal(s->r->cmd.link.stream.events, EPOLLOUT);
     s->r->cmd.link.state = NET_UP;
-    end(s);
 }
 
-CASE(test_event_of_an_earlier_connection_is_ignored)
+SCENE_CASE(test_event_of_an_earlier_connection_is_ignored)
 {
     const struct hf__backend *backend = hf_module(HF__ABI, "redis");
-    struct scene *s = begin();
     char byte;
 
     s->r->cmd.link.stream.tag++;
@@ -562,7 +528,6 @@ CASE(test_event_of_an_earlier_connection_is_ignored)
     assert_int_equal(
         recv(s->r->cmd.link.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
     assert_int_equal(s->r->cmd.link.state, NET_UP);
-    end(s);
 }
 
 CASES_MAIN(NULL, NULL);

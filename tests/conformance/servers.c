@@ -321,7 +321,7 @@ static int start_etcd_tls(struct etcd_server *s)
 static int start_etcd(const char *how)
 {
     struct etcd_server *first = &etcd.server[0];
-    bool three = !strcmp(how, "-cluster");
+    bool three = !strcmp(how, "-3");
 
     if (three                  ? etcd_cluster_start(&etcd)
         : !strcmp(how, "-tls") ? start_etcd_tls(first)

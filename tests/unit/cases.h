@@ -40,12 +40,45 @@ static inline void add_case(const char *name, CMUnitTestFunction run,
     case_lines[at] = line;
 }
 
+/* What a case has deferred is done after it, last deferred first, before
+ * tear_down(); unless it was forgotten. Not after a case that fails. */
+static struct deferred {
+    void (*end)(void *what);
+    void *what;
+} all_deferred[8192];
+static size_t deferred_len;
+
+static inline void defer(void (*end)(void *what), void *what)
+{
+    assert_true(deferred_len < sizeof(all_deferred) / sizeof(*all_deferred));
+    all_deferred[deferred_len++] = (struct deferred){end, what};
+}
+
+static inline void forget(const void *what)
+{
+    for (size_t i = deferred_len; i-- > 0;)
+        if (all_deferred[i].what == what)
+            all_deferred[i].what = NULL;
+}
+
+static inline void end_deferred(void)
+{
+    while (deferred_len > 0) {
+        struct deferred last = all_deferred[--deferred_len];
+
+        if (last.what)
+            last.end(last.what);
+    }
+}
+
 /* `call` calls the case, which has that parameter. */
 #define CASE_CALLED(fn, parameter, set_up, tear_down, call)                    \
     static void fn(parameter);                                                 \
     static void run_##fn(void **state)                                         \
     {                                                                          \
+        deferred_len = 0;                                                      \
         call;                                                                  \
+        end_deferred();                                                        \
     }                                                                          \
     __attribute__((constructor)) static void add_##fn(void)                    \
     {                                                                          \

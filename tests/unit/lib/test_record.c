@@ -27,8 +27,6 @@ CASE_HERE(test_death_is_after_last_words)
     history_fini(&h);
     record_unmap(o.record);
     unlink(path);
-    OK(hf_lock_free(o.lock));
-    OK(hf_close(c));
 }
 
 CASES_MAIN(NULL, NULL);

@@ -62,6 +62,12 @@ static inline int place_remove(void **state)
     return 0;
 }
 
+static inline void unmap(void *f)
+{
+    munmap(f, sizeof(struct shm_file));
+}
+
+/* Until the end of the case. */
 static inline struct shm_file *map(const struct place *p)
 {
     int fd = open(p->file, O_RDWR | O_CLOEXEC);
@@ -70,6 +76,7 @@ static inline struct shm_file *map(const struct place *p)
 
     close(fd);
     assert_true(f != MAP_FAILED);
+    defer(unmap, f);
     return f;
 }
 
@@ -83,6 +90,30 @@ static inline void nap_ms(long ms)
     poll(NULL, 0, (int)ms);
 }
 
+/* A case closes its clients and frees its handles by these, or leaves it to the
+ * end of the case. */
+static inline void end_client(void *client)
+{
+    OK(hf_close(client));
+}
+
+static inline void end_lock(void *lock)
+{
+    OK(hf_lock_free(lock));
+}
+
+static inline void close_client(hf_client *client)
+{
+    forget(client);
+    end_client(client);
+}
+
+static inline void free_lock(hf_lock *lock)
+{
+    forget(lock);
+    end_lock(lock);
+}
+
 static inline hf_client *open_client(const char *url)
 {
     hf_error err = HF_ERROR_INIT;
@@ -90,6 +121,7 @@ static inline hf_client *open_client(const char *url)
 
     if (hf_open(url, NULL, &client, &err))
         fail_msg("%s: %s", url, err.text);
+    defer(end_client, client);
     return client;
 }
 
@@ -101,6 +133,7 @@ static inline hf_lock *make_lock_of(hf_client *client, const char *name,
 
     if (hf_lock_new(client, name, HF_CSTRING, opt, &lock, &err))
         fail_msg("%s: %s", name, err.text);
+    defer(end_lock, lock);
     return lock;
 }
 
@@ -121,8 +154,8 @@ static inline uint64_t token_once(const char *url, const char *name)
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
     assert_int_equal(hf_lock_token(lock, &token), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(client), 0);
+    free_lock(lock);
+    close_client(client);
     return token;
 }
 
@@ -140,7 +173,7 @@ static inline void assert_refused(const char *url, int code, const char *text)
 /* Opens it once, so that there is a good file. */
 static inline void make_file(const struct place *p)
 {
-    hf_close(open_client(p->url));
+    close_client(open_client(p->url));
 }
 
 static inline void wait_for_ever(void)
@@ -247,7 +280,7 @@ static inline void waiters_end(struct waiter *w, int len, int64_t since,
     for (int i = 0; i < len; i++) {
         OK(w[i].rc);
         assert_in_range(w[i].granted_at - since, least, most);
-        OK(hf_lock_free(w[i].lock));
+        free_lock(w[i].lock);
     }
 }
 

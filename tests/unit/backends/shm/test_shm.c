@@ -25,16 +25,16 @@ CASE_HERE(test_4096_names_and_no_more)
     assert_non_null(strstr(err.text, "its last handle is freed"));
     assert_non_null(strstr(err.text, "shm:///directory"));
     assert_int_equal(hf_lock_release(locks[1000], NULL), 0);
-    assert_int_equal(hf_lock_free(locks[1000]), 0);
+    free_lock(locks[1000]);
     assert_int_equal(hf_lock_new(client, "more", 4, NULL, &more, &err), 0);
-    hf_lock_free(more);
+    free_lock(more);
     for (unsigned i = 0; i < SHM_NAMES; i++)
         if (i != 1000) {
             hf_lock_release(locks[i], NULL);
-            hf_lock_free(locks[i]);
+            free_lock(locks[i]);
         }
     free(locks);
-    hf_close(client);
+    close_client(client);
 }
 
 static void take_all_names(const char *url)
@@ -67,19 +67,16 @@ CASE_HERE(test_names_of_the_dead_are_taken_back)
     lock = make_lock(client, "mine", false);
     assert_int_equal(hf_lock_try(lock, NULL), 0);
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
 CASE_HERE(test_4095_clients_and_no_more)
 {
     struct shm_file *f;
-    hf_client *client;
 
     make_file(p);
     f = map(p);
     /* As if they were there: ours and alive, as far as one can tell. */
-    client = open_client(p->url);
+    open_client(p->url);
     for (unsigned i = 2; i < SHM_SLOTS; i++) {
         atomic_store(&f->slot[i].alive, atomic_load(&f->slot[1].alive));
         atomic_store(&f->slot[i].pid, (uint32_t)getpid());
@@ -88,8 +85,6 @@ CASE_HERE(test_4095_clients_and_no_more)
     assert_refused(p->url, HF_EBACKEND, "4095 clients");
     for (unsigned i = 2; i < SHM_SLOTS; i++)
         atomic_store(&f->slot[i].state, SHM_SLOT_FREE);
-    hf_close(client);
-    munmap(f, sizeof(*f));
 }
 
 CASE_HERE(test_4096_waits_and_no_more)
@@ -109,11 +104,6 @@ CASE_HERE(test_4096_waits_and_no_more)
         atomic_store(&f->cell[i].owner, 0);
     assert_int_equal(hf_lock_timed(wanted, 10, &err), HF_ETIMEDOUT);
     hf_lock_release(held, NULL);
-    hf_lock_free(held);
-    hf_lock_free(wanted);
-    hf_close(client);
-    hf_close(other);
-    munmap(f, sizeof(*f));
 }
 
 /* ---- tokens ------------------------------------------------------------- */
@@ -133,9 +123,9 @@ CASE_HERE(test_tokens_rise_when_the_name_is_made_again)
             last = token;
             hf_lock_release(lock, NULL);
         }
-        hf_lock_free(lock);
+        free_lock(lock);
     }
-    hf_close(client);
+    close_client(client);
     unlink(p->file);
     assert_true(token_once(p->url, "x") > last);
 }
@@ -165,9 +155,6 @@ CASE_HERE(test_tokens_rise_when_the_count_wraps)
         }
         assert_int_equal(atomic_load(&f->entry[0].epoch), epoch + 1);
     }
-    hf_lock_free(lock);
-    hf_close(client);
-    munmap(f, sizeof(*f));
 }
 
 /* ---- kinds, inspection, breaking ---------------------------------------- */
@@ -182,11 +169,11 @@ CASE_HERE(test_fair_and_unfair_do_not_mix)
     assert_int_equal(hf_lock_new(other, "x", 1, &opt, &wrong, &err),
                      HF_EMISMATCH);
     assert_non_null(strstr(err.text, "a fair mutex"));
-    hf_lock_free(lock);
+    free_lock(lock);
     assert_int_equal(hf_lock_new(other, "x", 1, &opt, &wrong, &err), 0);
-    hf_lock_free(wrong);
-    hf_close(client);
-    hf_close(other);
+    free_lock(wrong);
+    close_client(client);
+    close_client(other);
 }
 
 CASE_HERE(test_inspect_list_break)
@@ -229,10 +216,10 @@ CASE_HERE(test_inspect_list_break)
     assert_int_equal(hf_lock_release(second, NULL), 0);
     assert_int_equal(hf_lock_try(lock, NULL), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    hf_lock_free(lock);
-    hf_lock_free(second);
-    hf_close(client);
-    hf_close(other);
+    free_lock(lock);
+    free_lock(second);
+    close_client(client);
+    close_client(other);
 }
 
 /* Whatever is in the tables: an error or a grant, not a crash or a hang. */
@@ -274,11 +261,6 @@ CASE_HERE(test_garbage_in_the_tables_does_no_harm)
             hf_names_free(names);
         hf_break(client, "x", 1, NULL);
     }
-    hf_lock_free(lock);
-    hf_lock_free(theirs);
-    hf_close(client);
-    hf_close(other);
-    munmap(f, sizeof(*f));
 }
 
 CASES_MAIN(NULL, NULL);

@@ -30,7 +30,7 @@ static void death_is_noticed(const char *url, bool fair)
     kill(pid, SIGKILL); /* and not waited for: a zombie */
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    hf_close(client);
+    close_client(client);
 }
 
 CASE_HERE(test_killed_holder_is_noticed)
@@ -93,7 +93,7 @@ CASE_HERE(test_one_death_is_told_to_all)
     kill(pid, SIGKILL);
     waiters_end(w, MANY, at, 0, DEATH_MS);
     for (int i = 0; i < MANY; i++)
-        hf_close(clients[i]);
+        close_client(clients[i]);
     waitpid(pid, NULL, 0);
 }
 
@@ -120,10 +120,6 @@ CASE_HERE(test_death_of_a_waiter_that_holds_another)
     assert_int_equal(hf_lock_release(x, NULL), 0);
     waiter_end(&w[0], at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    for (int i = 0; i < 2; i++)
-        hf_close(clients[i]);
-    hf_lock_free(x);
-    hf_close(client);
 }
 
 /* The one whom the kernel wakes is stopped: the others look for themselves, and
@@ -154,7 +150,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);
     for (int i = 0; i < many; i++)
-        hf_close(clients[i]);
+        close_client(clients[i]);
     kill(stopped, SIGKILL);
     waitpid(stopped, NULL, 0);
     waitpid(pid, NULL, 0);
@@ -191,9 +187,9 @@ CASE_HERE(test_death_after_the_one_before_gave_up)
     kill(pid, SIGKILL);
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    hf_lock_free(first);
-    hf_close(client);
-    hf_close(other);
+    free_lock(first);
+    close_client(client);
+    close_client(other);
 }
 
 /* The helper thread is gone, the process is not: it may still be writing. */
@@ -212,9 +208,6 @@ CASE_HERE(test_a_mark_alone_is_not_a_death)
     takes_it_soon(lock, NULL);
     waitpid(pid, NULL, 0);
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
-    munmap(f, sizeof(*f));
 }
 
 static void exec_lets_go(const struct place *p)
@@ -237,8 +230,8 @@ static void exec_lets_go(const struct place *p)
     close(may_exec[0]);
     close(may_exec[1]);
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
 }
 
 CASE_HERE(test_exec_lets_go)
@@ -294,8 +287,8 @@ CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
     close(may_exec[0]);
     close(may_exec[1]);
     munmap(grandchild, sizeof(*grandchild));
@@ -311,7 +304,7 @@ CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
 
     if (!child)
         wait_for_ever();
-    OK(hf_close(client));
+    close_client(client);
     fd = open(p->file, O_RDWR | O_CLOEXEC);
     OK(flock(fd, LOCK_EX | LOCK_NB)); /* nobody uses it, as far as one sees */
     close(fd);
@@ -367,8 +360,6 @@ CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
 CASE_HERE(test_a_renewal_never_shortens_the_lease)
@@ -388,8 +379,6 @@ CASE_HERE(test_a_renewal_never_shortens_the_lease)
     assert_in_range(info->holders[0].left_ms, 21000, 40001);
     hf_info_free(info);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
 /* Waits for x, with a lease to come, and is stopped. */
@@ -410,7 +399,6 @@ static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
         nap_ms(1);
     assert_true(wait_asleep(pid, pid));
     kill(pid, SIGSTOP);
-    munmap(f, sizeof(*f));
     return pid;
 }
 
@@ -428,8 +416,6 @@ CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
     OK(hf_lock_release(lock, NULL));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
 }
 
 /* Nor those who stand behind it already. */
@@ -450,9 +436,6 @@ CASE_HERE(test_stopped_waiter_with_lease_before_another)
     waiter_end(&w, at, 250, 1000);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 CASES_MAIN(NULL, NULL);

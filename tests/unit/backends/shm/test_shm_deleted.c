@@ -130,9 +130,9 @@ static void holders_are_told(const struct place *p,
         says_deleted(err.text);
         assert_int_equal(hf_lock_release(held[i], &err), HF_ELOST);
         says_deleted(err.text);
-        OK(hf_lock_free(held[i]));
+        free_lock(held[i]);
     }
-    OK(hf_close(client));
+    close_client(client);
 }
 
 CASE_DELETING(test_who_only_holds_is_told)
@@ -174,10 +174,8 @@ CASE_DELETING(test_a_file_that_is_back_is_the_same)
     OK(rename(to, p->file));
     other = make_lock(client, "y", true); /* asks the kernel */
     OK(hf_lock_check(lock));
-    OK(hf_lock_free(other));
+    free_lock(other);
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
 }
 
 /* A daemon that holds a lock takes another root directory, or gives up the
@@ -226,8 +224,8 @@ CASE_DELETING(test_deleted_file_is_noticed)
     assert_non_null(strstr(err.text, "deleted"));
     assert_true(WAIT_FOR_MS(hf_lock_check(lock) == HF_ELOST, 2000));
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
 }
 
 /* Deletes the file, takes a token in the new world, then one in the old: 0 if
@@ -247,8 +245,8 @@ static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
         OK(hf_lock_token(lock, &old));
         hf_lock_release(lock, NULL);
     }
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
     return old;
 }
 
@@ -285,9 +283,8 @@ CASE_DELETING(test_nothing_is_granted_once_it_is_known)
         assert_non_null(strstr(err.text, "deleted"));
         assert_int_equal(hf_lock_try(lock[i], NULL), HF_EBACKEND);
         assert_int_equal(hf_lock_acquire(lock[i], &leased, NULL), HF_EBACKEND);
-        OK(hf_lock_free(lock[i]));
+        free_lock(lock[i]);
     }
-    OK(hf_close(client));
 }
 
 CASE_DELETING(test_no_latch_is_there_once_it_is_known)
@@ -307,7 +304,6 @@ CASE_DELETING(test_no_latch_is_there_once_it_is_known)
     assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), HF_EBACKEND);
     assert_int_equal(hf_inspect(client, "latch", 5, &info, NULL), HF_EBACKEND);
     hf_latch_free(latch);
-    OK(hf_close(client));
 }
 
 /* It stands in the queue of the old world, where nobody lets go any more. */
@@ -325,11 +321,8 @@ CASE_DELETING(test_who_waits_is_told)
     assert_true(WAIT_FOR_MS(waiter_has_it(&w), NOTICED_MS));
     pthread_join(w.thread, NULL);
     assert_int_equal(w.rc, HF_EBACKEND);
-    OK(hf_lock_free(w.lock));
+    free_lock(w.lock);
     hf_lock_release(lock, NULL);
-    OK(hf_lock_free(lock));
-    OK(hf_close(other));
-    OK(hf_close(client));
 }
 
 CASES_MAIN(NULL, NULL);

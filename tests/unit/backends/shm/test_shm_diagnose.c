@@ -33,7 +33,7 @@ CASE_HERE(test_diagnose_says_who_shares_it)
     diagnosis_says(c, HF_LEVEL_OK, "place", "this machine");
     diagnosis_says(c, HF_LEVEL_OK, "locking", "released");
     diagnosis_says(c, HF_LEVEL_OK, "latency", "ms");
-    OK(hf_close(c));
+    close_client(c);
     OK(unlink(p->file));
     OK(rmdir(p->dir));
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -41,7 +41,6 @@ CASE_HERE(test_diagnose_says_who_shares_it)
     c = open_client(url);
     diagnosis_says(c, HF_LEVEL_OK, "sharing", "members of group");
     diagnosis_says(c, HF_LEVEL_OK, "sharing", group_text());
-    OK(hf_close(c));
 }
 
 /* In memory, and on a disk, if this machine has both. */
@@ -54,7 +53,6 @@ CASE_HERE(test_diagnose_says_where_it_is)
     diagnosis_says(c, HF_LEVEL_OK, "place",
                    fs.f_type == TMPFS_MAGIC ? "tmpfs" : "on a disk");
     diagnosis_says(c, HF_LEVEL_OK, "promise", "within 100 ms");
-    OK(hf_close(c));
 }
 
 CASE_HERE(test_diagnose_sees_who_lingers)
@@ -79,7 +77,6 @@ CASE_HERE(test_diagnose_says_how_waiters_sleep)
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
     c = open_client(url);
     diagnosis_says(c, HF_LEVEL_WARNING, "waiting", "futex_waitv");
-    OK(hf_close(c));
 }
 
 static bool removes(const char *dir, const char *file, const char *text)

@@ -29,13 +29,13 @@ CASE_HERE(test_file_is_a_groups_if_asked)
     rmdir(p->dir);
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
              (unsigned)getegid());
-    hf_close(open_client(url));
+    close_client(open_client(url));
     umask(old);
     assert_int_equal(stat(p->dir, &st), 0);
     assert_int_equal(st.st_mode & 07777, 01770); /* sticky: see directory.c */
     assert_int_equal(stat(p->file, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0660);
-    hf_close(open_client(url));
+    close_client(open_client(url));
     assert_refused(p->url, HF_EBACKEND, "its group may write");
 }
 
@@ -54,7 +54,7 @@ CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 0700); /* not what we would make */
     OK(rmdir(private));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 01770);
     OK(chmod(p->dir, 0700)); /* somebody wants it so: there is a file in it */
@@ -114,7 +114,7 @@ static int open_existing(const struct place *p)
     rc = hf_open(p->url, &opt, &client, &err);
     if (rc)
         assert_non_null(strstr(err.text, p->dir));
-    hf_close(client);
+    close_client(client);
     return rc;
 }
 
@@ -147,7 +147,6 @@ CASE_HERE(test_existing_begins_nothing_anew)
     assert_int_equal(f->header.version, SHM_VERSION + 1);
     f->header.version--;
     assert_int_equal(open_existing(p), 0);
-    munmap(f, sizeof(*f));
     assert_int_equal(truncate(p->file, 0), 0);
     assert_int_equal(open_existing(p), HF_ENOTOWNER);
 }
@@ -254,7 +253,6 @@ CASE_HERE(test_bad_headers_are_refused)
     f->header.size--;
     assert_refused(p->url, HF_EBACKEND, "another size");
     assert_refused(p->url, HF_EBACKEND, p->file);
-    munmap(f, sizeof(*f));
 }
 
 static void make_another_version(const struct place *p)
@@ -293,14 +291,13 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
     memcpy(copy, f, sizeof(*f)); /* as it would be after a crash: held */
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
     memcpy(copy->header.boot, "another", 7);
     atomic_store(&copy->entry[0].epoch, 1ULL << 30); /* ahead of the clock */
     memcpy(f, copy, sizeof(*f));
     token = token_once(p->url, "x");
     assert_true(token >> SHM_EPOCH_SHIFT >= 1ULL << 30);
-    munmap(f, sizeof(*f));
     free(copy);
 }
 
@@ -316,9 +313,8 @@ static void another_namespace(const struct place *p, const char *path,
     assert_int_equal((uint32_t)(f->header.world >> shift), st.st_ino);
     f->header.world ^= 1ULL << shift;
     assert_refused(p->url, HF_EBACKEND, "another pid or time namespace");
-    hf_close(client);
+    close_client(client);
     assert_true(token_once(p->url, "x") > 0);
-    munmap(f, sizeof(*f));
 }
 
 CASE_HERE(test_another_namespace_is_refused_while_in_use)
@@ -386,7 +382,7 @@ CASE_HERE(test_file_of_another_version_is_waited_for)
         _exit(0);
     }
     assert_int_equal(read(fds[0], &byte, 1), 1);
-    OK(hf_close(open_client(p->url)));
+    close_client(open_client(p->url));
     wait(NULL);
     close(fds[0]);
     close(fds[1]);

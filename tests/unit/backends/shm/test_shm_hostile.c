@@ -89,10 +89,7 @@ CASE_HERE(test_a_stranger_in_the_tables_is_not_waited_for)
     nothing_hangs_by(p, client, lock, pid);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(make_lock(client, "new", true)));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    free_lock(make_lock(client, "new", true));
 }
 
 /* Writes to the tables' lock all the time. */
@@ -177,7 +174,7 @@ CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
     assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
     writer_end(&w);
     strangers_end(&w);
-    OK(hf_close(client));
+    close_client(client);
     munmap(w.file, sizeof(*w.file));
 }
 
@@ -204,10 +201,10 @@ CASE_HERE(test_a_first_handle_waits_for_the_tables)
     err.code = 1;
     OK(hf_lock_new(client, "new", 3, NULL, &lock, &err));
     assert_int_equal(err.code, 1); /* as it was */
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     writer_end(&w);
     strangers_end(&w);
-    OK(hf_close(client));
+    close_client(client);
     munmap(w.file, sizeof(*w.file));
 }
 
@@ -233,13 +230,12 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
     OK(pthread_create(&thread, NULL, make_first, client));
     assert_true(WAIT_FOR(atomic_load(&f->header.tables) & FUTEX_WAITERS));
     began = wait_fair();
-    OK(hf_close(client));
+    close_client(client);
     OK(pthread_join(thread, &rc));
     assert_int_equal((intptr_t)rc, HF_ECLOSED);
     assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    munmap(f, sizeof(*f));
 }
 
 /* A thread that lists thousands of names in a loop has them at each look. */
@@ -253,7 +249,7 @@ CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
     many_are_in_the_tables(client);
     writer_end(&w);
     strangers_end(&w);
-    OK(hf_close(client));
+    close_client(client);
     munmap(w.file, sizeof(*w.file));
 }
 
@@ -286,10 +282,8 @@ CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
     struct shm_file *f = map(p);
 
     atomic_store(&f->header.tables, (uint32_t)syscall(SYS_gettid));
-    OK(hf_lock_free(make_lock(client, "x", true)));
+    free_lock(make_lock(client, "x", true));
     assert_int_equal(atomic_load(&f->header.tables), 0);
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* The bits beside the number mean nothing where there is none. */
@@ -300,12 +294,10 @@ CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
 
     for (uint32_t i = 1; i < 4; i++) {
         atomic_store(&f->header.tables, i << 30);
-        OK(hf_lock_free(make_lock(client, "x", true)));
+        free_lock(make_lock(client, "x", true));
         atomic_store(&f->header.tables, i << 30);
-        OK(hf_close(open_client(p->url)));
+        close_client(open_client(p->url));
     }
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* A client of ours waits in that cell for the first name, as far as the file
@@ -335,10 +327,7 @@ CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
     hf_lock_timed(lock, 100, NULL);
     assert_true(wait_within(began, 100 + BEYOND_MS));
     hf_lock_release(lock, NULL);
-    OK(hf_lock_free(lock));
-    OK(hf_close(other));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    close_client(client);
 }
 
 /* More than a cell can have; and more of them than are looked at together. */
@@ -358,10 +347,7 @@ CASE_HERE(test_waits_for_more_permits_than_there_can_be)
     began = wait_fair();
     hf_lock_release(lock, NULL);
     assert_true(wait_within(began, BEYOND_MS));
-    OK(hf_lock_free(lock));
-    OK(hf_close(other));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    close_client(client);
 }
 
 CASE_HERE(test_a_kind_that_there_is_not)
@@ -379,9 +365,6 @@ CASE_HERE(test_a_kind_that_there_is_not)
         assert_non_null(strstr(err.text, "damaged"));
     }
     hf_lock_release(lock, NULL);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* A byte of the file is no address: what a test can see of that is that a
@@ -396,10 +379,9 @@ CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
     for (uint32_t word = 1; word; word <<= 1) {
         client = open_client(p->url);
         atomic_store(&f->slot[1].alive, word);
-        OK(hf_close(client));
+        close_client(client);
     }
-    munmap(f, sizeof(*f));
-    OK(hf_close(open_client(p->url)));
+    close_client(open_client(p->url));
 }
 
 /* One waits, and the bit by which the word tells of the queue is lost: then it
@@ -436,11 +418,8 @@ CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
         since = now_ms();
         OK(hf_lock_release(lock, NULL));
         waiter_end(&w, since, 0, 2000 + BEYOND_MS);
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(other));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 CASES_MAIN(NULL, NULL);

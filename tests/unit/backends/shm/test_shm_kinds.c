@@ -93,7 +93,7 @@ static void readers_die(const char *url, int n)
         waitpid(pid[i], NULL, 0);
     }
     waiter_end(&w, at, 0, DEATH_MS);
-    OK(hf_close(client));
+    close_client(client);
 }
 
 CASE_HERE(test_many_readers_die_before_a_writer)
@@ -137,9 +137,6 @@ CASE_HERE(test_permits_of_many_dead_come_back)
     takes_it_soon(lock, &opt);
     OK(hf_lock_release(lock, NULL));
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* Takes one permit of two, or waits to. */
@@ -183,10 +180,6 @@ CASE_HERE(test_next_in_the_queue_watches_all_holders)
     kill(waits, SIGKILL);
     waitpid(holds, NULL, 0);
     waitpid(waits, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
-    munmap(f, sizeof(*f));
 }
 
 /* ---- stops --------------------------------------------------------------- */
@@ -207,7 +200,6 @@ CASE_HERE(test_stopped_reader_loses_its_lease)
     assert_true(w.granted_at - before >= LEASE_MS - 1);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_close(client));
 }
 
 /* It is granted what it waits for while it is stopped, and loses it for good:
@@ -233,9 +225,6 @@ CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
     assert_true(WAIT_FOR(holders(client) > 0));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 /* ---- many ---------------------------------------------------------------- */
@@ -308,12 +297,6 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
         OK(hf_lock_release(m.lock[i], NULL));
     }
     waiter_end(&w, 0, 0, INT64_MAX / 2);
-    for (int i = 0; i < MANY; i++)
-        OK(hf_lock_free(m.lock[i]));
-    OK(hf_close(m.client));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* ---- limits -------------------------------------------------------------- */
@@ -341,10 +324,8 @@ CASE_HERE(test_cells_are_given_back)
     for (int i = 0; i < 300; i++)
         OK(hf_lock_release(lock, NULL));
     assert_in_range(cells_taken(f), 1, 64);
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     assert_int_equal(cells_taken(f), 0);
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 CASE_HERE(test_4096_shared_holds_and_no_more)
@@ -363,9 +344,6 @@ CASE_HERE(test_4096_shared_holds_and_no_more)
         atomic_store(&f->cell[i].owner, 0);
     OK(take(lock, HF_WRITE, 100, 0, &err));
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
@@ -379,8 +357,8 @@ CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
     assert_non_null(strstr(err.text, "4095"));
     opt.permits = 4095;
     OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
 }
 
 /* Of all kinds, one after the other, on one name. */
@@ -401,9 +379,8 @@ CASE_HERE(test_tokens_rise_from_kind_to_kind)
             last = token;
             OK(hf_lock_release(lock, NULL));
         }
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(client));
 }
 
 /* ---- the latch ----------------------------------------------------------- */
@@ -435,8 +412,6 @@ CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
     }
     OK(hf_latch_free(latch));
     OK(hf_latch_free(waited));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 /* It is in use while it is set, though nobody has it open; then no more. */
@@ -452,7 +427,7 @@ CASE_HERE(test_latch_outlives_its_clients)
     OK(hf_latch_new(client, "x", 1, &latch, NULL));
     OK(hf_latch_set(latch, 7, NULL));
     OK(hf_latch_free(latch));
-    OK(hf_close(client));
+    close_client(client);
     client = open_client(p->url);
     assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err),
                      HF_EMISMATCH);
@@ -465,8 +440,8 @@ CASE_HERE(test_latch_outlives_its_clients)
     assert_int_equal(left, 0);
     OK(hf_latch_free(latch));
     OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
 }
 
 CASES_MAIN(NULL, NULL);

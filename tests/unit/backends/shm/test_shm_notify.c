@@ -129,9 +129,9 @@ static void broken_is_heard(const char *url, int way)
     assert_true(ears.token == token_of(lock));
     assert_int_equal(ears.lost, 0);
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(a));
-    OK(hf_close(b));
+    free_lock(lock);
+    close_client(a);
+    close_client(b);
 }
 
 CASE_HERE(test_who_listens_hears_at_once)
@@ -166,11 +166,8 @@ CASE_HERE(test_who_does_not_listen_is_not_woken)
         assert_int_equal(atomic_load(&slot_of(f)->marks), 0);
         assert_true(!atomic_load(&entry_of(f, "x")->asked));
         assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
-    munmap(f, sizeof(*f));
 }
 
 /* Who marks a hold may be late, and dead before it rings. */
@@ -205,12 +202,9 @@ CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
         assert_int_equal(ears.wanted, 1);
         assert_int_equal(ears.lost, 0);
         OK(hf_lock_release(lock, NULL));
-        OK(hf_lock_free(lock));
+        free_lock(lock);
         ears = (struct ears){0};
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
-    munmap(f, sizeof(*f));
 }
 
 /* The mark is for the next holder by the time that it looks. */
@@ -230,10 +224,6 @@ CASE_HERE(test_broken_and_the_mark_is_anothers)
     OK(hf_break(b, "x", 1, NULL));
     assert_true(WAIT_FOR(heard(a, &ears.lost)));
     assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
-    OK(hf_lock_free(lock));
-    OK(hf_close(a));
-    OK(hf_close(b));
-    munmap(f, sizeof(*f));
 }
 
 /* Takes it, and exits as soon as it hears of that hold. */
@@ -278,9 +268,8 @@ CASE_HERE(test_asked_before_it_is_seen)
         kill(pid, SIGCONT);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(a));
 }
 
 CASE_HERE(test_ask_of_what_nobody_holds)
@@ -299,7 +288,6 @@ CASE_HERE(test_ask_of_what_nobody_holds)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_int_equal(hf_ask(a, "x", 1, NULL), HF_ENOTOWNER);
-    OK(hf_close(a));
 }
 
 CASES_MAIN(NULL, NULL);

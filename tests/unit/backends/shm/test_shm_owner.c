@@ -139,7 +139,7 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
     first_group = first;
     second_group = second;
     if (is_good) {
-        OK(hf_close(open_client(url)));
+        close_client(open_client(url));
     } else {
         snprintf(text, sizeof(text),
                  "%s: belongs to user %d, not to us (%u) or root, and that "
@@ -159,7 +159,7 @@ CASE_HERE(test_a_group_s_file_is_of_a_member)
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url, (unsigned)ours);
     rmdir(p->dir);
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     for (int i = 0; i < 2; i++) {
         is_known = true;
         opened_if_a_member_made_it(p, path[i], other, other, false);
@@ -182,7 +182,7 @@ CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
     snprintf(other, sizeof(other), "%s?mode=0660&group=%u", p->url,
              (unsigned)getegid() + 1);
     rmdir(p->dir);
-    OK(hf_close(open_client(ours)));
+    close_client(open_client(ours));
     snprintf(text, sizeof(text), "%s: its group %u may write", p->dir,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
@@ -190,7 +190,7 @@ CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
     snprintf(text, sizeof(text), "%s: its group %u may write", p->file,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
-    OK(hf_close(open_client(ours)));
+    close_client(open_client(ours));
 }
 
 CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
@@ -203,7 +203,7 @@ CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
     OK(chmod(p->dir, 0770));
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->dir, 01770));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
 }
 
 /* Otherwise its owner could use it, and the members of the group would learn
@@ -218,7 +218,7 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
              "%s: has mode 0700 and group %u, which keeps out the group %u",
              p->dir, (unsigned)getegid(), (unsigned)getegid());
     OK(chmod(p->dir, 0700));
-    OK(hf_close(open_client(p->url))); /* it is not empty from here on */
+    close_client(open_client(p->url)); /* it is not empty from here on */
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->dir, 0711)); /* members have to open it */
     snprintf(text, sizeof(text), "%s: has mode 0711 and", p->dir);
@@ -227,7 +227,7 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
     snprintf(text, sizeof(text), "%s: has mode 0600 and", p->file);
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->file, 0660));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
 }
 
 /* It would be ours alone, and keep the members of the group out. */
@@ -249,7 +249,7 @@ CASE_HERE(test_what_cannot_be_given_is_not_left)
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
     is_no_giving = false;
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
 }
 
 CASE_HERE(test_a_group_that_cannot_be_looked_up)
@@ -312,7 +312,7 @@ static void below_is_refused(const struct place *p, const char *text)
         assert_int_equal(access(dir, F_OK), -1); /* it was not made */
         return;
     }
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(unlink(file));
     OK(rmdir(dir));
 }
@@ -360,7 +360,7 @@ CASE_HERE(test_a_parent_of_the_group_of_the_url)
     snprintf(url, sizeof(url), "shm://%s?mode=0660&group=%u", dir,
              (unsigned)getegid());
     OK(chmod(p->dir, 02770));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(unlink(file));
     OK(rmdir(dir));
 }
@@ -404,7 +404,7 @@ CASE_HERE(test_links_above_are_followed)
     OK(mkdir(target, 0700));
     OK(symlink("open/target", link));
     OK(symlink(link, again));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(chmod(open, 0777));
     assert_refused(url, HF_EBACKEND, open);
     OK(chmod(open, 0700));

@@ -97,9 +97,9 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     kill(holder, SIGKILL);
     waitpid(first, NULL, 0);
     waitpid(holder, NULL, 0);
-    OK(hf_lock_free(s.lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
+    free_lock(s.lock);
+    close_client(client);
+    close_client(other);
 }
 
 CASE_HERE(test_a_stopped_first_one_holds_nobody_up)
@@ -151,15 +151,12 @@ CASE_HERE(test_an_unmarked_death_is_found_by_who_waits)
 
     kill_unmarked(f, pid, slot_of_process(f, pid));
     takes_it_at_a_look(lock);
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     pid = child_that_takes(p->url, &k, &k.all);
     assert_true(WAIT_FOR(is_held(client)));
     kill_unmarked(f, pid, slot_of_process(f, pid));
     lock = make_lock_of(client, "x", &k.lock);
     takes_it_at_a_look(lock);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 static void death_found_by_who_opens(struct place *p, bool is_reaped)
@@ -173,14 +170,13 @@ static void death_found_by_who_opens(struct place *p, bool is_reaped)
     kill_unmarked(f, pid, slot);
     if (is_reaped)
         waitpid(pid, NULL, 0);
-    OK(hf_close(open_client(p->url)));
+    close_client(open_client(p->url));
     assert_int_equal(atomic_load(&f->slot[slot].state), SHM_SLOT_FREE);
     lock = make_lock(client, "x", true);
     OK(hf_lock_try(lock, NULL));
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    free_lock(lock);
+    close_client(client);
     waitpid(pid, NULL, 0);
 }
 
@@ -202,11 +198,9 @@ CASE_HERE(test_an_unmarked_death_in_the_tables_is_found)
     waitpid(pid, NULL, 0);
     atomic_store(&f->header.tables, (uint32_t)pid);
     lock = make_lock(client, "x", true);
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     atomic_store(&f->header.tables, (uint32_t)pid);
-    OK(hf_close(open_client(p->url)));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    close_client(open_client(p->url));
 }
 
 CASES_MAIN(NULL, NULL);

@@ -40,8 +40,8 @@ static void contend(const char *url, bool fair)
 
         pthread_join(threads[i], &done);
         assert_non_null(done);
-        hf_lock_free(locks[i]);
-        hf_close(clients[i]);
+        free_lock(locks[i]);
+        close_client(clients[i]);
     }
 }
 
@@ -84,10 +84,10 @@ static void async_wait(const char *url)
     assert_in_range(dispatch_until(client, &a, 2), 0, DEATH_MS);
     assert_int_equal(a.result, 0);
     assert_int_equal(hf_lock_release(lock, &err), 0);
-    hf_lock_free(held);
-    hf_lock_free(lock);
-    hf_close(other);
-    hf_close(client);
+    free_lock(held);
+    free_lock(lock);
+    close_client(other);
+    close_client(client);
 }
 
 CASE_HERE(test_async_waits_with_waitv_and_without)
@@ -126,11 +126,11 @@ CASE_HERE(test_many_async_waits)
     assert_in_range(dispatch_until(client, &a, MANY), 0, 1000);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(hf_lock_release(wanted[i], NULL), 0);
-        hf_lock_free(wanted[i]);
-        hf_lock_free(held[i]);
-        hf_close(holders[i]);
+        free_lock(wanted[i]);
+        free_lock(held[i]);
+        close_client(holders[i]);
     }
-    hf_close(client);
+    close_client(client);
 }
 
 static hf_lock *make_async(hf_client *client, const char *name)
@@ -176,13 +176,6 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_release(x, NULL));
     waiter_end(&w, at, 0, DEATH_MS);
     OK(hf_lock_release(y, NULL));
-    OK(hf_lock_free(want_x));
-    OK(hf_lock_free(want_y));
-    OK(hf_lock_free(x));
-    OK(hf_lock_free(y));
-    OK(hf_close(client));
-    OK(hf_close(third));
-    OK(hf_close(other));
 }
 
 /* The same, if that has had it meanwhile; and it must wait for yet another. */
@@ -218,15 +211,6 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     OK(hf_lock_release(next, NULL));
     waiter_end(&w, at, 0, DEATH_MS);
     OK(hf_lock_release(y, NULL));
-    OK(hf_lock_free(want_x));
-    OK(hf_lock_free(want_y));
-    OK(hf_lock_free(next));
-    OK(hf_lock_free(x));
-    OK(hf_lock_free(y));
-    OK(hf_close(client));
-    OK(hf_close(fourth));
-    OK(hf_close(third));
-    OK(hf_close(other));
 }
 
 /* A thread that waits for a semaphore. */
@@ -299,11 +283,8 @@ CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
     for (int i = 0; i < MANY; i++) {
         pthread_join(s[i].thread, NULL);
         OK(s[i].rc);
-        OK(hf_lock_free(s[i].lock));
+        free_lock(s[i].lock);
     }
-    OK(hf_lock_free(held));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 enum { NO_FILTERS = 77 };
@@ -406,8 +387,6 @@ CASE_HERE(test_waitv_that_a_filter_forbids)
     OK(hf_lock_release(lock, NULL));
     ends_well(pid);
     assert_true(wait_within(at, 1000));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
 }
 
 static void crowd_member(const char *url, int ready)
@@ -433,8 +412,8 @@ static void crowd_member(const char *url, int ready)
     rc = hf_lock_acquire(lock, NULL, NULL);
     if (!rc)
         rc = hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
     _exit(rc ? 1 : 0);
 }
 
@@ -460,8 +439,6 @@ CASE_HERE(test_1000_waiting_processes)
     assert_int_equal(bad, 0);
     close(fds[0]);
     close(fds[1]);
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
 CASES_MAIN(NULL, NULL);

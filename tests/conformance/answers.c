@@ -4,7 +4,6 @@
 #include "conf.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #define OP_MS CONF_SHORT_OP_MS
 #define LEASE_MS 60000

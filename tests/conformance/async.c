@@ -2,7 +2,6 @@
  * dispatch on its thread and nowhere else. */
 #include "conf.h"
 
-#include <stdio.h>
 #include <sys/epoll.h>
 
 struct call {

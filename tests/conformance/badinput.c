@@ -1,8 +1,6 @@
 /* Bad input: each has its code, and a text that says what was wrong. */
 #include "conf.h"
 
-#include <stdio.h>
-
 CONF_CASE(test_bad_urls, 0)
 {
     hf_client *c = (hf_client *)&c;

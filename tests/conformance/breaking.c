@@ -2,8 +2,6 @@
 #include "conf.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 
 #define SIZE 4
 

@@ -2,7 +2,6 @@
  * signal as such. A wait that is cancelled has its grant or ECANCELED. */
 #include "conf.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -153,8 +152,7 @@ CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
     conf_comes_free(p.held);
 }
 
-/* ---- a cancel that goes with its wait -------------------------------------
- */
+/* ---- a cancel that goes with its wait ---------------------------------- */
 
 struct guest {
     struct conf_thread t;

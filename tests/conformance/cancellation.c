@@ -2,9 +2,7 @@
  * that nothing is left half done. */
 #include "conf.h"
 
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* ---- a cancellation that is pending when the verb begins ---------------- */
 

@@ -2,9 +2,7 @@
 #include "conf.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 

@@ -13,11 +13,15 @@
 /* Callbacks and fakes ignore many of their parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <holdfast.h>

@@ -2,8 +2,6 @@
  * clients, processes, and all of them at once. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define ROUNDS 200
 
 /* Threads and processes, each an owner, and what they did. */

@@ -2,8 +2,6 @@
  * hand-over inside a process, and its bound; kinds that do not mix. */
 #include "conf.h"
 
-#include <stdio.h>
-
 CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
 {
     enum { N = 5 };

@@ -1,8 +1,6 @@
 /* Who holds it, who waits; which names there are; taking a lock away. */
 #include "conf.h"
 
-#include <stdio.h>
-
 static size_t holders(hf_client *c, const char *name)
 {
     return conf_inspect(c, name)->holders_len;

@@ -2,8 +2,6 @@
  * mix on one name; several locks at once may be of any. */
 #include "conf.h"
 
-#include <string.h>
-
 #define SIZE 2
 
 static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};

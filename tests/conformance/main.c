@@ -13,7 +13,6 @@
 
 #include <fnmatch.h>
 #include <signal.h>
-#include <stdio.h>
 
 /* The cases about fork open clients in the child. */
 const char *__tsan_default_options(void);

@@ -1,8 +1,6 @@
 /* What a client has counted: exact numbers, whatever the backend. */
 #include "conf.h"
 
-#include <string.h>
-
 static hf_metrics look(hf_client *c)
 {
     hf_metrics m = HF_METRICS_INIT;

@@ -1,8 +1,6 @@
 /* Several locks at once: all or none, and no circle whatever the order. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define N 4
 
 struct set {

@@ -1,8 +1,6 @@
 /* Names are bytes, and two of them never meet. */
 #include "conf.h"
 
-#include <stdio.h>
-
 struct name {
     size_t len;
     char bytes[HF_NAME_MAX];

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
 
 /* Uses everything that makes a descriptor or a thread. */
 struct used {

@@ -3,8 +3,6 @@
 #include "conf.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 /* What a client's callbacks have heard of a loss. */
 struct heard {

@@ -2,8 +2,6 @@
  * and those of the dead come back. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define SIZE 3
 #define TTL_MS 1500
 

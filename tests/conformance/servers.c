@@ -4,7 +4,6 @@
 #include "conf.h"
 
 #include <ftw.h>
-#include <stdio.h>
 
 #ifdef HAVE_REDIS
 #include "../lib/redlock_servers.h"

@@ -2,8 +2,6 @@
  * they recorded. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define PUPPETS 4
 #define THREADS 2
 #define FAULTS 4

@@ -3,7 +3,6 @@
 #include "conf.h"
 
 #include <dirent.h>
-#include <stdio.h>
 
 static long number_in(const char *path, const char *format)
 {

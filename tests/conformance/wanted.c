@@ -1,8 +1,6 @@
 /* Holders that are asked to let go, and writes that are for holders alone. */
 #include "conf.h"
 
-#include <stdio.h>
-
 struct ears {
     unsigned wanted;
     uint64_t token;

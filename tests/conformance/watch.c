@@ -2,8 +2,6 @@
 #include "conf.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 
 struct seen {

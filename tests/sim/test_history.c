@@ -3,9 +3,6 @@
 #include "../lib/history.h"
 #include "../unit/cases.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define MS 1000000LL
 #define SEC (1000 * MS)
 #define NEVER HISTORY_NEVER

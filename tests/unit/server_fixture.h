@@ -16,9 +16,6 @@
 #include "loop/module.h"
 #include "options.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "../lib/wait.h"
 
 /* ---- a server that is a list of questions ------------------------------- */

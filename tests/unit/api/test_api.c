@@ -7,12 +7,8 @@
 #include <holdfast.h>
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 static char dir[64], url[128];
 

@@ -4,8 +4,6 @@
 #include "base/time.h"
 #include "base/timer.h"
 
-#include <stdlib.h>
-
 #define MOST 300
 
 static const hf_hooks hooks;

@@ -77,8 +77,7 @@ CASE(test_core_of_two_handles_freed_at_once_one_is_the_last)
     free_at_once(HF_RWLOCK, HF_READ);
 }
 
-/* ---- fork in a callback ---------------------------------------------------
- */
+/* ---- fork in a callback ------------------------------------------------ */
 
 struct forker {
     int called;
@@ -175,8 +174,7 @@ CASE(test_core_child_of_a_callback_of_close_closes_nothing)
     assert_int_equal(hf_lock_free(n), 0);
 }
 
-/* ---- events that wait -----------------------------------------------------
- */
+/* ---- events that wait -------------------------------------------------- */
 
 struct heard {
     int events, last; /* how many, and the type of the last one */
@@ -243,8 +241,7 @@ CASE(test_core_loss_is_told_when_its_handle_is_gone)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- firing ---------------------------------------------------------------
- */
+/* ---- firing ------------------------------------------------------------ */
 
 /* The thread that fires stops at a call of its own choice. */
 static __thread bool stops_in_post, stops_in_wake;
@@ -461,8 +458,7 @@ CASE(test_core_child_fires_nothing_of_its_parent)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- many lines to a name -------------------------------------------------
- */
+/* ---- many lines to a name ---------------------------------------------- */
 
 #define LINES 256
 
@@ -498,8 +494,7 @@ CASE(test_core_lines_of_a_name_are_spread)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- descriptors that tell of loss ----------------------------------------
- */
+/* ---- descriptors that tell of loss ------------------------------------- */
 
 int __real_timerfd_settime(int, int, const struct itimerspec *,
                            struct itimerspec *);
@@ -566,8 +561,7 @@ CASE(test_core_end_of_one_hold_sets_one_descriptor)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- what a renewal says --------------------------------------------------
- */
+/* ---- what a renewal says ----------------------------------------------- */
 
 static uint32_t permits_told; /* client->mu */
 
@@ -607,8 +601,7 @@ CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- opening --------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------- */
 
 static uint32_t opened; /* atomic */
 

@@ -9,10 +9,6 @@
 #include "core/counters.h"
 #include "core/lock.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static char dir[64], url[128];
 
 static int setup(void **state)

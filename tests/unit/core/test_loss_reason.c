@@ -5,9 +5,6 @@
 
 #include "../server_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { TTL_MS = 200 };
 
 static void trouble(hf_client *c, const char *text)

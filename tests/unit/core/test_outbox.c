@@ -84,8 +84,7 @@ static hf__time parked_timeout(void)
     return refuses_all ? 0 : HF__NEVER;
 }
 
-/* ---- the program ----------------------------------------------------------
- */
+/* ---- the program ------------------------------------------------------- */
 
 struct scene {
     hf_client *client;
@@ -207,8 +206,7 @@ static void all_are_done(struct scene *s)
     assert_int_equal(s->set.result, 0);
 }
 
-/* ---- tests ----------------------------------------------------------------
- */
+/* ---- tests ------------------------------------------------------------- */
 
 static void with_scene(void (*run)(struct scene *))
 {

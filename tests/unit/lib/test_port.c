@@ -3,10 +3,6 @@
 #include "../../../lab/servers/port.h"
 #include "../cases.h"
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
-
 static struct sockaddr_in at(int port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,

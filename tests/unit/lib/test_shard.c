@@ -2,8 +2,6 @@
 #include "../../lib/shard.h"
 #include "../cases.h"
 
-#include <stdint.h>
-
 static unsigned shards_with(size_t i, unsigned of)
 {
     unsigned n = 0;

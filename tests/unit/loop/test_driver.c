@@ -12,8 +12,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
-/* ---- who follows a driver that does not run -------------------------------
- */
+/* ---- who follows a driver that does not run ---------------------------- */
 
 static uint32_t in_handler, handler_may_return; /* atomic */
 
@@ -105,8 +104,7 @@ CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- several at once ------------------------------------------------------
- */
+/* ---- several at once --------------------------------------------------- */
 
 static void *release_both(void *parts)
 {
@@ -147,8 +145,7 @@ CASE(test_driver_release_all_asks_before_it_waits)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- answers and the clock ------------------------------------------------
- */
+/* ---- answers and the clock --------------------------------------------- */
 
 /* The first grant is over when it has been read, though it was not when the
  * driver looked at its clock. */

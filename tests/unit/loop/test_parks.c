@@ -5,8 +5,7 @@
 #include "../cases.h"
 #include "../server_fixture.h"
 
-/* ---- a direct backend that counts -----------------------------------------
- */
+/* ---- a direct backend that counts -------------------------------------- */
 
 /* atomic: */
 static uint32_t is_free, bell;
@@ -76,8 +75,7 @@ static hf_client *open_direct(void)
     return open_with(NULL);
 }
 
-/* ---- a thread that waits --------------------------------------------------
- */
+/* ---- a thread that waits ----------------------------------------------- */
 
 struct wish {
     hf_client *client;

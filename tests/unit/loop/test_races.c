@@ -196,8 +196,7 @@ CASE(test_races_driver_leaves_an_asynchronous_wait)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- a release that the server refuses ------------------------------------
- */
+/* ---- a release that the server refuses --------------------------------- */
 
 /* A hold, and what becomes of its release. */
 static hf_client *hold(unsigned refusals, hf_lock **lock)
@@ -262,8 +261,7 @@ CASE(test_races_close_says_what_was_not_released)
     assert_int_equal(hf_close(c), HF_EUNKNOWN);
 }
 
-/* ---- whoever finds out that a hold is over says so ------------------------
- */
+/* ---- whoever finds out that a hold is over says so --------------------- */
 
 static void ignore_event(void *arg, const hf_event *event)
 {
@@ -354,8 +352,7 @@ CASE(test_races_write_after_the_end_of_a_read)
     end(lock);
 }
 
-/* ---- what a callback is told stands there when it is queued ---------------
- */
+/* ---- what a callback is told stands there when it is queued ------------ */
 
 void __real_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 void __wrap_hf__callback_queue_locked(hf_client *, struct hf__async *, int);

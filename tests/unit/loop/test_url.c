@@ -6,9 +6,6 @@
 #include "loop/url.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static hf_client client; /* without hooks: plain memory */
 

@@ -9,21 +9,14 @@
 #include "../cases.h"
 #include "net/grpc/grpc.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "../../lib/bare_core.h"
 #include "../../lib/h2_frame.h"
 #include "../../lib/shm_dir.h"
 
-/* ---- what the server hears ------------------------------------------------
- */
+/* ---- what the server hears --------------------------------------------- */
 
 #define HEARD 64
 
@@ -105,8 +98,7 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- what the server says -------------------------------------------------
- */
+/* ---- what the server says ---------------------------------------------- */
 
 static void raw(struct scene *t, const void *p, size_t len)
 {
@@ -175,8 +167,7 @@ static void answers(struct scene *t, int32_t id, const char *text)
     headers(t, id, true, "grpc-status=0;grpc-message=");
 }
 
-/* ---- both sides -----------------------------------------------------------
- */
+/* ---- both sides -------------------------------------------------------- */
 
 static bool serve(struct scene *t)
 {
@@ -281,8 +272,7 @@ static void connect_it(struct scene *t)
     assert_int_equal(t->g.link.state, t->has_hello ? NET_GREETING : NET_UP);
 }
 
-/* ---- calls ----------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------- */
 
 struct one {
     struct grpc_call call; /* first: callbacks cast it back */

@@ -544,8 +544,7 @@ CASE_HERE(test_ids_run_out)
     assert_string_equal(b->got, "first");
 }
 
-/* ---- resets, cancels ------------------------------------------------------
- */
+/* ---- resets, cancels --------------------------------------------------- */
 
 static void reset(struct scene *t, int32_t id, uint32_t error)
 {
@@ -646,8 +645,7 @@ CASE_HERE(test_over_starts_the_next)
     }
 }
 
-/* ---- pings ----------------------------------------------------------------
- */
+/* ---- pings ------------------------------------------------------------- */
 
 CASE_HERE(test_silence_is_asked_about)
 {

@@ -152,8 +152,7 @@ CASE_HERE(test_callbacks_end_the_connection)
     works_again(t);
 }
 
-/* ---- no HTTP/2 ------------------------------------------------------------
- */
+/* ---- no HTTP/2 --------------------------------------------------------- */
 
 CASE_HERE(test_something_else_answers)
 {
@@ -194,8 +193,7 @@ CASE_HERE(test_silent_server_is_not_up)
     works_again(t);
 }
 
-/* ---- hostile frames -------------------------------------------------------
- */
+/* ---- hostile frames ---------------------------------------------------- */
 
 /* A server that is not served (serve() would complain of what it gets back). */
 static void hear(struct scene *t)

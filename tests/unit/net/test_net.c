@@ -5,19 +5,13 @@
 #include "net/tls.h"
 
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "../../lib/bare_core.h"
 #include "../../lib/certs.h"

@@ -6,8 +6,6 @@
 #include "../cases.h"
 #include "policy/lease.h"
 
-#include <string.h>
-
 #define TTL 10000u /* ms */
 #define LENGTH ((hf__time)TTL * HF__MS)
 #define OP_TIMEOUT (500 * HF__MS)

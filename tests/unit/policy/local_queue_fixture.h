@@ -9,8 +9,6 @@
 #include "../cases.h"
 #include "policy/local_queue.h"
 
-#include <string.h>
-
 #define TTL 10000u /* ms */
 #define T0 (1000 * HF__MS)
 #define OP_TIMEOUT 500 /* ms */

@@ -6,10 +6,6 @@
 #include "backends/common/finding.h"
 #include "backends/common/table.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static size_t blocks, allowed = SIZE_MAX; /* there are; may be taken */
 
 static void *test_take(hf_client *client, size_t size)

@@ -2,10 +2,6 @@
 #include "../../cases.h"
 #include "backends/etcd/entry.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define LEN(a) (sizeof(a) / sizeof(*(a)))
 #define OWN "0123456789abcdef-1"
 #define GO "1700000000000000000" /* unix ns */
@@ -141,8 +137,7 @@ CASE(test_rest)
     assert_string_equal(rest, "permit/000000000000001f-a.2.3");
 }
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------ */
 
 static hf_party read_value(const char *text, size_t len, int64_t now_ms)
 {

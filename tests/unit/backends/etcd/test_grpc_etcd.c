@@ -7,12 +7,8 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../../../../lab/servers/port.h"
 #include "../../../lib/bare_core.h"
@@ -20,8 +16,7 @@
 #include "../../../lib/loopback.h"
 #include "../../../lib/wait.h"
 
-/* ---- a connection ---------------------------------------------------------
- */
+/* ---- a connection ------------------------------------------------------ */
 
 #define PASSWORD "Geheimnis-7391"
 
@@ -215,8 +210,7 @@ static int put_it(struct one *o, const char *key, const char *value)
     return asked(o, &m);
 }
 
-/* ---- the owner ------------------------------------------------------------
- */
+/* ---- the owner --------------------------------------------------------- */
 
 #include "../../net/grpc_owner.h"
 
@@ -278,8 +272,7 @@ static void scene_free(struct scene *t)
     free(t);
 }
 
-/* ---- calls ----------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------- */
 
 static struct etcd_server plain;
 

@@ -10,14 +10,9 @@
 #include "backends/mysql/wire.h"
 #include "net/tls.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "../../../lib/bare_core.h"
 #include "../../../lib/server_process.h"

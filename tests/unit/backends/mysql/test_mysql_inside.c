@@ -10,9 +10,6 @@
 #include "backends/mysql/wait.h"
 #include "backends/mysql/wire.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "../../../lib/bare_core.h"
 
 static const struct meaning {

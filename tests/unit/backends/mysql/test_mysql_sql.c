@@ -13,9 +13,6 @@
 #include "backends/mysql/wire.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../../lib/bare_core.h"
 
@@ -86,8 +83,7 @@ static void tear_down(struct scene *s)
     hf__my_conn_fini(&s->m.cmd);
 }
 
-/* ---- what is sent ---------------------------------------------------------
- */
+/* ---- what is sent ------------------------------------------------------ */
 
 static void hex(char *to, const char *begin, const void *bytes, size_t len,
                 const char *end)
@@ -190,8 +186,7 @@ CASE(test_comment_shows_the_statements)
     free(source);
 }
 
-/* ---- what the answer means ------------------------------------------------
- */
+/* ---- what the answer means --------------------------------------------- */
 
 enum { COLUMNS = 8 };
 struct row {

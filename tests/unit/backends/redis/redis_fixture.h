@@ -14,10 +14,6 @@
 #include "backends/redis/reply.h"
 #include "backends/redis/subscribe.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static hf__time clock_ns = 1000 * HF__MS;
 static unsigned reports;
 

@@ -13,12 +13,7 @@
 #include "backends/redis/scripts.h"
 #include "backends/redis/subscribe.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define NAME "n"
 #define TOKEN 77
@@ -351,8 +346,7 @@ CASE_HERE(test_message_that_was_not_needed_takes_no_room)
         assert_int_equal(r->chans.early[i].hold_id, 0);
 }
 
-/* ---- when to look again ---------------------------------------------------
- */
+/* ---- when to look again ------------------------------------------------ */
 
 /* The longest of many, in ms. */
 static int64_t looks_within(int64_t near)
@@ -378,8 +372,7 @@ CASE(test_first_and_last_look_often)
     assert_in_range(looks_within(0), 10000, 50000);
 }
 
-/* ---- who hears nothing ----------------------------------------------------
- */
+/* ---- who hears nothing ------------------------------------------------- */
 
 /* As long as the connection for messages is not there, whatever keeps it. */
 CASE_HERE(test_deaf_one_looks_often)

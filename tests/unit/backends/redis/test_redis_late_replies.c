@@ -166,8 +166,7 @@ CASE(test_query_is_not_meant_for_longer_than_its_caller)
     redis_end(r, server);
 }
 
-/* ---- renewals -------------------------------------------------------------
- */
+/* ---- renewals ---------------------------------------------------------- */
 
 struct renewal {
     struct hf__batch batch;

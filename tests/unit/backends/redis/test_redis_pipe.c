@@ -6,14 +6,9 @@
 #include "backends/redis/pipe.h"
 #include "backends/redis/reply.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "../../../lib/bare_core.h"
 #include "../../../lib/shm_dir.h"

@@ -9,9 +9,6 @@
 #include "backends/redis/scripts.h"
 
 #include <openssl/sha.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static size_t taken, allowed = SIZE_MAX; /* allocations: how many, at most */
 

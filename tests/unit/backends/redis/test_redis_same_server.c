@@ -16,8 +16,6 @@
 
 #include <sys/epoll.h>
 
-#include <stdio.h>
-
 #define TOKEN 77
 #define LOOK 1700000000000LL
 
@@ -502,8 +500,7 @@ CASE(test_subscription_refused_for_good)
     }
 }
 
-/* ---- events ---------------------------------------------------------------
- */
+/* ---- events ------------------------------------------------------------ */
 
 /* The command connection is being made while a subscription is confirmed. */
 SCENE_CASE(test_connecting_is_still_waited_for)

@@ -3,7 +3,6 @@
  */
 #include "shm_fixture.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>

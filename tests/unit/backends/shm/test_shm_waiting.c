@@ -2,7 +2,6 @@
  * many at a time. */
 #include "shm_fixture.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

@@ -14,11 +14,6 @@
 #include "backends/zookeeper/queue.h"
 #include "backends/zookeeper/zookeeper.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
 
 #define NODE "/n"
@@ -47,8 +42,7 @@ static struct {
     int result; /* of the attempt */
 } fake;
 
-/* ---- the core -------------------------------------------------------------
- */
+/* ---- the core ---------------------------------------------------------- */
 
 static void *take(hf_client *c, size_t size)
 {
@@ -96,8 +90,7 @@ static const struct hf__core core = {.alloc = take,
                                      .log = say,
                                      .due = due};
 
-/* ---- the library ----------------------------------------------------------
- */
+/* ---- the library ------------------------------------------------------- */
 
 #define FAKE __attribute__((visibility("default"))) int
 
@@ -167,8 +160,7 @@ FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
     return ZOK;
 }
 
-/* ---- its answers ----------------------------------------------------------
- */
+/* ---- its answers ------------------------------------------------------- */
 
 static struct call next_call(enum what what)
 {
@@ -223,8 +215,7 @@ static void both_are_listed(void)
     answer_list(STRANGER, fake.mine);
 }
 
-/* ---- cases ----------------------------------------------------------------
- */
+/* ---- cases ------------------------------------------------------------- */
 
 static int begin(void **state)
 {

@@ -2,8 +2,6 @@
 #include "../../cases.h"
 #include "backends/zookeeper/entry.h"
 
-#include <string.h>
-
 #define UUID "0f1e2d3c-4b5a-4697-8877-665544332211"
 #define BARE "0f1e2d3c4b5a46978877665544332211"
 #define LEN(a) (sizeof(a) / sizeof(*(a)))

@@ -3,11 +3,6 @@
 #include "../../cases.h"
 #include "backends/zookeeper/path.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void assert_path(const char *name, const char *root, const char *path)
 {
     char out[ZK_PATH_MAX + 16], back[HF_NAME_MAX + 1];

@@ -8,9 +8,6 @@
 #include "../../cases.h"
 #include "backends/zookeeper/session_proof.h"
 
-#include <stdint.h>
-#include <string.h>
-
 enum { TURNS = 2000, REQUESTS = 60 };
 
 static struct {
@@ -30,8 +27,7 @@ static void due(hf_client *c, hf__time at)
 
 static const struct hf__core core = {.now = now, .due = due};
 
-/* ---- what session_proof.c calls
- * --------------------------------------------------- */
+/* ---- what session_proof.c calls ---------------------------------------- */
 
 int zoo_recv_timeout(zhandle_t *zh)
 {

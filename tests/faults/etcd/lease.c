@@ -367,7 +367,7 @@ static void test_diagnose_lease(void **state)
     opt.ttl_ms = 30000;
     assert_int_equal(proc_open(etcd_one.url, &opt, &c, &w->err), 0);
     diagnosis_says(c, HF_LEVEL_OK, "lease", "as long as the ttl");
-    diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "one member alone");
+    diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "only one member");
     diagnosis_says(c, HF_LEVEL_OK, "version", "etcd 3.");
     diagnosis_says(c, HF_LEVEL_OK, "rights", "no user");
     assert_int_equal(hf_close(c), 0);

@@ -90,6 +90,38 @@ static void test_waiting_for_a_permit_costs_nothing(void **state)
     world_is_clean(w);
 }
 
+static double proposed(void)
+{
+    double n = -1;
+
+    assert_true(WAIT_FOR(
+        (n = etcd_server_metric(
+             &etcd_one, "\netcd_server_proposals_committed_total ")) >= 0));
+    return n;
+}
+
+/* It has no entry, and must not try to make one each time it looks: all members
+ * would have to store that, and a full server would refuse it. */
+static void test_unfair_waiter_looks_without_writing(void **state)
+{
+    struct world *w = *state;
+    hf_lock *a = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR),
+            *b = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR);
+    double before, looks;
+    struct taker *t;
+
+    world_takes(w, a, 3000);
+    t = taker_start(w, b, 10 * WAIT_LONG_MS);
+    assert_true(NEVER_MS(taker_back(t), 1000)); /* the first looks */
+    before = proposed();
+    looks = asked();
+    assert_true(WAIT_FOR(asked() >= looks + 2));
+    assert_true(proposed() == before);
+    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_gets_it(t, WAIT_LONG_MS);
+    world_is_clean(w);
+}
+
 /* ---- events that are lost -------------------------------------------------
  */
 
@@ -313,6 +345,7 @@ int run_watch_faults(void)
         T(test_lease_gone_with_two_keep_alives_under_way),
         T(test_waiting_costs_nothing),
         T(test_waiting_for_a_permit_costs_nothing),
+        T(test_unfair_waiter_looks_without_writing),
     };
 
     return cmocka_run_group_tests_name("etcd: watches", tests, etcd_group,

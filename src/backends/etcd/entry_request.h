@@ -60,7 +60,7 @@ int hf__et_enter(struct et_lock *);
 int hf__et_read_queue(struct et_lock *, const struct et_request *before);
 /* For a READ lock: does the writer that blocks it have a mark? */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
-/* For a latch: is it set? */
+/* For a latch: is it set? For an unfair mutex: is it taken? */
 int hf__et_count(struct et_lock *);
 /* Deletes the entry. If it is not known whether there is one, or an ENTER may
  * still make one, this sends a CONFIRM first. */

@@ -187,6 +187,14 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
     return o;
 }
 
+/* A waiter of an unfair mutex has no entry. Its look must not be an ENTER: all
+ * members store that even if it makes nothing, and a full server refuses it. */
+static bool lock_only_looks(const struct et_lock *l)
+{
+    return l->form == ET_FORM_UNFAIR && hf__et_is_safety_look(l) &&
+           !hf__et_may_be_there(l);
+}
+
 /* The entry of an earlier hold must be known to be gone first: a DROP whose
  * answer was lost may be carried out late. */
 static int lock_step(struct et_lock *l)
@@ -210,7 +218,8 @@ static int lock_step(struct et_lock *l)
     if (l->awaits == ET_AWAITS_DROP)
         return 0;
     lock_set_key(l);
-    return l->form == ET_FORM_LATCH ? hf__et_count(l) : hf__et_enter(l);
+    return l->form == ET_FORM_LATCH || lock_only_looks(l) ? hf__et_count(l)
+                                                          : hf__et_enter(l);
 }
 
 /* For callbacks: takes the next step unless a request is under way. */
@@ -354,6 +363,18 @@ void hf__et_mark_read(struct et_lock *l, const struct et_ahead *s,
         lock_grant(l);
 }
 
+static void lock_looked(struct et_lock *l, bool is_taken, int64_t view)
+{
+    int rc = 0;
+
+    if (is_taken)
+        lock_wait_for(l, ET_GONE, l->key, l->key_len, view);
+    else
+        rc = hf__et_enter(l);
+    if (rc)
+        lock_not_sent(l, rc);
+}
+
 /* A waiter waits for the round that it found first. A granted latch leaves
  * nothing to release. */
 void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
@@ -363,6 +384,10 @@ void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 
     if (!req)
         return;
+    if (l->form == ET_FORM_UNFAIR) {
+        lock_looked(l, round, view);
+        return;
+    }
     if (!l->round)
         l->round = round;
     if (round && round == l->round) {

@@ -29,7 +29,8 @@ void hf__et_stepped(struct et_lock *, int code);
 void hf__et_queue_read(struct et_lock *, const struct et_ahead *, int64_t view);
 void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
                       bool is_blocked, int64_t view);
-/* The create revision of the latch, or 0 if it is not set. */
+/* The create revision of the latch, or of the one key of an unfair mutex; 0:
+ * there is none. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
 /* The server has seen nothing of the request: gives it back to the core. */

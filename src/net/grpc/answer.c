@@ -128,6 +128,15 @@ static const char *answer_wrong_prefix(const struct grpc_call *c)
     return whole - PREFIX > c->method->most ? "the answer is too long" : NULL;
 }
 
+/* The answer makes no sense: resets the stream and ends the call as ODD. */
+static void answer_odd(struct grpc_call *c, int status, const char *text)
+{
+    hf__grpc_drop(c, NGHTTP2_CANCEL);
+    c->status = status;
+    snprintf(c->text, sizeof(c->text), "%s", text);
+    hf__grpc_end(c, GRPC_ODD);
+}
+
 /* Ends the call as ODD and returns true, if the message is not allowed. */
 static bool answer_is_odd(struct grpc_call *c)
 {
@@ -135,7 +144,7 @@ static bool answer_is_odd(struct grpc_call *c)
         c->is_whole ? "more than one message" : answer_wrong_prefix(c);
 
     if (wrong)
-        hf__grpc_odd(c, GRPC_UNKNOWN, wrong);
+        answer_odd(c, GRPC_UNKNOWN, wrong);
     return wrong;
 }
 
@@ -172,14 +181,6 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
 
 /* ---- ends ---------------------------------------------------------------- */
 
-void hf__grpc_odd(struct grpc_call *c, int status, const char *text)
-{
-    hf__grpc_drop(c, NGHTTP2_CANCEL);
-    c->status = status;
-    snprintf(c->text, sizeof(c->text), "%s", text);
-    hf__grpc_end(c, GRPC_ODD);
-}
-
 /* Maps HTTP's status as gRPC's documents say. */
 static int answer_status_of_http(int http)
 {
@@ -207,13 +208,13 @@ void hf__grpc_finished(struct grpc_call *c)
     if (c->http != 200 && (c->said < 0 || !c->is_grpc)) {
         snprintf(text, sizeof(text), "the answer has HTTP's status %d",
                  c->http);
-        hf__grpc_odd(c, answer_status_of_http(c->http), text);
+        answer_odd(c, answer_status_of_http(c->http), text);
     } else if (!c->is_grpc) {
-        hf__grpc_odd(c, GRPC_UNKNOWN, "the answer is not gRPC's");
+        answer_odd(c, GRPC_UNKNOWN, "the answer is not gRPC's");
     } else if (c->said < 0) {
-        hf__grpc_odd(c, GRPC_UNKNOWN, "the answer has no status");
+        answer_odd(c, GRPC_UNKNOWN, "the answer has no status");
     } else if (c->said == GRPC_OK && lacks) {
-        hf__grpc_odd(c, GRPC_UNKNOWN, "the answer has no whole message");
+        answer_odd(c, GRPC_UNKNOWN, "the answer has no whole message");
     } else {
         hf__grpc_drop(c, NGHTTP2_NO_ERROR);
         c->status = c->said;

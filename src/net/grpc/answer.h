@@ -19,8 +19,6 @@ int hf__grpc_data(struct grpc_call *, const uint8_t *, size_t);
 void hf__grpc_finished(struct grpc_call *);
 /* The stream was reset, by the server or by nghttp2. */
 void hf__grpc_was_reset(struct grpc_call *, uint32_t error);
-/* The answer makes no sense: resets the stream and ends the call as ODD. */
-void hf__grpc_odd(struct grpc_call *, int status, const char *text);
 /* Copies a text of the server and cuts it to size. Characters that cannot be
  * printed become '?'. */
 void hf__grpc_text(char *to, size_t size, const char *from, size_t len,

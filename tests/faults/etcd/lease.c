@@ -313,7 +313,7 @@ CASE(test_diagnose_lease)
     opt.ttl_ms = 30000;
     OK(proc_open(etcd_one.url, &opt, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_OK, "lease", "as long as the ttl");
-    diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "one member alone");
+    diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "only one member");
     diagnosis_says(c, HF_LEVEL_OK, "version", "etcd 3.");
     diagnosis_says(c, HF_LEVEL_OK, "rights", "no user");
     OK(hf_close(c));

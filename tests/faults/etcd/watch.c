@@ -80,6 +80,36 @@ CASE(test_waiting_for_a_permit_costs_nothing)
                      world_change(w, 1, HF_SEMAPHORE, 1));
 }
 
+static double proposed(void)
+{
+    double n = -1;
+
+    assert_true(WAIT_FOR(
+        (n = etcd_server_metric(
+             &etcd_one, "\netcd_server_proposals_committed_total ")) >= 0));
+    return n;
+}
+
+/* It has no entry, and must not try to make one each time it looks: all members
+ * would have to store that, and a full server would refuse it. */
+CASE(test_unfair_waiter_looks_without_writing)
+{
+    hf_lock *a = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR),
+            *b = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR);
+    double before, looks;
+    struct taker *t;
+
+    world_takes(w, a, 3000);
+    t = taker_start(w, b, 10 * WAIT_LONG_MS);
+    assert_true(NEVER_MS(taker_back(t), 1000)); /* the first looks */
+    before = proposed();
+    looks = asked();
+    assert_true(WAIT_FOR(asked() >= looks + 2));
+    assert_true(proposed() == before);
+    OK(hf_lock_release(a, &w->err));
+    taker_gets_it(t, WAIT_LONG_MS);
+}
+
 /* ---- events that are lost ---- */
 
 static uint32_t swallows;  /* atomic: all events from now on */

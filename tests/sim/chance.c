@@ -1,4 +1,4 @@
-/* Chance, all of it from the seed, and what a run is like. */
+/* Random choices, all drawn from the seed, and the profiles of runs. */
 #include "sim.h"
 
 uint64_t rng_next(struct rng *r) /* splitmix64 */
@@ -155,7 +155,7 @@ static void longheld(struct config *c)
     c->fault_every = 2 * SEC;
 }
 
-/* Long pauses: what is forgotten stays forgotten for a while. */
+/* Long pauses: state that the client drops stays dropped for a while. */
 static void sparse(struct config *c)
 {
     c->profile = "sparse";
@@ -173,7 +173,7 @@ static void sparse(struct config *c)
     c->lag_hi = SEC / 2;
 }
 
-/* A server that often says no, and clients that change their minds. */
+/* The server often refuses, and clients often cancel. */
 static void grumpy(struct config *c)
 {
     c->profile = "grumpy";
@@ -187,7 +187,7 @@ static void grumpy(struct config *c)
     c->fair = c->hands_over = false;
 }
 
-/* Nothing goes wrong: then nobody waits for a look. */
+/* No faults, so no waiter depends on polling. */
 static void prompt(struct config *c)
 {
     c->profile = "prompt";
@@ -196,8 +196,8 @@ static void prompt(struct config *c)
     c->wake = 100 * MS;
 }
 
-/* Many readers, and writers that turn to reading: what is not told by the
- * answer has to be told by a renewal, long before one would be due. */
+/* Many readers, and writers that downgrade. If the reply does not confirm a
+ * downgrade, a renewal has to report it long before one would be due. */
 static void downgrading(struct config *c)
 {
     c->profile = "downgrading";
@@ -214,7 +214,7 @@ static void downgrading(struct config *c)
     c->twice = 30;
 }
 
-/* Readers and permits without pause. */
+/* Readers and permit holders without pauses. */
 static void shared(struct config *c)
 {
     c->profile = "shared";
@@ -228,7 +228,7 @@ static void shared(struct config *c)
     c->fault_every = 3 * SEC;
 }
 
-/* Nothing goes wrong, but that the server refuses: see refusals.c. */
+/* The only faults are refusals by the server: see refusals.c. */
 static void sulking(struct config *c)
 {
     c->profile = "sulking";
@@ -242,7 +242,7 @@ static void sulking(struct config *c)
     c->session = c->procs % 2;
 }
 
-/* For a while each request loses its connection. */
+/* For a while each request breaks its connection. */
 static void cutting(struct config *c)
 {
     c->profile = "cutting";
@@ -258,7 +258,7 @@ static void (*const profiles[])(struct config *) = {
     endless, session,     sulking, longheld, sparse, prompt,
     grumpy,  downgrading, shared,  cutting,  NULL};
 
-/* Half of the runs are of mutexes alone. */
+/* Half of the runs use mutexes only. */
 static void draw_kinds(struct config *c, struct rng *r)
 {
     static const uint8_t kinds[] = {HF_RWLOCK, HF_RWLOCK, HF_SEMAPHORE,
@@ -298,7 +298,7 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
         profiles[seed % n](c);
     place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;
     *rules = (struct history_rules){
-        /* Endless: death is told, but bells get lost. */
+        /* Endless: waiters are notified of deaths, but wakeups get lost. */
         .ttl_ns = c->endless ? LOOK : place + SEC,
         .tick_ns = 100 * MS,
         .wake_ns = c->wake,

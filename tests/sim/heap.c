@@ -1,4 +1,4 @@
-/* The events to come, the next one on top. */
+/* The pending events, the next one first. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@ static bool before(const struct event *a, const struct event *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-/* An event with a seq of its own is one that was put off: it keeps its place
- * among those of its time. */
+/* An event that already has a seq was postponed: it keeps its place among the
+ * events of its time. */
 void heap_push(struct heap *h, struct event e)
 {
     size_t i;

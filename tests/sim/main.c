@@ -3,9 +3,10 @@
  *     [--verbose]
  * sim --breaks
  *
- * Runs seed, seed + 1, … until there were that many runs, or that many grants.
- * A failure prints its seed and how to see it again. --catch is for what is
- * broken on purpose: success is to be caught, and one line says by whom.
+ * Runs seed, seed + 1, … until --runs runs or --grants grants are reached. A
+ * failure prints its seed and how to reproduce it. --catch is for deliberately
+ * broken variants: it succeeds if a checker fails, and prints one line that
+ * names the checker.
  */
 #include "sim.h"
 
@@ -45,7 +46,7 @@ static unsigned break_of(const char *name)
     for (size_t i = 0; i < sizeof(breaks) / sizeof(*breaks); i++)
         if (!strcmp(breaks[i].name, name))
             return breaks[i].bit;
-    fprintf(stderr, "sim: no way to break it is called %s\n", name);
+    fprintf(stderr, "sim: unknown --break name: %s\n", name);
     exit(2);
 }
 
@@ -106,21 +107,21 @@ static void print_tally(const struct tally *t, uint64_t runs)
            (unsigned long long)t->grants, (unsigned long long)t->reentries,
            (unsigned long long)t->events);
     printf(
-        "# of them %llu to read (%llu of these joined), %llu of permits, %llu "
-        "let through; %llu downgrades\n",
+        "# granted: %llu reads (%llu of them joined), %llu permits, %llu latch "
+        "waits; %llu downgrades\n",
         (unsigned long long)t->shared, (unsigned long long)t->joined,
         (unsigned long long)t->permits, (unsigned long long)t->through,
         (unsigned long long)t->downgrades);
     printf(
         "# faults: %llu kills, %llu stops, %llu server stops, %llu server "
-        "refusals, %llu restarts, %llu resets, %llu times every request cut, "
-        "%llu late requests, %llu repeated requests, %llu lost bells\n",
+        "refusals, %llu restarts, %llu resets, %llu times of cut connections, "
+        "%llu late requests, %llu repeated requests, %llu lost wakeups\n",
         (unsigned long long)t->kills, (unsigned long long)t->stops,
         (unsigned long long)t->freezes, (unsigned long long)t->ills,
         (unsigned long long)t->restarts, (unsigned long long)t->resets,
         (unsigned long long)t->cuts, (unsigned long long)t->lates,
         (unsigned long long)t->copies, (unsigned long long)t->bells);
-    printf("# %llu times the server refused for long, to %llu acquires\n",
+    printf("# %llu periods of refusal, which refused %llu acquires\n",
            (unsigned long long)t->sulks, (unsigned long long)t->refused);
 }
 
@@ -139,7 +140,7 @@ static int failed(const struct world *w, const struct options *o, uint64_t seed)
 {
     printf("not ok 1 - simulation\n");
     printf("# %s: %s\n", w->verdict.check, w->verdict.text);
-    printf("# profile %s; again: sim --seed %llu --quota %llu --verbose\n",
+    printf("# profile %s; reproduce: sim --seed %llu --quota %llu --verbose\n",
            w->cfg.profile, (unsigned long long)seed,
            (unsigned long long)o->quota);
     return 1;

@@ -1,8 +1,7 @@
 #!/bin/sh
 # mutants.sh SIM SIM-MUTANTS SIM-MUTANTS-ASSERTED MUTATE.PY: runs every mutant, and
-# sim with each way to break what surrounds the core. Every one must be caught, by
-# a checker that has a name; those of which no history tells, by an assertion.
-# TAP; the table is in the comments.
+# sim with each --break. A named checker must catch each of them, or an assertion
+# if the history cannot show the mistake. Prints TAP, with a table in comments.
 set -u
 sim=$1
 mutants=$2

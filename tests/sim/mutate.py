@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Breaks the core on purpose.
+"""Makes broken variants (mutants) of the core.
 
     mutate.py --list | --list-asserted
     mutate.py lease.c local_queue.c line_set.c out-lease.c out-queue.c out-set.c
 
-Writes lease.c, local_queue.c and line_set.c with every mutant in them, each a copy of the
-functions in which it has something wrong; the environment's SIM_MUTANT says
-which of them runs, and without it none does. Every text to be replaced must
-be there exactly once: a change of the core that moves it away ends the build,
-and is to be followed here. Each mutant has to be caught by the simulation; those
-of ASSERTED, by an assertion of policy/verify.h.
+Writes lease.c, local_queue.c and line_set.c with every mutant in them: a mutant
+has broken copies of the functions that it changes. The environment variable
+SIM_MUTANT selects the mutant; without it the correct code runs. Every text to
+be replaced must occur exactly once: if a change of the core removes it, the
+build fails until this file follows. The simulation must catch each mutant;
+those of ASSERTED must violate an assertion of policy/verify.h.
 """
 import re
 import sys
@@ -268,7 +268,7 @@ ASSERTED = {
 }
 ALL = {**MUTANTS, **ASSERTED}
 
-# In each file, before what it has: which mutant is chosen.
+# Begins each file: selects the mutant.
 CHOICE = """#include <stdlib.h>
 #include <string.h>
 
@@ -297,7 +297,7 @@ def function_around(text, at, end):
 
 
 def variant(signature, name, n):
-    """The head of the n-th variant of a function, and a call of it."""
+    """Returns the head of the n-th variant of a function, and a call of it."""
     parameters = signature[signature.index("(") + 1:-1]
     names = [re.findall(r"\w+", p)[-1] for p in parameters.split(",")]
     if names == ["void"]:
@@ -311,7 +311,7 @@ def variant(signature, name, n):
 
 
 def broken(source, changes):
-    """Of one file: changes is [{function: its body, wrong}, ...] by mutant."""
+    """Returns a file with all mutants; changes: {function: broken body} of each."""
     def with_variants(found):
         whole, signature = found.group(0), found.group(1)
         body = whole[len(signature):]
@@ -330,14 +330,14 @@ def broken(source, changes):
 
 
 def bodies_of(mutant, which, source, path):
-    """The functions of a file that a mutant changes, by where they begin."""
+    """Returns the broken bodies of the functions of a mutant, by their offsets."""
     bodies = {}
     for right, wrong in [m[1:] for m in ALL[mutant] if m[0] == which]:
         at = source.find(right)
         found = function_around(source, at, at + len(right))
         if source.count(right) != 1 or not found:
-            sys.exit("mutate.py: %s: this is not exactly once in a function of"
-                     " %s, follow the change here:\n%s" % (mutant, path, right))
+            sys.exit("mutate.py: %s: a function of %s must have this text"
+                     " exactly once; follow its change:\n%s" % (mutant, path, right))
         body = bodies.get(found.start(), found.group(0)[len(found.group(1)):])
         bodies[found.start()] = body.replace(right, wrong)
     return bodies

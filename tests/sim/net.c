@@ -1,11 +1,11 @@
 /*
- * The network: one connection per process, in order both ways, that delays,
- * breaks, and tells the server things late or twice.
+ * The network: one connection per process, in order both ways. It delays, it
+ * breaks, and it delivers requests to the server late or twice.
  *
- * When a connection breaks, everything that is unanswered on it is reported as
- * UNKNOWN, in order. What of it had not reached the server yet reaches it as
- * far as some point, and possibly much later, when newer requests of the same
- * process have long been executed.
+ * When a connection breaks, every unanswered request on it is reported as
+ * UNKNOWN, in order. Of those that had not reached the server, some first ones
+ * still reach it, possibly much later, when the server has long executed newer
+ * requests of the same process.
  */
 #include "sim.h"
 
@@ -88,7 +88,7 @@ static bool is_current(const struct world *w, const struct message *m)
     return p->alive && p->serial == m->serial && p->epoch == m->epoch;
 }
 
-/* The same request for the server alone: nobody will hear its answer. */
+/* A copy of the request for the server only: its answer is dropped. */
 static void copy_of(struct world *w, const struct message *m, int64_t after,
                     bool late)
 {
@@ -102,8 +102,9 @@ static void copy_of(struct world *w, const struct message *m, int64_t after,
     arrive_at(w, c, w->now + after);
 }
 
-/* Late renewals where renewing can shorten a lease: nobody could survive
- * those. Within a session nothing comes late but from an older connection. */
+/* Where a renewal can shorten a lease, none may be late: no client could
+ * survive that. Within a session only requests of an older connection are
+ * late. */
 static bool may_be_late(struct world *w, const struct message *m)
 {
     return !w->cfg.session && rng_chance(&w->rng, w->cfg.late) &&
@@ -129,7 +130,8 @@ void net_arrive(struct world *w, struct message *m)
     struct process *p = &w->proc[m->proc];
     int64_t at;
 
-    /* Where death is known at once, the dead ask for nothing. */
+    /* Where a death is noticed at once, requests of dead processes are
+     * dropped. */
     if (m->dropped || (w->cfg.endless && p->serial != m->serial)) {
         message_put(w, m);
         return;
@@ -140,7 +142,8 @@ void net_arrive(struct world *w, struct message *m)
         message_put(w, m);
         return;
     }
-    /* What was refused for certain is not done after all. */
+    /* A refusal that promised to have done nothing must not be executed
+     * later. */
     if (!m->untouched && rng_chance(&w->rng, w->cfg.twice))
         execute_again(w, m);
     if (w->now < w->server_cuts_until)
@@ -173,7 +176,7 @@ void net_answer(struct world *w, struct message *m)
     struct process *p = &w->proc[m->proc];
 
     if (is_current(w, m)) {
-        /* In order: whatever is ahead of it was answered before. */
+        /* Answers come in order: all earlier requests have been answered. */
         struct message *head = pop(p);
 
         if (head != m)
@@ -181,11 +184,11 @@ void net_answer(struct world *w, struct message *m)
         process_deliver(p, m);
         message_put(w, m);
     }
-    message_put(w, m); /* the event's */
+    message_put(w, m); /* the event's reference */
 }
 
-/* What was not executed yet: the first of it will be, at once or late, the
- * rest never. */
+/* Of the requests that were not executed yet, the first ones will be, at once
+ * or late, and the rest never. */
 static void scatter(struct world *w, struct message *flight)
 {
     int64_t after = rng_between(&w->rng, 0, w->cfg.ttl_ms * MS);

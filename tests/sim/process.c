@@ -1,6 +1,6 @@
 /*
- * A process: its clock, its queues and what has to be done around them. This is
- * to the simulation what src/core/line.c is to the library.
+ * A process: its clock, its queues and the code around them. It does for the
+ * simulation what src/core/line.c does for the library.
  */
 #include "sim.h"
 
@@ -17,17 +17,15 @@ static void clock_draw(struct world *w, struct clock *c)
     c->ppm = rng_between(&w->rng, -w->cfg.drift_ppm, w->cfg.drift_ppm);
 }
 
-/* ---- lines -------------------------------------------------------------- */
-
 struct name *process_line(struct process *p, uint16_t lock, bool reads)
 {
     struct world *w = p->world;
     struct lock *k = &p->lock[lock];
     struct name *n = &p->line[p->lines];
 
-    /* The run ends before there are so many more. */
+    /* The margin lets the run end before the array is full. */
     if (p->lines > LINES_MAX - 8)
-        world_fail(w, "LEAK", "lines without end");
+        world_fail(w, "LEAK", "too many lines");
     *n = (struct name){.process = p,
                        .lock = lock,
                        .index = p->lines++,
@@ -57,7 +55,7 @@ struct hf__reader *process_entry(struct process *p, uint16_t lock)
         return r;
     }
     if (k->entries > ENTRIES_MAX - 8)
-        world_fail(p->world, "LEAK", "entries without end");
+        world_fail(p->world, "LEAK", "too many entries");
     return &k->entry[k->entries++];
 }
 
@@ -144,8 +142,6 @@ void process_stop(struct process *p, int64_t until)
                                        .b = p->serial});
 }
 
-/* ---- sending ----------------------------------------------------------- */
-
 static void ask(struct name *n, const struct hf__waiter *first, bool may_queue)
 {
     struct process *p = n->process;
@@ -162,7 +158,7 @@ static void ask(struct name *n, const struct hf__waiter *first, bool may_queue)
     m->may_queue = may_queue;
     m->round = n->round_of == m->hold_id ? n->round : 0;
     if (n->ask)
-        world_fail(p->world, "SIM", "two questions at a time");
+        world_fail(p->world, "SIM", "two attempts at a time");
     n->ask = m;
     if (n->asked_at == HF__NEVER)
         n->asked_at = process_now(p);
@@ -179,9 +175,9 @@ static void let_go(struct name *n)
     m->line = n->index;
     m->hold_id = n->queue.lease.let_go_id;
     if (m->op == HF__RELEASE && n->queue.latch)
-        world_fail(p->world, "SIM", "nobody holds a latch");
+        world_fail(p->world, "SIM", "a latch was released");
     if (m->op == HF__ABANDON && n->ask && n->ask->hold_id == m->hold_id) {
-        n->ask->cancelled = true; /* an abandoned question is not reported */
+        n->ask->cancelled = true; /* no result for an abandoned attempt */
         n->ask = NULL;
         n->asked_at = HF__NEVER;
     }
@@ -209,7 +205,8 @@ static struct thread *owner_of(struct name *n, uint64_t owner)
     return owner ? &p->thread[owner - 1] : NULL;
 }
 
-/* The queue remembers so many who lost their hold: the oldest is forgotten. */
+/* The queue remembers a limited number of owners that lost their hold, and
+ * forgets the oldest. */
 static void loses(struct name *n, struct thread *t)
 {
     struct process *p = n->process;
@@ -264,7 +261,7 @@ static void told_deadline(struct name *n, struct thread *t)
         return;
     t->told_until = n->queue.lease.deadline;
     if (t->phase == T_WAITING)
-        return; /* it will be told when it returns */
+        return; /* it hears of the loss when its call returns */
     note(p->world,
          (struct history_event){.kind = HISTORY_DEADLINE,
                                 .lock = n->lock,
@@ -273,7 +270,7 @@ static void told_deadline(struct name *n, struct thread *t)
                                 .until = clock_real(&p->clock, t->told_until)});
 }
 
-/* What the holders can know goes into the history: deadline, loss. */
+/* Records in the history what holders can know: their deadlines and losses. */
 void process_told(struct name *n)
 {
     told_losses(n);
@@ -301,7 +298,7 @@ void process_run(struct name *n)
         if (todo == HF__TODO_NOTHING)
             break;
         if (++spins > 10) {
-            world_fail(n->process->world, "SIM", "the queue never has enough");
+            world_fail(n->process->world, "SIM", "the queue sends without end");
             break;
         }
         if (todo == HF__TODO_ATTEMPT)
@@ -317,9 +314,7 @@ void process_run(struct name *n)
     sulk_watch(n);
 }
 
-/* ---- what happens ------------------------------------------------------ */
-
-/* All that are to be renewed soon go together. */
+/* All holds that are due soon are renewed together. */
 static void renew(struct process *p)
 {
     struct message *m = NULL;
@@ -368,17 +363,17 @@ void process_bell(struct name *n)
     process_run(n);
 }
 
-/* A question and each repetition of it were lost: who waits is not kept for
- * longer than op_timeout. (One that was stopped meanwhile is told when it has
- * time to look. A question on other terms, which is to follow this one, has a
- * time of its own.) */
+/* An attempt and all its repetitions were lost: no waiter may wait for longer
+ * than op_timeout. Exceptions: a process that was stopped meanwhile reports it
+ * when it runs again, and an attempt with other terms that follows this one has
+ * a time limit of its own. */
 static void lost_again(struct name *n, int64_t now)
 {
     struct process *p = n->process;
 
     if (n->queue.head && !n->queue.lease.drop && n->asked_at > p->went_on_at &&
         now - n->asked_at > p->world->cfg.op_timeout_ms * MS)
-        world_fail(p->world, "RET", "a wait without answers goes on");
+        world_fail(p->world, "RET", "an unanswered wait goes on");
 }
 
 static void attempt_answered(struct name *n, const struct message *m)
@@ -412,10 +407,10 @@ static void attempt_answered(struct name *n, const struct message *m)
     hf__queue_answered(&n->queue, &req, now, thread_wake);
     sulk_left(n, m);
     if (m->result == HF__GRANTED && m->is_zero && n->queue.head)
-        world_fail(p->world, "CLAIM", "kept waiting for a latch that is open");
+        world_fail(p->world, "CLAIM", "an open latch kept a waiter");
     if (n->queue.owner && hf__lease_expired(&n->queue.lease, now) &&
         m->result == HF__GRANTED)
-        world_fail(p->world, "CLAIM", "a grant that was over when it came");
+        world_fail(p->world, "CLAIM", "a grant had expired on arrival");
 }
 
 static void let_go_answered(struct name *n, const struct message *m)
@@ -445,7 +440,7 @@ static void renewals_answered(struct process *p, const struct message *m)
                           r->lease_ms, process_now(p));
         if (r->result == HF_ENOTOWNER && n->queue.lease.state == HF__HELD &&
             n->queue.lease.hold_id == r->hold_id && !n->queue.lease.drop)
-            world_fail(p->world, "CLAIM", "the server said that it is gone");
+            world_fail(p->world, "CLAIM", "the server reported it as gone");
         for (uint16_t i = 0; i < p->world->cfg.threads; i++)
             if (p->thread[i].phase == T_RENEWING && p->thread[i].line == n)
                 thread_renewed(&p->thread[i]);
@@ -453,8 +448,8 @@ static void renewals_answered(struct process *p, const struct message *m)
     }
 }
 
-/* A thread has read the answer. Before it takes it to the names, others may be
- * quicker with later ones. */
+/* A thread has read the answer. Before it delivers the answer to the names,
+ * other threads may deliver later ones. */
 static void renewals_read(struct process *p, struct message *m)
 {
     struct world *w = p->world;
@@ -481,8 +476,8 @@ void process_landed(struct world *w, struct message *m)
     message_put(w, m);
 }
 
-/* The hold is a read hold whatever the answer; a renewal tells it, too, unless
- * there is none: then it is told again. */
+/* The hold is a read hold whatever the answer. A renewal reports the downgrade
+ * as well; if no renewal will follow, the downgrade is sent again. */
 static void downgrade_answered(struct name *n, const struct message *m)
 {
     struct process *p = n->process;
@@ -503,12 +498,12 @@ static void downgrade_answered(struct name *n, const struct message *m)
     net_send(p, again);
 }
 
-/* What it had is gone, and who waits asks anew. */
+/* All holds of the session are gone, and waiters send new attempts. */
 void process_session_over(struct process *p)
 {
     int64_t now = process_now(p);
 
-    trace(p->world, "process %u: its session is over", p->serial);
+    trace(p->world, "process %u: its session has ended", p->serial);
     for (uint16_t l = 0; l < p->lines; l++) {
         struct name *n = &p->line[l];
 

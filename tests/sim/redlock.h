@@ -12,7 +12,7 @@
  * takes no further step has crashed. No request is refused for being late; a
  * restarted server executes none while it stays out.
  *
- * Why a server keeps two numbers: a model with top alone, where the client
+ * Why a server keeps two numbers: a model with top only, where the client
  * says what it becomes, let a token be used twice. A late renewal lowered top
  * after a newer one had set the key again (mutant renew-exact), and a release
  * or undo that did not know the base left the reservation, so that top ran
@@ -37,32 +37,32 @@
 
 enum { SERVERS = 3, CLIENTS = 3, OFFSETS = 3, ROUNDS = 2, STEPS_MAX = 256 };
 
-/* What one server has of one client: requests under way and their replies. */
+/* The state of one client at one server: pending requests and their replies. */
 enum mail {
     GRANTED = 1, /* the grant was executed: the key was set */
-    RAISE = 2,   /* a raise is under way */
-    RENEW = 4,   /* the renewal of the first round is under way; << 1: second */
+    RAISE = 2,   /* a raise is pending */
+    RENEW = 4,   /* the first round's renewal is pending; << 1: the second's */
     RENEWALS = RENEW | RENEW << 1,
-    RELEASE = 16, /* a release is under way */
-    UNDO = 32,    /* an undo is under way */
+    RELEASE = 16, /* a release is pending */
+    UNDO = 32,    /* an undo is pending */
     ACK = 64,     /* the raise or renewal of the current round succeeded */
 };
 
 enum phase { IDLE, TRYING, RAISING, HOLDING, RENEWING, ENDED };
 
-/* Bytes only: a state is compared and hashed as memory. */
+/* Only bytes, since states are compared and hashed as memory. */
 struct server {
     uint8_t owner; /* client + 1; 0: no key */
     uint8_t expiry, base, top;
-    uint8_t out; /* no request is sent to it before this time; 0: it is in */
+    uint8_t out; /* no request is sent to it before this time; 0: in service */
     uint8_t mail[CLIENTS];
     uint8_t answer[CLIENTS]; /* the base that the grant's reply carries */
 };
 
 struct client {
     uint8_t phase;
-    uint8_t deadline; /* 0: not started, or passed */
-    uint8_t renewed;  /* the deadline that the current renewal would give */
+    uint8_t deadline; /* 0: not started, or expired */
+    uint8_t renewed;  /* the deadline if the current renewal succeeds */
     uint8_t rounds;   /* renewal rounds started */
     uint8_t token;
     uint8_t seen; /* the highest token used before the attempt began */
@@ -74,7 +74,7 @@ struct state {
     uint8_t now, used, restarts;
 };
 
-/* Ways to break the protocol. */
+/* The protocol, and ways to break it. */
 enum broken {
     RIGHT,
     NO_RESERVATION,
@@ -103,7 +103,7 @@ enum broken {
     CLOCKS_APART,
 };
 
-/* How many states a model has: below a million, up to STATES_MAX, more. */
+/* The number of states of a model: below a million; up to STATES_MAX; more. */
 enum size { SMALL, NORMAL, DEEP };
 
 struct model {
@@ -114,7 +114,7 @@ struct model {
     uint8_t lease[CLIENTS], max_lease; /* in ticks */
     uint8_t unit;                      /* clock units per tick */
     uint8_t reserve;                   /* B, in clock units */
-    uint8_t offset[OFFSETS];           /* of a server's clock; ends at a 0 */
+    uint8_t offset[OFFSETS];           /* of the servers' clocks; ends at a 0 */
     uint8_t restarts, renewals;
     bool revives; /* a renewal may succeed after the old deadline */
     bool jumps;   /* a key may expire early; only tokens are checked */
@@ -145,11 +145,11 @@ enum action {
 struct step {
     struct state after;
     enum action lead, action; /* lead: what the client did just before */
-    uint8_t client, server, majority; /* majority: a bit per server */
+    uint8_t client, server, majority; /* majority: one bit per server */
     const char *violation;            /* NULL: both properties hold */
 };
 
-/* Writes every possible step from s and returns their number. */
+/* Writes every possible step from s; returns the number of steps. */
 size_t model_steps(const struct model *m, const struct state *s,
                    struct step *steps);
 struct state model_first(const struct model *m);
@@ -158,16 +158,17 @@ bool model_believes(const struct state *s, const struct client *c);
 struct outcome {
     uint32_t states;
     size_t depth;          /* of the deepest state, or of the violation */
-    const char *violation; /* NULL: none in the whole space */
-    bool full;             /* the space did not fit: nothing is proved */
+    const char *violation; /* NULL: none found */
+    bool full;             /* the states did not fit: nothing is proved */
 };
 
-/* Breadth first, so that the violation found is a shortest one. Prints the
- * steps that lead to it if trace is set. */
+/* Searches breadth first, so that the violation found is a shortest one. Prints
+ * the steps that lead to it if trace is set. */
 struct outcome model_search(const struct model *m, bool trace);
 
-/* Explores m with and without the reductions. *lost: how many of the unreduced
- * states differ, in what others can see of them, from every reduced state. */
+/* Explores m with and without the reductions. *lost: the number of unreduced
+ * states that differ, in what other clients can observe, from every reduced
+ * state. */
 struct outcome model_compare(const struct model *m, uint32_t *lost);
 
 /* Prints a step in words. */

@@ -4,9 +4,10 @@
  *
  * Explores each configuration of the Redlock token protocol, then each mutant:
  * the same protocol with one rule broken, which must be caught. Prints one TAP
- * line each. --mutant prints the steps that break it. --small leaves out what
- * takes longer. --deep adds larger spaces (up to 2 GB) and runs each mutant's
- * configuration unbroken too, which must pass. See redlock.h.
+ * line each. --mutant prints the steps that break it. --small leaves out the
+ * configurations that take longer. --deep adds larger ones (up to 2 GB) and
+ * also runs each mutant's configuration unbroken, which must pass. See
+ * redlock.h.
  */
 #include "redlock.h"
 
@@ -15,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two attempts with a lease of two ticks; the clocks stand still. */
+/* Two attempts with a lease of two ticks; the servers' clocks do not
+ * advance. */
 #define TWO .clients = 2, .lease = {2, 2}, .max_lease = 2, .reserve = 1
 /* Two attempts with a lease of one tick. */
 #define TINY .clients = 2, .lease = {1, 1}, .max_lease = 1, .reserve = 1
@@ -25,7 +27,7 @@
 #define RESTARTS                                                               \
     .clients = 2, .lease = {2, 2}, .max_lease = 2, .unit = 3, .reserve = 2,    \
     .restarts = 1
-/* B would be greater than the lease, but a grant reserves at most a lease. */
+/* B is greater than the lease, but a grant reserves at most a lease. */
 #define TOO_MUCH                                                               \
     .horizon = 2, .unit = 3, .reserve = 9, .restarts = 1, .no_undo = true
 
@@ -87,7 +89,7 @@ static const struct model configs[] = {
      .no_undo = true, .size = DEEP},
 };
 
-/* Small enough to be explored without the reductions, too. */
+/* Small enough to be explored without the reductions as well. */
 static const struct model compared[] = {
     {TINY, .name = "tiny", .about = "clocks apart", .offset = {3},
      .size = NORMAL},
@@ -231,7 +233,7 @@ static void run_all(enum size size)
     for (size_t i = 0; i < COUNT(mutants); i++) {
         if (mutants[i].size <= size)
             run_mutant(&mutants[i], false);
-        /* Unbroken, the configurations of the others are too large. */
+        /* The larger configurations do not fit when they are unbroken. */
         if (size == DEEP && mutants[i].size == SMALL)
             run_unbroken(&mutants[i]);
     }

@@ -27,8 +27,8 @@ static uint8_t value_of(const struct model *m, unsigned i)
     return (uint8_t)(is(m, VALUE_REUSED) && i == 1 ? 1 : i + 1);
 }
 
-/* B of one grant never exceeds the lease of that grant. Clocks that stand
- * still (unit 0) have no unit for a lease. */
+/* The B of a grant never exceeds its lease. If clocks do not advance (unit 0),
+ * a lease has no length in clock units. */
 static uint8_t reserve_of(const struct model *m, unsigned i)
 {
     unsigned most = (unsigned)m->unit * m->lease[i];
@@ -73,10 +73,10 @@ static void send_all(struct state *s, unsigned client, unsigned what)
         s->server[k].mail[client] |= (uint8_t)what;
 }
 
-/* Reductions that merge states. Each of them only drops what no rule can use
- * any more; search with .plain works without them. */
+/* Reductions that merge states. Each drops only state that no rule can use
+ * again; a search with .plain works without them. */
 
-/* Top never falls below this number again, unless the server restarts. */
+/* A server's top never falls below this number, unless the server restarts. */
 static uint8_t floor_of(const struct server *v)
 {
     return v->owner ? v->base : v->top;
@@ -94,9 +94,9 @@ static void tidy_mail(const struct model *m, struct state *s, unsigned i)
             v->answer[i] = 0;
         if (in(c->phase, HOLDING, ENDED))
             mail &= ~(unsigned)ACK;
-        /* The key was the client's, and only a renewal sets it again, with a
-         * base of t or more. Then a raise or undo does nothing, nor does a
-         * release unless it raises top. */
+        /* The client had the key and lost it. Only a renewal can set the key
+         * again, with a base of t or more. Then a raise or undo does nothing,
+         * nor does a release unless it raises top. */
         if (mail & GRANTED && v->owner != value_of(m, i)) {
             if (!is(m, RAISE_ANY_OWNER) && !is(m, VALUE_REUSED))
                 mail &= ~(unsigned)RAISE;
@@ -120,8 +120,8 @@ static bool token_matters(const struct state *s, unsigned i)
     return false;
 }
 
-/* An attempt whose time is over can only be undone. A renewal that can bring
- * nothing any more is forgotten; its requests are still under way. */
+/* An attempt whose deadline has passed can only be undone. A renewal that can
+ * no longer succeed is forgotten, though its requests are still pending. */
 static void lapse(const struct model *m, struct state *s, unsigned i)
 {
     struct client *c = &s->client[i];
@@ -139,7 +139,7 @@ static void lapse(const struct model *m, struct state *s, unsigned i)
         c->phase = ENDED;
 }
 
-/* Without a key no rule reads the base. */
+/* True if a rule reads the base of a server that has no key. */
 static bool reads_old_base(const struct model *m)
 {
     return is(m, RENEW_SETS_BASE) || is(m, UNDO_ANY_OWNER) ||
@@ -201,8 +201,8 @@ static void end(struct writer *w, struct step *t)
     tidy(w->m, &t->after);
 }
 
-/* Ends a step of a server. A request that changes nothing and is refused is
- * as good as one that is still under way: that step is taken back. */
+/* Ends a step of a server. A request that is refused and changes nothing is
+ * equivalent to one that is still pending: that step is taken back. */
 static void end_run(struct writer *w, struct step *t, bool yes)
 {
     const struct server *a = &w->from->server[t->server];
@@ -214,8 +214,6 @@ static void end_run(struct writer *w, struct step *t, bool yes)
     else
         end(w, t);
 }
-
-/* Servers. */
 
 static void run_grant(struct writer *w, struct step *t, uint8_t offset)
 {
@@ -257,7 +255,7 @@ static void run_raise(struct writer *w, struct step *t)
     end_run(w, t, yes);
 }
 
-/* The counters after a renewal or release by the owner. */
+/* Sets the counters after a renewal or release by the owner. */
 static void settle(const struct model *m, struct server *v, uint8_t token)
 {
     v->base = is(m, RELEASE_SETS_TOKEN) ? token : max_of(v->base, token);
@@ -273,11 +271,11 @@ static void run_renew(struct writer *w, struct step *t, unsigned round)
     bool own = v->owner == value_of(m, i), none = !v->owner;
 
     v->mail[i] &= (uint8_t) ~(RENEW << round);
-    /* Without a key another holder may have come and gone: its token is
-     * covered by top, not by base. */
+    /* Without a key, another holder may have locked and released in between:
+     * its token is covered by top, not by base. */
     if (none && !is(m, RENEW_SETS_BASE))
         v->base = v->top;
-    /* The base that the client heard is not the one of a key set again. */
+    /* The base in the grant's reply is not that of a key that was set again. */
     if (own && is(m, RENEW_EXACT) && !round && v->mail[i] & GRANTED)
         v->base = v->answer[i];
     if (own || none) {
@@ -326,22 +324,23 @@ static void run_undo(struct writer *w, struct step *t)
     end_run(w, t, false);
 }
 
-/* Clients. What a client sends has no effect before the first of the requests
- * is executed, and a client that sends later has a later deadline. So a client
- * sends at the moment when the first request is executed, and both are one
- * step. A raise is a step of its own: it may be executed after the undo. */
+/* The steps of clients. Requests have no effect before the first of them is
+ * executed, and a client that sends later has a later deadline. So sending and
+ * the execution of the first request are one step. A raise is a step of its
+ * own, because it may be executed after the undo. */
 
 static bool may_start(const struct model *m, const struct state *s, unsigned i)
 {
     /* Two attempts of one client follow each other. */
     if (is(m, VALUE_REUSED) && i == 1)
         return s->client[0].phase == ENDED;
-    /* Idle clients of one lease are alike: they start in numeric order. */
+    /* Idle clients with equal leases are interchangeable: they start in numeric
+     * order. */
     return !i || m->lease[i] != m->lease[i - 1] ||
            s->client[i - 1].phase != IDLE;
 }
 
-/* The client has sent renewals up to this number of rounds. */
+/* Marks renewals as sent, up to this number of rounds. */
 static void send_renewals(struct state *s, unsigned i, unsigned rounds)
 {
     while (s->client[i].rounds < rounds)
@@ -398,7 +397,8 @@ static void grant_steps(struct writer *w, unsigned i, unsigned k)
     }
 }
 
-/* One server runs one request: lead is what the client did just before. */
+/* Server k runs one request of client i. lead is what the client did just
+ * before. */
 static void run(struct writer *w, enum action action, unsigned i, unsigned k,
                 enum action first, unsigned round)
 {
@@ -412,7 +412,7 @@ static void run(struct writer *w, enum action action, unsigned i, unsigned k,
         run_undo(w, t);
 }
 
-/* What a client can do, and send, at this moment. */
+/* Adds the steps in which the client sends and server k runs a request. */
 static void lead_steps(struct writer *w, unsigned i, unsigned k)
 {
     const struct model *m = w->m;
@@ -449,7 +449,7 @@ static void server_steps(struct writer *w, unsigned i, unsigned k)
         lead_steps(w, i, k);
 }
 
-/* The same as steps of their own. */
+/* The same actions as separate steps. */
 static void plain_steps(struct writer *w, unsigned i)
 {
     const struct model *m = w->m;
@@ -502,7 +502,7 @@ static void hold(struct writer *w, struct step *t)
     end(w, t);
 }
 
-/* The client has the replies of the servers in set. */
+/* The client decides with the replies of the servers in set. */
 static void decide(struct writer *w, unsigned i, unsigned set)
 {
     const struct state *s = w->from;
@@ -584,8 +584,6 @@ static void client_steps(struct writer *w, unsigned i)
         end(w, t);
     }
 }
-
-/* The rest of the world. */
 
 static void restart(struct writer *w, unsigned k)
 {

@@ -1,7 +1,7 @@
 /*
  * Breadth-first search over the states of a model. Whole states are kept, not
- * their hashes, so no state is missed. The three servers are alike: a state is
- * stored with its servers in sorted order. See redlock.h.
+ * their hashes, so no state is missed. The three servers are interchangeable: a
+ * state is stored with its servers in sorted order. See redlock.h.
  */
 #include "redlock.h"
 
@@ -13,7 +13,7 @@ enum { STATES_MAX = 3400000, INDEX_BITS = 23, DEEPER = 8 };
 
 struct search {
     const struct model *m;
-    struct state *states; /* in the order of their discovery */
+    struct state *states; /* in order of discovery */
     uint32_t *parents;
     uint32_t *index;         /* a hash table of state number + 1 */
     uint32_t n, limit, bits; /* the index has 1 << bits entries */
@@ -48,7 +48,7 @@ static uint32_t slot_of(const struct state *s, uint32_t bits)
     return (uint32_t)(h >> (64 - bits));
 }
 
-/* Returns false if there is no room for a new state. */
+/* Returns false if a new state does not fit. */
 static bool add(struct search *f, const struct state *s, uint32_t parent)
 {
     uint32_t slot = slot_of(s, f->bits);
@@ -66,9 +66,9 @@ static bool add(struct search *f, const struct state *s, uint32_t parent)
     return true;
 }
 
-/* What others can see of a state: the keys and counters, the tokens used and
- * which clients believe that they hold the lock, as far as they are in set.
- * Two clients may have changed their names. */
+/* What other clients can observe of a state: the keys and counters, the tokens
+ * used, and which of the clients in set believe that they hold the lock. swap
+ * exchanges the two clients. */
 static struct state visible(const struct state *s, unsigned set, bool swap)
 {
     struct state seen = {.now = s->now, .used = s->used};
@@ -99,8 +99,8 @@ static size_t depth_of(const struct search *f, uint32_t n)
     return depth;
 }
 
-/* Takes the step from *at whose sorted result is next (NULL: a violation). The
- * servers keep their numbers from step to step. */
+/* Takes the step from *at whose sorted result is next (NULL: a violation).
+ * Servers keep their numbers from step to step. */
 static void follow(const struct model *m, struct state *at,
                    const struct state *next)
 {
@@ -203,9 +203,9 @@ struct outcome model_search(const struct model *m, bool trace)
     return o;
 }
 
-/* Adds what can be seen of the states of m. A client of the reduced search
- * believes that it holds the lock until its release is executed; it may have
- * sent it at any earlier moment. */
+/* Adds the observable part of each state of m. In the reduced search a client
+ * believes that it holds the lock until its release is executed, though it may
+ * have sent the release at any earlier moment. */
 static struct outcome collect(struct search *seen, const struct model *m)
 {
     struct search f;

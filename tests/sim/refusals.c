@@ -1,22 +1,22 @@
 /*
- * A server that refuses, for a while or for ever: all that it is asked, or some
- * operations. Nothing else goes wrong meanwhile, so that more can be demanded
- * than of other runs (REFUSAL):
+ * A server that refuses all requests or some operations, for a while or for
+ * ever. No other fault occurs meanwhile, so stricter rules apply than in other
+ * runs (REFUSAL):
  * - A waiter has the server's answer after a few round trips,
  *   whether the server refuses or not.
- * - While it refuses questions, an acquire that the server decides hears that,
- *   and nothing else; not that the lock is busy, unless it was told so before.
- * - A call that begins after the server has stopped refusing never hears a
+ * - While attempts are refused, an acquire that the server decides returns the
+ *   refusal. It returns busy only if an earlier answer said so.
+ * - A call that begins after the server has stopped refusing never returns a
  *   refusal.
  * - A refusal of which the backend knows that nothing was done leaves nothing
- *   to be let go.
+ *   to release or abandon.
  */
 #include "sim.h"
 
 #define ALL (~0u)
 #define LET_GO (1u << HF__RELEASE | 1u << HF__ABANDON)
-/* A let_go, again because the waiter came later, and a question: three times
- * 2 * delay_hi, which is 2 ms, and as much again. */
+/* A let_go, its repetition because the waiter came later, and an attempt: three
+ * times 2 * delay_hi, which is 2 ms, and as much again. */
 #define A_FEW_ROUND_TRIPS (25 * MS)
 
 static void after(struct world *w, int64_t ns)
@@ -31,7 +31,7 @@ void sulk_begin(struct world *w)
         after(w, rng_between(&w->rng, MS, SEC));
 }
 
-/* Many call just before it stops, and just after, while those are answered. */
+/* Many threads call just before and just after the refusals stop. */
 static void call_now(struct world *w)
 {
     for (uint16_t i = 0; i < w->cfg.procs; i++) {
@@ -72,7 +72,7 @@ void sulk_event(struct world *w)
         w->sulk.ops = ops[rng_between(&w->rng, 0, 6)];
         w->sulk.partly = rng_chance(&w->rng, 300);
         w->tally.sulks++;
-        /* What is to be let go is said again, soon after its end. */
+        /* Refused let_gos are sent again soon after the refusals end. */
         note(w, (struct history_event){.kind = HISTORY_FAULT,
                                        .until = w->now + lasts +
                                                 w->rules.ttl_ns + 2 * SEC});
@@ -86,7 +86,7 @@ bool sulk_refuses(const struct world *w, const struct message *m)
     return w->sulk.ops & 1u << m->op;
 }
 
-/* Is the lock not free, as far as is known in this process? */
+/* True unless this process knows the lock to be free. */
 static bool is_taken(const struct name *n)
 {
     return n->queue.owner || !hf__lease_unanswered(&n->queue.lease);
@@ -103,7 +103,7 @@ void sulk_watch(struct name *n)
     else if (n->owed_since == HF__NEVER)
         n->owed_since = w->now;
     else if (w->now - n->owed_since > A_FEW_ROUND_TRIPS)
-        world_fail(w, "REFUSAL", "those who wait are not told");
+        world_fail(w, "REFUSAL", "waiters are not answered in time");
     for (const struct hf__waiter *q = n->queue.head; q && is_taken(n);
          q = q->next)
         ((struct thread *)(uintptr_t)q)->excused = true;
@@ -119,12 +119,12 @@ void sulk_judge(struct thread *t, int result)
         return;
     w->tally.refused += result == HF_EAUTH;
     if (result == HF_EBACKEND)
-        world_fail(w, "REFUSAL", "taken for silence");
+        world_fail(w, "REFUSAL", "a refusal was taken for silence");
     if (result == HF_EAUTH && !w->sulk.ops && t->called_at > w->sulk.since)
-        world_fail(w, "REFUSAL", "an old refusal");
+        world_fail(w, "REFUSAL", "a later call got an old refusal");
     if (asked_in_vain && !t->excused && !is_taken(t->line) &&
         (result == HF_EBUSY || result == HF_ETIMEDOUT))
-        world_fail(w, "REFUSAL", "said to be busy");
+        world_fail(w, "REFUSAL", "a refused acquire returned busy");
 }
 
 void sulk_left(struct name *n, const struct message *m)
@@ -134,5 +134,5 @@ void sulk_left(struct name *n, const struct message *m)
     if (n->process->world->cfg.sulks && m->untouched &&
         l->known == HF__KNOWN_NOT && l->hold_id == m->hold_id &&
         l->state != HF__IDLE)
-        world_fail(n->process->world, "REFUSAL", "something is left to do");
+        world_fail(n->process->world, "REFUSAL", "a refusal left a let_go");
 }

@@ -1,19 +1,20 @@
 /*
- * The server: what each lock is to it, and the contract of backend.h that the
+ * The server: the state of each lock, and the contract of backend.h that the
  * core relies on.
  *
- * - Everything is keyed by (process, hold id) and may be asked twice.
- * - An attempt that finds itself granted already renews that grant: the answer
- *   counts from when the *second* question was sent.
- * - A lease runs by the server's own clock. A place in the queue too; it is
- *   kept by asking again.
- * - A release rings the bell of those who may go now (fair), or everybody's
- *   (unfair). A lease that ends rings nobody's: waiters are told when to look.
+ * - Everything is keyed by (process, hold id), and requests may be repeated.
+ * - An attempt that finds its hold already granted renews it: the lease counts
+ *   from when the *second* attempt was sent.
+ * - Leases and places in the queue expire by the server's own clock. Repeating
+ *   the attempt keeps the place.
+ * - A release wakes the waiters that may go now (fair) or all of them (unfair).
+ *   A lease that expires wakes none: waiters poll at the time that they got.
  *
- * What a lock is comes down to shares: a hold takes one of many to read, all of
- * them to write, so many permits of a semaphore. It goes when what is held, and
- * where that is fair also what is ahead of it, leaves enough. A latch is open
- * when its count is 0, and for who waits for an earlier round; nobody holds it.
+ * Every lock is modelled by shares: a read hold takes one share, a write hold
+ * all of them, a semaphore hold its permits. An attempt is granted if the
+ * holds, and in a fair lock also the waiters ahead, leave enough shares. A
+ * latch is open to all when its count is 0, and always to waiters of an earlier
+ * round; no client holds it.
  */
 #include "sim.h"
 
@@ -53,8 +54,9 @@ static struct entry *find_hold(struct slot *s, const struct message *m)
     return NULL;
 }
 
-/* Above all that were given out, restarts included, without memory of them:
- * the server's time is, if tokens are not given faster than it runs. */
+/* The token must exceed all earlier ones, even though a restart forgets
+ * them. The server's time does, as long as tokens are given more slowly than
+ * it runs. */
 static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
                            uint32_t share)
 {
@@ -63,7 +65,7 @@ static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
 
     if (w->broken & BREAK_TOKEN_HOLD)
         return hold_id;
-    /* Those who share do not raise it. */
+    /* Shared holds do not raise the token. */
     if (share != w->cfg.whole[lock] && s->last_token)
         return s->last_token - !!(w->broken & BREAK_TOKEN_SHARED);
     s->last_token++;
@@ -87,7 +89,7 @@ static void ring(struct world *w, const struct entry *e)
     at_process(p, w->now + net_delay(w), EV_BELL, e->line, 0);
 }
 
-/* May a wish for that share go, with so many ahead of it in the queue? */
+/* True if a request for that share may go, with `ahead` waiters before it. */
 static bool may_go(const struct world *w, uint16_t lock, uint32_t ahead,
                    uint32_t share)
 {
@@ -121,7 +123,8 @@ static struct entry *add_hold(struct world *w, uint16_t lock,
     return &s->hold[s->holds++];
 }
 
-/* Something has been let go or given up: who is next? */
+/* A hold or a place in the queue was given up: wakes the waiters that are
+ * next. */
 static void freed(struct world *w, uint16_t lock)
 {
     struct slot *s = &w->slot[lock];
@@ -140,8 +143,8 @@ static void freed(struct world *w, uint16_t lock)
             i++;
             continue;
         }
-        /* It is granted before it knows; until it asks, its place in the queue
-         * is all that keeps it. */
+        /* The waiter is granted before it knows. Until it sends its next
+         * attempt, the hold lasts only as long as its place in the queue. */
         e = add_hold(w, lock, &s->queue[i]);
         e->placed = true;
         e->token = next_token(w, lock, e->hold_id, e->share);
@@ -188,7 +191,7 @@ static int64_t lease_end(const struct world *w, uint32_t lease_ms, bool fixed)
     return w->cfg.endless && !fixed ? HF__NEVER : server_now(w) + lease_ms * MS;
 }
 
-/* Places are kept for a look and a half, or for the TTL. */
+/* Places last for a second more than the TTL or a poll, whichever is longer. */
 static int64_t place_end(const struct world *w)
 {
     int64_t keep = w->cfg.ttl_ms * MS > LOOK ? w->cfg.ttl_ms * MS : LOOK;
@@ -220,7 +223,7 @@ static int grant(struct world *w, struct message *m, bool late)
         unqueue(s, i);
     m->token = next_token(w, m->lock, m->hold_id, m->share);
     if (w->cfg.kind[m->lock] == HF_LATCH)
-        return HF__GRANTED; /* and nothing stays */
+        return HF__GRANTED; /* a latch is not held */
     e.expiry = lease_end(w, m->lease_ms, m->fixed);
     e.token = m->token;
     add_hold(w, m->lock, &e);
@@ -233,8 +236,8 @@ static int again(struct world *w, struct entry *e, struct message *m, bool late)
 
     if (!late)
         e->ghost = false;
-    /* A question that comes late must not shorten what was renewed since; a
-     * place in the queue becomes a lease. */
+    /* A late attempt must not shorten a lease that was renewed since; a place
+     * in the queue becomes a lease. */
     if (end > e->expiry || e->placed)
         e->expiry = end;
     e->placed = false;
@@ -252,14 +255,14 @@ static int64_t first_end(const struct slot *s)
     return end;
 }
 
-/* A latch that was waited for has been 0, and is set again. */
+/* True if the latch of an earlier round was 0 and has been set again. */
 static bool has_passed(const struct world *w, const struct message *m)
 {
     return w->cfg.kind[m->lock] == HF_LATCH && m->round &&
            m->round != w->latch[m->lock].sets;
 }
 
-/* Where sessions are, a server cannot tell: it looks at the round alone. */
+/* A server with sessions cannot tell: it compares the round only. */
 static bool says_zero(const struct world *w, const struct message *m)
 {
     return w->cfg.kind[m->lock] == HF_LATCH && !w->slot[m->lock].count &&
@@ -280,7 +283,7 @@ static int attempt(struct world *w, struct message *m, bool late)
         return grant(w, m, late);
     m->round = w->latch[m->lock].sets;
     if (!m->may_queue)
-        return HF__BUSY; /* and a place it had before, it keeps */
+        return HF__BUSY; /* it keeps the place that it had before */
     if (i == s->queue_len) {
         if (i == QUEUE_MAX)
             return HF_EBACKEND;
@@ -367,13 +370,13 @@ static int renew(struct world *w, const struct message *m,
     end = lease_end(w, r->lease_ms, e->fixed);
     if (end > e->expiry || w->cfg.renew_sets)
         e->expiry = end;
-    if (r->reads) /* the downgrade may not have come this far */
+    if (r->reads) /* the downgrade may not have arrived */
         make_shared(w, r->lock, e);
     return HF__DONE;
 }
 
-/* When it is said again that others may go, at the latest; 0: it does not say
- * so. */
+/* Returns the latest time by which the client repeats that other clients may
+ * go, or 0 if the message does not say that. */
 static int64_t said_again(const struct world *w, const struct message *m)
 {
     bool reads = m->op == HF__DOWNGRADE;
@@ -385,8 +388,8 @@ static int64_t said_again(const struct world *w, const struct message *m)
     return reads ? w->now + w->cfg.ttl_ms * MS / 20 + 10 * MS : 0;
 }
 
-/* It is loading, or has no memory left: it answers, and does nothing. Until it
- * is asked again nobody knows that others may go. */
+/* The server is loading or out of memory: it answers and does nothing. Until
+ * the request is repeated, no other client knows that it may go. */
 static void refuse(struct world *w, struct message *m)
 {
     int64_t until = said_again(w, m);
@@ -444,13 +447,11 @@ void server_execute(struct world *w, struct message *m, bool late)
     execute(w, m, late);
     if (!sulk_refuses(w, m))
         return;
-    /* An error in the middle: it was done, or a part of it. */
+    /* An error in the middle: the request was done, or a part of it. */
     m->result = HF_EAUTH;
     for (uint32_t i = 0; i < m->items; i++)
         m->item[i].result = HF_EAUTH;
 }
-
-/* ---- latches ------------------------------------------------------------ */
 
 static void latch_note(struct world *w, uint16_t lock, int kind)
 {
@@ -470,7 +471,7 @@ static void latch_opens(struct world *w, uint16_t lock)
     freed(w, lock);
 }
 
-/* Set or counted down by somebody, now and then; open at the end. */
+/* Sets the latch or counts it down, now and then; opens it at the end. */
 void server_latch(struct world *w, uint16_t lock)
 {
     struct slot *s = &w->slot[lock];
@@ -499,8 +500,6 @@ bool server_was_open(const struct world *w, uint16_t lock, int64_t since)
     return !w->slot[lock].count || w->latch[lock].shut_at >= since;
 }
 
-/* ---- deaths, and the end ------------------------------------------------ */
-
 void server_restart(struct world *w)
 {
     for (uint16_t l = 0; l < w->cfg.names; l++) {
@@ -510,7 +509,7 @@ void server_restart(struct world *w)
     }
 }
 
-/* The kernel, or the session's end, tells that a process is gone. */
+/* The kernel, or the end of the session, reports that a process is gone. */
 void server_reap(struct world *w, uint32_t serial)
 {
     for (uint16_t l = 0; l < w->cfg.names; l++) {
@@ -530,8 +529,9 @@ void server_reap(struct world *w, uint32_t serial)
     }
 }
 
-/* Nothing of a living process is there, except what came from requests that
- * it knew nothing of any more; those end by themselves. */
+/* True if the entry should not exist: a live process has none at the end,
+ * except from requests that it had already given up; those expire by
+ * themselves. */
 static bool is_left(const struct world *w, const struct entry *e)
 {
     const struct process *p = &w->proc[e->proc];

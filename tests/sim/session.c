@@ -1,8 +1,8 @@
 /*
- * Sessions, as ZooKeeper has them: all that a process has at the server lives
- * as long as its session, every request is a sign of life, and a session that
- * went without one for the TTL is over. A request over a connection that the
- * session has left behind is refused, so that nothing comes late.
+ * Sessions as in ZooKeeper: everything that a process has at the server lives
+ * as long as its session, each request keeps the session alive, and a session
+ * without a request for the TTL ends. A request over a connection that the
+ * session has left is refused, so no request is executed late.
  */
 #include "sim.h"
 

@@ -1,16 +1,16 @@
 /*
- * The simulation: processes with queues and threads, a network that is not to
- * be trusted and a server that is, under one virtual clock.
+ * The simulation: processes with queues and threads, an unreliable network and
+ * a reliable server, under one virtual clock.
  *
  * Everything happens in events of a heap (heap.c), in the order of their time,
- * and all chance comes from one seed, so that a run can be had again. The queue
- * and the lease are the real ones; process.c does around them what
- * src/core/line.c does, thread.c what src/api/acquire.c does. What callers see
- * is written into a history (tests/lib/history.h), and judged after the run.
- * The simulation itself sees more: OWN (an owner is told that it is none, or
- * the other way round), JOIN (a read hold is shared by one who came too late),
- * SPIN (time does not move on), SIM (it is itself wrong, or the core asks for
- * what backend.h does not allow).
+ * and all random choices come from one seed, so that a run can be reproduced.
+ * The queue and the lease are the real ones; process.c does around them what
+ * src/core/line.c does, and thread.c what src/api/acquire.c does. What callers
+ * see is written into a history (tests/lib/history.h) and checked after the
+ * run. The simulation itself checks more: OWN (an owner hears that it is none,
+ * or a thread that is none hears that it is), JOIN (a reader joined a read hold
+ * too late), SPIN (time does not advance), SIM (the simulation is wrong, or the
+ * core sends what backend.h does not allow).
  *
  * Real time is `world.now`; a process or the server sees it through a clock of
  * its own that runs a little faster or slower.
@@ -28,27 +28,27 @@
 #define PROCS_MAX 4
 #define QUEUE_MAX 64
 #define HOLDS_MAX 64  /* of one name, at the server */
-#define LINES_MAX 160 /* of a process: with this many, something is wrong */
+#define LINES_MAX 160 /* of a process; more means that they leak */
 #define ENTRIES_MAX 32
 #define ITEMS_MAX 16
-#define SESSION_OVER (-1000) /* an answer: there is no such session */
-#define LOOK (2 * SEC)       /* C6: a look at most every 2 s */
+#define SESSION_OVER (-1000) /* a result: there is no such session */
+#define LOOK (2 * SEC)       /* C6: a waiter polls at most every 2 s */
 
-/* Ways to break what surrounds the core. Those of the core itself are patches
- * (mutate.py). */
+/* Ways to break what surrounds the core. Mutants of the core itself are made by
+ * mutate.py. */
 enum break_it {
-    BREAK_RELEASE_ANY = 1 << 0,    /* release does not compare */
-    BREAK_RENEW_REVIVES = 1 << 1,  /* renewing what is free takes it */
-    BREAK_TOKEN_RESTARTS = 1 << 2, /* the sequence begins anew */
-    BREAK_WALL_CLOCK = 1 << 3,     /* the core's clock is set now and then */
-    BREAK_ATTEMPT_TWICE = 1 << 4,  /* asking again does not find the grant */
-    BREAK_ABANDON_HALF = 1 << 5,   /* abandon leaves a grant standing */
+    BREAK_RELEASE_ANY = 1 << 0,    /* any client can release a hold */
+    BREAK_RENEW_REVIVES = 1 << 1,  /* a renewal takes a free lock */
+    BREAK_TOKEN_RESTARTS = 1 << 2, /* a restart resets the tokens */
+    BREAK_WALL_CLOCK = 1 << 3,     /* the process's clock is set now and then */
+    BREAK_ATTEMPT_TWICE = 1 << 4,  /* a repeated attempt misses its grant */
+    BREAK_ABANDON_HALF = 1 << 5,   /* abandon does not remove a grant */
     BREAK_TOKEN_HOLD = 1 << 6,     /* the token is the client's hold id */
-    BREAK_NO_BELL = 1 << 7,        /* nobody is told, and nobody looks */
-    BREAK_READ_FREELY = 1 << 8,    /* readers do not look for writers */
-    BREAK_COUNT_HOLDS = 1 << 9,    /* a hold is a permit, whatever it wants */
-    BREAK_TOKEN_SHARED = 1 << 10,  /* readers have old tokens */
-    BREAK_ASK_FOR_ONE = 1 << 11,   /* the line forgets how many permits */
+    BREAK_NO_BELL = 1 << 7,        /* waiters are not woken and do not poll */
+    BREAK_READ_FREELY = 1 << 8,    /* readers ignore writers */
+    BREAK_COUNT_HOLDS = 1 << 9,    /* each hold counts as one permit */
+    BREAK_TOKEN_SHARED = 1 << 10,  /* readers get an old token */
+    BREAK_ASK_FOR_ONE = 1 << 11,   /* an attempt always asks for one permit */
 };
 
 struct rng {
@@ -61,7 +61,7 @@ struct config {
     uint8_t kind[NAMES_MAX];   /* enum hf_kind */
     uint32_t whole[NAMES_MAX]; /* see tests/lib/history.h */
     bool fair, hands_over, endless, session, renew_sets, lossy, unhurried;
-    bool sulks; /* nothing else goes wrong: see refusals.c */
+    bool sulks; /* no other fault occurs: see refusals.c */
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;
     int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
@@ -72,8 +72,7 @@ struct config {
         refuse; /* network, machine */
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited, reads,
         downgrades;
-    uint32_t kill, stop, freeze, ill, restart, cut; /* of faults; else a
-                                                       reset */
+    uint32_t kill, stop, freeze, ill, restart, cut; /* the rest: resets */
     int32_t drift_ppm;                              /* at most, either way */
 };
 
@@ -84,13 +83,13 @@ struct clock {
 
 enum event_kind {
     EV_THREAD,  /* a: thread, b: generation: its next step */
-    EV_TIMEOUT, /* the same: its wait is over */
+    EV_TIMEOUT, /* the same: its wait has timed out */
     EV_CANCEL,
     EV_WAKE,
     EV_TIMER,  /* a: line */
     EV_ARRIVE, /* message reaches the server */
     EV_ANSWER, /* message's answer reaches the process */
-    EV_LANDED, /* a thread of it takes that of a renewal to the names */
+    EV_LANDED, /* a thread delivers a renewal's answer to the names */
     EV_BELL,   /* a: line */
     EV_RESET,  /* b: epoch */
     EV_UP,     /* b: epoch */
@@ -99,8 +98,8 @@ enum event_kind {
     EV_WRITE, /* message-like: a write reaches the resource */
     EV_FAULT,
     EV_THAW,
-    EV_REAP,  /* b: serial: the kernel tells of a death */
-    EV_LATCH, /* a: name: it is set, or counted down */
+    EV_REAP,  /* b: serial: the kernel reports a death */
+    EV_LATCH, /* a: name: the latch is set or counted down */
     EV_SULK,  /* the server begins to refuse, or stops */
 };
 
@@ -111,7 +110,7 @@ struct event {
     uint64_t seq;
     uint64_t b;
     struct message *message;
-    uint32_t serial; /* of the process it is for; 0: the world */
+    uint32_t serial; /* of the process that it is for; 0: the world */
     uint16_t proc, a;
     uint8_t kind;
 };
@@ -122,22 +121,22 @@ struct heap {
     uint64_t seq;
 };
 
-/* A request on its way, or the many renewals of a batch. */
+/* A request, or the renewals of a batch. */
 struct message {
     struct message *next; /* in flight, or unsent, in order */
     uint32_t refs;
-    uint32_t serial; /* who asks */
+    uint32_t serial; /* of the sender */
     uint16_t proc, lock, line, thread;
     uint8_t op;
     bool fixed, may_queue, cancelled, dropped, copy, late, executed;
-    bool untouched; /* refused: and the backend knows that nothing was done */
-    bool is_zero;   /* GRANTED, of a latch: not for the sake of the round */
+    bool untouched; /* refused, and the backend knows that nothing was done */
+    bool is_zero; /* GRANTED because the latch is 0, not because of the round */
     uint32_t epoch;
     uint32_t session; /* of the sender */
     uint64_t hold_id, token;
     int64_t sent_at; /* by the sender's clock */
-    int64_t look_in; /* QUEUED: look again after this */
-    uint64_t round;  /* of a latch: that is waited for; in an answer: it is */
+    int64_t look_in; /* QUEUED: poll again after this */
+    uint64_t round;  /* of a latch: awaited; in an answer: current */
     uint32_t lease_ms;
     uint32_t share; /* ATTEMPT */
     int result;
@@ -148,7 +147,7 @@ struct message {
         uint16_t lock, line;
         bool reads; /* of a line for reading */
         int result;
-    } item[ITEMS_MAX]; /* RENEW; the last: not all of it is used */
+    } item[ITEMS_MAX]; /* RENEW; must be last: it may be allocated in part */
 };
 
 enum phase {
@@ -162,24 +161,24 @@ enum phase {
 };
 
 struct thread {
-    struct hf__waiter waiter; /* first: wake() finds the thread by it */
+    struct hf__waiter waiter; /* must be first: wake() casts it to the thread */
     struct process *process;
     struct name *line;   /* where it waits or holds */
     uint64_t generation; /* events of an older one are void */
-    uint64_t release_id; /* RELEASING: the hold that is let go */
+    uint64_t release_id; /* RELEASING: the hold being released */
     uint64_t value;      /* read from the resource */
     uint64_t token;
     int64_t hold_until, grace;
-    int64_t cap;      /* of its wish: how long at most */
-    int64_t hard_cap; /* of its hold: when max_hold ends it */
+    int64_t cap;      /* the longest hold that it wants */
+    int64_t hard_cap; /* when max_hold ends its hold */
     uint32_t owner;   /* in the history */
     uint16_t index, lock, depth;
     uint8_t phase, mode;
     int64_t lost_at, called_at;
-    int64_t told_until; /* deadline that the history knows */
+    int64_t told_until; /* the deadline in the history */
     bool excused;       /* see refusals.c */
     bool written, lost;
-    bool forgotten; /* lost, and the queue does not know it any more */
+    bool forgotten; /* lost, and the queue no longer remembers it */
 };
 
 /* A line to a name. */
@@ -187,14 +186,12 @@ struct name {
     struct hf__queue queue;
     struct hf__line_entry line;
     struct process *process;
-    struct message *ask;      /* under way */
-    int64_t timer_at;         /* armed; HF__NEVER */
-    int64_t granted_at;       /* by the process's clock */
-    int64_t owed_since;       /* an answer, to those who wait; HF__NEVER */
-    int64_t asked_at;         /* and no question was answered since, by the
-                                 process's clock; HF__NEVER */
-    uint64_t round, round_of; /* of a latch, as the server said, to which hold
-                                 id */
+    struct message *ask; /* the attempt that is not answered yet */
+    int64_t timer_at;    /* HF__NEVER: not armed */
+    int64_t granted_at;  /* by the process's clock */
+    int64_t owed_since;  /* waiters have had no answer since then; HF__NEVER */
+    int64_t asked_at;    /* no answer to an attempt since then; HF__NEVER */
+    uint64_t round, round_of; /* of a latch, in the answer to that hold id */
     uint16_t lock, index;
 };
 
@@ -203,12 +200,12 @@ struct lock {
     struct hf__line_set lines;
     struct hf__reader *spare;
     struct hf__reader *entry; /* ENTRIES_MAX of them, of the world */
-    uint32_t entries;         /* in circulation */
+    uint32_t entries;         /* in use */
 };
 
 struct process {
     struct world *world;
-    uint32_t serial; /* its identity; in the history its process */
+    uint32_t serial; /* its identity, which is its process in the history */
     uint16_t index;
     bool alive;
     int64_t stopped_until;
@@ -220,7 +217,7 @@ struct process {
     struct thread thread[THREADS_MAX];
     /* connection */
     bool up;
-    uint32_t session; /* counts them */
+    uint32_t session; /* counts the sessions */
     uint32_t epoch;
     int64_t last_arrival, last_answer;
     struct message *flight, **flight_end, *unsent, **unsent_end;
@@ -235,7 +232,7 @@ struct entry {
     int64_t expiry; /* server's clock; HF__NEVER */
     uint32_t lease_ms;
     bool fixed;
-    bool placed; /* granted, but kept by its place in the queue until asked */
+    bool placed; /* granted, but kept by its place until the next attempt */
 };
 
 struct slot {
@@ -246,19 +243,18 @@ struct slot {
     uint32_t count; /* of a latch */
 };
 
-/* What the world knows of a latch; to a history it is a lock that somebody
- * holds while its count is not 0. */
+/* The observed state of a latch; in the history it is a lock that is held while
+ * its count is not 0. */
 struct latch {
     uint32_t owner;
     uint64_t sets;
-    int64_t shut_at; /* when it was 0 for the last time, if it is not */
+    int64_t shut_at; /* when the count was last 0, if it is not 0 now */
 };
 
-/* What all that a process has at the server lives by, where there are sessions:
- * the last one of each. */
+/* The last session of each process, where there are sessions. */
 struct session {
     uint32_t serial, number;
-    uint32_t epoch; /* what comes over an older connection is refused */
+    uint32_t epoch; /* requests over an older connection are refused */
     int64_t expiry; /* server's clock */
 };
 
@@ -279,7 +275,7 @@ struct world {
     struct heap heap;
     struct history history;
     struct history_rules rules;
-    struct history_verdict verdict; /* what the simulation itself saw */
+    struct history_verdict verdict; /* what the simulation itself found */
     struct process proc[PROCS_MAX];
     struct slot slot[NAMES_MAX];
     struct latch latch[NAMES_MAX];
@@ -291,23 +287,23 @@ struct world {
     struct tally tally;
     struct message *spare;
     int64_t now, called_at, server_frozen_until, server_ill_until;
-    int64_t server_cuts_until; /* whoever asks loses its connection */
+    int64_t server_cuts_until; /* each request breaks its connection */
     struct sulk {
-        unsigned ops;  /* 1 << enum hf__op: what it refuses */
-        int64_t since; /* or has not refused anything since then */
-        bool partly;   /* what it refuses it may have done, all the same */
-        bool ends;     /* it is about to stop */
+        unsigned ops;  /* 1 << enum hf__op: operations that it refuses */
+        int64_t since; /* of the refusals, or of their end */
+        bool partly;   /* a refused request may have been executed */
+        bool ends;     /* it will stop refusing soon */
     } sulk;
-    uint64_t quota; /* acquires that are still to be called */
+    uint64_t quota; /* acquires still to be called */
     uint32_t serials, owners;
-    uint32_t moment; /* events at this very time */
+    uint32_t moment; /* events at the present time */
     unsigned broken; /* enum break_it */
     bool verbose;
 };
 
 /* chance.c */
 uint64_t rng_next(struct rng *);
-int64_t rng_between(struct rng *, int64_t lo, int64_t hi); /* both included */
+int64_t rng_between(struct rng *, int64_t lo, int64_t hi); /* inclusive */
 bool rng_chance(struct rng *, uint32_t per_mille);
 /* Mostly near lo, seldom near hi. */
 int64_t rng_skewed(struct rng *, int64_t lo, int64_t hi);
@@ -320,7 +316,7 @@ bool heap_pop(struct heap *, struct event *);
 
 /* world.c */
 int64_t clock_read(const struct clock *, int64_t real);
-int64_t clock_real(const struct clock *, int64_t local); /* not before */
+int64_t clock_real(const struct clock *, int64_t local); /* rounded up */
 int64_t process_now(const struct process *);
 void at_process(struct process *, int64_t at, int kind, uint32_t a, uint64_t b);
 void note(struct world *, struct history_event);
@@ -341,11 +337,11 @@ void process_landed(struct world *, struct message *);
 void process_bell(struct name *);
 void process_told(struct name *);
 void process_session_over(struct process *);
-/* One more line, in use. */
+/* Returns one more line, marked as used. */
 struct name *process_line(struct process *, uint16_t lock, bool reads);
 struct hf__reader *process_entry(struct process *, uint16_t lock);
 void process_rest(struct name *);
-/* Has the owner something there that is not lost? */
+/* True if the owner has a hold there that is not lost. */
 bool process_owns(const struct name *, uint64_t owner);
 
 /* thread.c */
@@ -367,26 +363,27 @@ void net_arrive(struct world *, struct message *);
 void net_answer(struct world *, struct message *);
 void net_reset(struct process *);
 void net_up(struct process *);
-void net_forget(struct process *); /* it is dead */
-/* Its session is over: everything unanswered is settled by that. */
+void net_forget(struct process *); /* the process is dead */
+/* The session has ended, which settles every unanswered request. */
 void net_session_over(struct process *);
 int64_t net_delay(struct world *);
 
 /* session.c */
-/* May the server do it? It counts as a sign of life then. Else the result is
- * set. */
+/* True if the server may execute the request, which then keeps the session
+ * alive. Otherwise sets the result. */
 bool session_admits(struct world *, struct message *);
 
 /* refusals.c */
 void sulk_begin(struct world *);
 void sulk_event(struct world *);
-/* Is this one refused? */
+/* True if the request is refused. */
 bool sulk_refuses(const struct world *, const struct message *);
-/* Somebody waits for the line, or does not any more: is it told in time? */
+/* To be called when waiters of the line may have come or gone: checks that they
+ * are answered in time. */
 void sulk_watch(struct name *);
-/* How an acquire ended. */
+/* Checks the result of an acquire. */
 void sulk_judge(struct thread *, int result);
-/* The answer to a question has been taken. */
+/* Checks the line after it has taken the answer to an attempt. */
 void sulk_left(struct name *, const struct message *);
 
 /* server.c */

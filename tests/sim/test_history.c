@@ -1,5 +1,5 @@
-/* A checker that never objects proves nothing: each is shown a history that is
- * wrong, and the same one put right. */
+/* Tests the checkers: each must reject a wrong history, and accept the same
+ * history put right. */
 #include "../lib/history.h"
 #include "../unit/cases.h"
 
@@ -47,7 +47,7 @@ static struct history_event end(int64_t at_ms)
     return (struct history_event){.kind = HISTORY_END, .at = at_ms * MS};
 }
 
-/* The verdict on the events, in whatever order they are given. */
+/* Returns the verdict on the events, which may be given in any order. */
 static const char *judge_by(const struct history_rules *rules,
                             const struct history_event *e, size_t n)
 {
@@ -156,7 +156,7 @@ CASE(test_tok_catches_a_token_that_falls)
 {
     EXPECT("TOK", call(0, 1, -1), got(1, 1, 5, 2), call(3, 2, -1),
            got(4, 2, 4, 10));
-    /* Called before the other one returned: any order is right. */
+    /* Both calls overlap, so either order is right. */
     EXPECT("fine", call(0, 1, -1), call(0, 2, -1), got(1, 1, 5, 2),
            got(4, 2, 4, 10));
 }
@@ -284,8 +284,6 @@ CASE(test_turn_catches_too_many_owners_on_one_grant)
                         "TURN");
 }
 
-/* ---- shares ------------------------------------------------------------- */
-
 static struct history_event part(int64_t at_ms, uint32_t owner, uint32_t share,
                                  uint32_t whole)
 {
@@ -314,7 +312,7 @@ CASE(test_claim_lets_readers_share_and_no_writer)
            got(3, 2, 6, 100));
     EXPECT("CLAIM", writes(0, 1), got(1, 1, 5, 100), reads(2, 2),
            got(3, 2, 5, 100));
-    /* The last of several counts, too. */
+    /* The last of several readers counts as well. */
     EXPECT("CLAIM", reads(0, 1), got(1, 1, 5, 100), reads(0, 2),
            got(2, 2, 5, 50), reads(0, 3), got(3, 3, 5, 50), writes(4, 4),
            got(60, 4, 6, 100));
@@ -345,11 +343,12 @@ CASE(test_tok_of_shared_holds_does_not_fall)
     EXPECT("fine", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 5, 9),
            reads(3, 3), got(4, 3, 5, 9), writes(10, 4), got(11, 4, 6, 12));
     EXPECT("TOK", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 4, 9));
-    /* The next writer is above what readers showed to the resource. */
+    /* The next writer's token must exceed those that readers showed to the
+     * resource. */
     EXPECT("TOK", reads(0, 1), got(1, 1, 5, 2), writes(3, 2), got(4, 2, 5, 9));
 }
 
-/* Not even if one process has all of them, and another one had the same token
+/* Not even if one process takes all permits and another had the same token
  * before. */
 CASE(test_tok_of_permits_need_not_rise)
 {
@@ -375,7 +374,7 @@ CASE(test_wake_wants_room_for_each_who_waits)
     EXPECT("fine", part(0, 1, 2, 3), got(1, 1, 5, -1), part(2, 2, 2, 3),
            of(HISTORY_RELEASE, 3000, 1), got(4900, 2, 5, -1));
     EXPECT("WAKE", reads(0, 1), got(1, 1, 5, -1), reads(2, 2), end(60000));
-    /* A writer that waits may be before the reader. */
+    /* A waiting writer may come before the reader. */
     EXPECT("fine", reads(0, 1), got(1, 1, 5, -1), reads(2, 2), writes(2, 3),
            end(60000));
     EXPECT("WAKE", reads(0, 1), got(1, 1, 5, 3000), reads(2, 2), writes(2, 3),
@@ -384,7 +383,7 @@ CASE(test_wake_wants_room_for_each_who_waits)
            of(HISTORY_DOWNGRADE, 3, 1), end(60000));
 }
 
-/* Others who come along do not begin the time anew; a grant does. */
+/* New waiters do not restart the time; a grant does. */
 CASE(test_wake_is_not_put_off_by_those_who_come)
 {
     EXPECT("WAKE", reads(0, 1), reads(1500, 2), got(2100, 1, 5, -1));

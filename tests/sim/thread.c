@@ -1,7 +1,7 @@
 /*
- * A thread of a simulated program: wants a lock in one of all the ways there
- * are, works on the resource that the lock guards while it has it, lets go.
- * This is to the simulation what src/api/acquire.c is to the library.
+ * A thread of a simulated program: acquires a lock in any of the possible ways,
+ * uses the resource that the lock guards, and releases. It does for the
+ * simulation what src/api/acquire.c does for the library.
  */
 #include "sim.h"
 
@@ -49,8 +49,6 @@ void thread_start(struct thread *t)
     idle(t);
 }
 
-/* ---- acquire ----------------------------------------------------------- */
-
 static void touch(struct thread *t)
 {
     struct resource *r = &t->process->world->resource[t->lock];
@@ -79,7 +77,7 @@ static void let_through(struct thread *t)
     struct world *w = t->process->world;
 
     if (!server_was_open(w, t->lock, t->called_at))
-        world_fail(w, "CLAIM", "let through a latch that was not open");
+        world_fail(w, "CLAIM", "a closed latch let a waiter through");
     w->tally.grants++;
     w->tally.through++;
     tell(t, (struct history_event){.kind = HISTORY_RETURN,
@@ -102,7 +100,7 @@ static void returned(struct thread *t, int result)
     }
     if (result != HF__GRANTED) {
         tell(t, e);
-        if (t->depth) /* of a reentry: the hold goes on, or is lost */
+        if (t->depth) /* a reentry: the hold continues, or is lost */
             t->phase = T_HOLDING;
         else
             idle(t);
@@ -119,7 +117,7 @@ static void returned(struct thread *t, int result)
         t->token = n->queue.lease.token;
         t->told_until = n->queue.lease.deadline;
         e.until = clock_real(&t->process->clock, t->told_until);
-    } /* else it was lost before the thread woke: until 0 */
+    } /* otherwise lost before the thread woke: until 0 */
     e.token = t->token;
     t->forgotten &= t->lost;
     if (t->lost)
@@ -127,7 +125,7 @@ static void returned(struct thread *t, int result)
     tell(t, e);
     t->phase = T_HOLDING;
     if (t->lost || hf__queue_count(&n->queue, owner_id(t)) == 1)
-        t->depth = 0; /* a new hold, whatever there was before */
+        t->depth = 0; /* a new hold */
     if (t->depth++) {
         w->tally.reentries++;
         step_after(t, rng_skewed(&w->rng, 100, MS));
@@ -153,13 +151,13 @@ void thread_wake(struct hf__queue *g, struct hf__waiter *waiter)
 
     (void)g;
     if (waiter->is_async && waiter->state != HF__W_FINISHED)
-        return; /* it takes no turns by itself */
-    /* Mostly at once; now and then the machine has other things to do. */
+        return; /* asynchronous waiters do not claim a turn */
+    /* Mostly at once; now and then the machine is busy. */
     after = rng_chance(&w->rng, w->cfg.lag)
                 ? rng_skewed(&w->rng, 0, w->cfg.lag_hi)
                 : rng_skewed(&w->rng, 1000, 200000);
     at_process(t->process, w->now + after, EV_WAKE, t->index, t->generation);
-    /* The worst moment for changing one's mind. */
+    /* The worst moment for a cancel. */
     if (rng_chance(&w->rng, w->cfg.cancels / 2))
         at_process(t->process, w->now + rng_between(&w->rng, 0, after),
                    EV_CANCEL, t->index, t->generation);
@@ -216,7 +214,6 @@ void thread_cancel(struct thread *t)
         leave(t, HF_ECANCELED);
 }
 
-/* Mostly few. */
 static uint32_t draw_permits(struct thread *t)
 {
     struct world *w = t->process->world;
@@ -235,7 +232,7 @@ static void draw_mode(struct thread *t)
         t->mode = HF_READ;
 }
 
-/* How it is wanted this time; returns how long the wait may last. */
+/* Draws the options of an acquire; returns how long it may wait. */
 static int64_t draw_wish(struct thread *t)
 {
     struct world *w = t->process->world;
@@ -271,7 +268,7 @@ static int64_t draw_wish(struct thread *t)
                                          : HF__NEVER;
 }
 
-/* What src/core/line_pick.c does. GRANTED, PENDING or a code. */
+/* Does what src/core/line_pick.c does. Returns GRANTED, PENDING or an error. */
 static int enter(struct thread *t)
 {
     struct process *p = t->process;
@@ -292,7 +289,7 @@ static int enter(struct thread *t)
         hf__lease_bell(&t->line->queue.lease, process_now(p));
     rc = hf__queue_enter(&t->line->queue, &t->waiter, process_now(p));
     if (t->line->queue.head == &t->waiter)
-        t->line->asked_at = HF__NEVER; /* what was lost before is not its */
+        t->line->asked_at = HF__NEVER; /* earlier losses are not its own */
     if (rc == HF__GRANTED && t->line->queue.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)
         world_fail(p->world, "JOIN", "a reader joined an old hold");
@@ -313,7 +310,7 @@ static void call(struct thread *t, int64_t until)
                                    .whole = c->whole[t->lock]});
 }
 
-/* What hf__answer_by() of src/core/client.h says. */
+/* The same as hf__answer_by() in src/core/client.h. */
 static int64_t first_answer(int64_t wait, int64_t op_timeout)
 {
     return wait && op_timeout > GRACE ? GRACE : op_timeout;
@@ -350,8 +347,6 @@ static void acquire(struct thread *t)
     process_run(t->line);
 }
 
-/* ---- while it is held --------------------------------------------------- */
-
 static void write_it(struct thread *t)
 {
     struct world *w = t->process->world;
@@ -379,7 +374,7 @@ void thread_wrote(struct thread *t)
     step_after(t, 1000);
 }
 
-/* To be that long; returns when it is over at the latest. */
+/* Renews for that many ms; returns the latest end of the new lease. */
 static int64_t send_renewal(struct thread *t, uint32_t ms)
 {
     struct world *w = t->process->world;
@@ -397,7 +392,7 @@ static int64_t send_renewal(struct thread *t, uint32_t ms)
     return w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
 }
 
-/* Now and then two at a time, as by two threads. */
+/* Now and then two renewals at a time, as by two threads. */
 static void renew_it(struct thread *t)
 {
     struct world *w = t->process->world;
@@ -463,7 +458,7 @@ static void release(struct thread *t)
     process_told(n);
     process_rest(n);
     if (rc == HF_ENOTOWNER && !t->forgotten)
-        world_fail(w, "OWN", "an owner was told that it is none");
+        world_fail(w, "OWN", "an owner got ENOTOWNER");
     if (was_lost && (rc == HF__DONE || rc == HF__PENDING))
         world_fail(w, "OWN", "a lost hold was released");
     if (rc == HF__DONE && rng_chance(&w->rng, w->cfg.waited))
@@ -473,7 +468,7 @@ static void release(struct thread *t)
     process_run(n);
 }
 
-/* What src/api/downgrade.c does, but for waiting. */
+/* Does what src/api/downgrade.c does, without waiting. */
 static void downgrade(struct thread *t)
 {
     struct process *p = t->process;

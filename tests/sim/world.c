@@ -1,4 +1,4 @@
-/* The course of a run: events, faults, and the end. */
+/* A run: events, faults, and the end. */
 #include "sim.h"
 
 #include <stdarg.h>
@@ -70,8 +70,6 @@ void at_process(struct process *p, int64_t at, int kind, uint32_t a, uint64_t b)
                                               .b = b});
 }
 
-/* ---- faults ------------------------------------------------------------- */
-
 static void freeze_server(struct world *w)
 {
     int64_t until =
@@ -83,7 +81,8 @@ static void freeze_server(struct world *w)
     w->tally.freezes++;
     w->server_frozen_until = until;
     heap_push(&w->heap, (struct event){.at = until, .kind = EV_THAW});
-    /* What the dead had asked for begins to count only then. */
+    /* Requests of dead processes are executed only then, and their leases
+     * begin. */
     note(w, (struct history_event){.kind = HISTORY_FAULT,
                                    .until = until + w->rules.ttl_ns});
 }
@@ -104,7 +103,7 @@ static void begin_cuts(struct world *w)
     int64_t until =
         w->now + rng_skewed(&w->rng, MS, 3 * w->cfg.op_timeout_ms * MS);
 
-    trace(w, "whoever asks the server loses its connection");
+    trace(w, "each request breaks its connection");
     w->tally.cuts++;
     w->server_cuts_until = until;
     note(w, (struct history_event){.kind = HISTORY_FAULT,
@@ -159,8 +158,6 @@ static void fault(struct world *w)
         net_reset(p);
     }
 }
-
-/* ---- events ------------------------------------------------------------- */
 
 static void resource_write(struct world *w, struct message *m)
 {
@@ -359,7 +356,7 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
                   (struct event){.at = w->cfg.fault_every, .kind = EV_FAULT});
     while (!w->verdict.check && heap_pop(&w->heap, &e)) {
         if (e.at > w->called_at + 600 * SEC)
-            break; /* something never ends */
+            break; /* the run does not end */
         event(w, &e);
     }
     finish(w);

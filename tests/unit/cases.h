@@ -1,8 +1,8 @@
 /*
- * The cases of a program. CASE() begins the definition of a case, which it adds
- * to those that CASES_MAIN() runs, in the order of their lines. A case may use
- * the parameter of CASE_WITH(). Before it runs set_up(), and after it
- * tear_down().
+ * Registration of test cases. CASE() defines a case and registers it;
+ * CASES_MAIN() runs the cases of the program in the order of their lines. A
+ * case may use the parameter of CASE_WITH(). set_up() runs before the case, and
+ * tear_down() after it.
  */
 #ifndef UNIT_CASES_H
 #define UNIT_CASES_H
@@ -27,7 +27,7 @@ static struct CMUnitTest all_cases[128];
 static int case_lines[128];
 static size_t cases_len;
 
-/* The constructors of a file may run in any order. */
+/* Constructors of a file may run in any order. */
 static inline void add_case(const char *name, CMUnitTestFunction run,
                             CMFixtureFunction set_up,
                             CMFixtureFunction tear_down, int line)
@@ -44,8 +44,9 @@ static inline void add_case(const char *name, CMUnitTestFunction run,
     case_lines[at] = line;
 }
 
-/* What a case has deferred is done after it, last deferred first, before
- * tear_down(); unless it was forgotten. Not after a case that fails. */
+/* Calls that a case has deferred run after it, last deferred first, before
+ * tear_down(), unless they were forgotten. They do not run if the case
+ * fails. */
 static struct deferred {
     void (*end)(void *what);
     void *what;
@@ -75,7 +76,7 @@ static inline void end_deferred(void)
     }
 }
 
-/* `call` calls the case, which has that parameter. */
+/* `call` must call the case with its parameter. */
 #define CASE_CALLED(fn, parameter, set_up, tear_down, call)                    \
     static void fn(parameter);                                                 \
     static void run_##fn(void **state)                                         \
@@ -90,7 +91,7 @@ static inline void end_deferred(void)
     }                                                                          \
     static void fn(parameter)
 
-/* With what set_up() has put into *state as the case's parameter. */
+/* A case whose parameter is what set_up() has stored in *state. */
 #define CASE_WITH(fn, set_up, tear_down, parameter)                            \
     CASE_CALLED(fn, parameter, set_up, tear_down, fn(*state))
 
@@ -99,7 +100,7 @@ static inline void end_deferred(void)
 
 #define CASE(fn) CASE_AROUND(fn, NULL, NULL)
 
-/* A case that is one call of a function which serves several cases. */
+/* A case that is one call of a function shared by several cases. */
 #define ROW(fn, call)                                                          \
     CASE(fn)                                                                   \
     {                                                                          \
@@ -107,7 +108,7 @@ static inline void end_deferred(void)
     }                                                                          \
     struct CMUnitTest
 
-/* Runs all cases, between these two. */
+/* Runs all cases, between set_up() and tear_down() of the program. */
 static inline int run_cases(CMFixtureFunction set_up,
                             CMFixtureFunction tear_down)
 {

@@ -1,10 +1,10 @@
-/* Options of the public interface, with what differs from the usual. */
+/* Options of the public interface: the defaults, except for what is given. */
 #ifndef UNIT_OPTIONS_H
 #define UNIT_OPTIONS_H
 
 #include <holdfast.h>
 
-/* What is given replaces the usual. */
+/* An initializer that is given overrides the default. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Winitializer-overrides"
 #else

@@ -1,6 +1,6 @@
 /*
- * A backend of the tests' own: it answers when, and what, the test says. To be
- * linked with the inside of the library.
+ * A test backend: the test decides when and what it answers. To be linked with
+ * the internals of the library.
  */
 #ifndef TESTS_SERVER_FIXTURE_H
 #define TESTS_SERVER_FIXTURE_H
@@ -18,22 +18,20 @@
 
 #include "../lib/wait.h"
 
-/* ---- a server that is a list of questions ------------------------------- */
-
 static struct {
     const struct hf__core *core;
     hf_client *client;
     struct hf__req *asked; /* not answered yet */
-    int answers;           /* how many advance() is to answer, and with */
+    int answers;           /* how many requests advance() answers, and with */
     int16_t answer;
-    bool answers_late; /* the answer comes while it is being abandoned */
-    unsigned refusals; /* of releases, before one is done */
+    bool answers_late; /* the answer comes while abandon() runs */
+    unsigned refusals; /* releases to be refused before one is done */
     unsigned released;
-    bool at_once;        /* attempts are answered as they are made */
-    bool keeps_releases; /* they are answered as all else */
+    bool at_once;        /* attempts are answered immediately */
+    bool keeps_releases; /* releases are answered like all other requests */
     bool never_ready;
-    int opens, gets_ready; /* what open() and opened() return */
-    unsigned closed;       /* atomic: calls of close() */
+    int opens, gets_ready; /* results of open() and opened() */
+    unsigned closed;       /* atomic: number of close() calls */
     void (*in_open)(const struct hf__config *);
     hf__time (*in_timeout)(void);
     void (*in_ready)(uint32_t tag, uint32_t events);
@@ -132,8 +130,8 @@ static int server_attempt(void *self, struct hf__req *req)
     return server.answer;
 }
 
-/* As if whoever drives had read the answer after the core had made up its mind
- * and before the backend heard of it. */
+/* As if a driver had read the answer after the core decided to abandon and
+ * before the backend heard of that. */
 static int server_abandon(void *self, struct hf__req *req)
 {
     while (server.asked && server.answers_late)
@@ -189,15 +187,13 @@ static struct hf__backend backend = {
     .query = server_query,
 };
 
-/* Instead of that of module.c. */
+/* Replaces the function of module.c. */
 int hf__backend_find(const char *scheme, const struct hf__backend **out,
                      hf_error *err)
 {
     *out = &backend;
     return 0;
 }
-
-/* ---- the program --------------------------------------------------------- */
 
 static inline hf_client *open_with(const hf_hooks *hooks)
 {
@@ -223,7 +219,7 @@ static inline hf_lock *make_lock(hf_client *c, const char *name,
     return lock;
 }
 
-/* From now on it answers that at once. */
+/* From now on attempts get that answer at once. */
 static inline hf_client *open_at_once(int16_t answer)
 {
     hf_client *c = open_with(NULL);

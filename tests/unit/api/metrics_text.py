@@ -1,5 +1,5 @@
-"""metrics_text.py METRICS_PRINT: what hf_metrics_text() writes, read by a
-parser of Prometheus's own project."""
+"""metrics_text.py METRICS_PRINT: checks the output of hf_metrics_text() with the
+parser of the Prometheus project."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ FAMILIES = list(parser.text_string_to_metric_families(TEXT))
 
 
 def values(name, labels, key='result'):
-    """{the value of that label: the value of the sample}"""
+    """Returns {value of the label `key`: value of the sample}."""
     found = {}
     for sample in [s for f in FAMILIES for s in f.samples]:
         rest = {k: v for k, v in sample.labels.items() if k != key}
@@ -37,7 +37,7 @@ def values(name, labels, key='result'):
 
 def every_family_is_there_once_with_its_type():
     types = {f.name: f.type for f in FAMILIES}
-    # The parser takes the _total off.
+    # The parser removes the suffix _total.
     assert types == {
         'holdfast_acquires': 'counter', 'holdfast_releases': 'counter',
         'holdfast_holds_lost': 'counter', 'holdfast_renewals': 'counter',

@@ -1,5 +1,6 @@
-/* Odds and ends of the interface that no backend has a part in: numbers that
- * never change, hooks, sizes, modules, where a password may come from. */
+/* The parts of the public interface that do not depend on a backend: numbers
+ * that never change, hooks, sizes, modules, and where a password may come
+ * from. */
 #include "../../lib/shm_dir.h"
 #include "../cases.h"
 #include "../options.h"
@@ -27,8 +28,6 @@ static int teardown(void **state)
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     return system(command);
 }
-
-/* ---- numbers ----------------------------------------------------------- */
 
 CASE(test_api_numbers_never_change)
 {
@@ -79,14 +78,12 @@ CASE(test_api_options_begin_with_their_size)
     hf_cancel_init(&b);
     assert_int_equal(a.word, b.word);
     assert_ptr_equal(a.client, b.client);
-    hf_cancel_fire(&a); /* nobody waits */
+    hf_cancel_fire(&a); /* there is no waiter */
 }
-
-/* ---- hooks ------------------------------------------------------------- */
 
 struct memory {
     long blocks, bytes;
-    bool none; /* there is no more */
+    bool none; /* allocations fail */
 };
 
 static void *count_alloc(void *ctx, size_t size)
@@ -130,7 +127,7 @@ CASE(test_api_memory_of_an_idle_handle)
         assert_int_equal(hf_lock_new(c, name, HF_CSTRING, NULL, &lock[i], NULL),
                          0);
     }
-    /* With its name and its part of the tables. */
+    /* This includes each lock's name and its share of the tables. */
     assert_true((m.bytes - before) / MANY < 512);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(hf_lock_free(lock[i]), 0);
@@ -139,7 +136,7 @@ CASE(test_api_memory_of_an_idle_handle)
     assert_int_equal(m.bytes, 0);
 }
 
-/* What is held can be let go without memory, however much it is. */
+/* Any number of holds can be released without allocating memory. */
 CASE(test_api_releases_all_without_memory)
 {
     enum { MANY = 21 };
@@ -166,7 +163,7 @@ CASE(test_api_releases_all_without_memory)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* One without the other cannot work: both are ours then. */
+/* An alloc hook without a free hook cannot work: the library ignores it. */
 CASE(test_api_half_a_pair_of_hooks_is_not_used)
 {
     struct memory m = {0, 0, false};
@@ -182,8 +179,6 @@ CASE(test_api_half_a_pair_of_hooks_is_not_used)
     assert_int_equal(hf_close(c), 0);
     assert_int_equal(m.blocks, 0);
 }
-
-/* ---- errors ------------------------------------------------------------ */
 
 CASE(test_api_error_texts_are_cut_not_overrun)
 {
@@ -217,9 +212,8 @@ CASE(test_api_prefix_must_leave_room)
     assert_non_null(strstr(err.text, "prefix"));
 }
 
-/* ---- passwords --------------------------------------------------------- */
-
-/* A file that cannot be read is said by its name, never by what is in it. */
+/* If a password file cannot be read, the error names the file and never quotes
+ * it. */
 CASE(test_api_password_file)
 {
     char path[128], text[512];
@@ -243,8 +237,6 @@ CASE(test_api_password_file)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- modules ----------------------------------------------------------- */
-
 static void write_module(const char *path, const char *content)
 {
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
@@ -254,7 +246,8 @@ static void write_module(const char *path, const char *content)
     close(fd);
 }
 
-/* What lies first on HOLDFAST_MODULE_PATH and is no module is told about. */
+/* The first file found on HOLDFAST_MODULE_PATH is not a module: the error says
+ * so. */
 CASE(test_api_module_that_is_none)
 {
     char path[128];
@@ -268,20 +261,19 @@ CASE(test_api_module_that_is_none)
     rc = hf_open("redis://127.0.0.1:1?connect_timeout=100ms", NULL, &c, &err);
     unsetenv("HOLDFAST_MODULE_PATH");
     unlink(path);
-    /* It may be found elsewhere; then nobody answers on that port. */
+    /* A module may be found elsewhere, but no server listens on that port. */
     assert_int_equal(rc, HF_EBACKEND);
     assert_null(c);
     assert_true(err.text[0] != '\0');
 }
-
-/* ---- events ------------------------------------------------------------ */
 
 static void count_event(void *arg, const hf_event *e)
 {
     ++*(int *)arg;
 }
 
-/* The least lease outlasts its margin: its deadline lies after the grant. */
+/* The shortest lease is longer than its margin: its deadline is after the
+ * grant. */
 CASE(test_api_the_least_lease_can_be_held)
 {
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
@@ -296,7 +288,7 @@ CASE(test_api_the_least_lease_can_be_held)
     assert_int_equal(hf_open(least, NULL, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "least", HF_CSTRING, NULL, &lock, NULL), 0);
     fixed.lease_ms = HF_LEASE_MIN_MS;
-    while (rc == HF_ELOST) { /* we may have been stopped for that long */
+    while (rc == HF_ELOST) { /* this process may have been stopped */
         clock_gettime(CLOCK_BOOTTIME, &before);
         assert_int_equal(hf_lock_acquire(lock, &fixed, NULL), 0);
         rc = hf_lock_deadline(lock, &deadline);
@@ -308,8 +300,8 @@ CASE(test_api_the_least_lease_can_be_held)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* A program that never dispatches loses events, not memory: it hears of a loss
- * that waited in its line, of 1024, and that there were more. */
+/* A program that never dispatches loses events, not memory: it hears of the
+ * loss stored in the line, of 1024 queued ones, and that more were dropped. */
 CASE(test_api_events_have_a_limit)
 {
     hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = HF_LEASE_MIN_MS);
@@ -339,9 +331,7 @@ CASE(test_api_events_have_a_limit)
     assert_int_equal(m.blocks, 0);
 }
 
-/* ---- texts -------------------------------------------------------------- */
-
-/* What was wrong, and what it must be. */
+/* The text says what was wrong and what it must be. */
 static void says(int rc, int code, const hf_error *err, const char *text)
 {
     assert_int_equal(rc, code);

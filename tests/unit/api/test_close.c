@@ -1,8 +1,8 @@
-/* What hf_close waits for: the server answers late, or never. */
+/* What hf_close waits for when the server answers late or never. */
 #include "../cases.h"
 #include "../server_fixture.h"
 
-#define LATE_MS 1500 /* later than hf_close waits for what has ended */
+#define LATE_MS 1500 /* longer than hf_close waits for ended leases */
 
 static hf__time answers_from; /* client->mu */
 
@@ -12,7 +12,7 @@ static void answer_late(hf__time now)
         answer_one();
 }
 
-/* It grants at once, and answers nothing else. */
+/* The server grants at once, and answers nothing else. */
 static hf_client *open_mute(void)
 {
     hf_client *c = open_with(NULL);
@@ -26,7 +26,7 @@ static hf_client *open_mute(void)
     return c;
 }
 
-/* But then it does. */
+/* After that time the server answers everything. */
 static void answer_after(hf_client *c, int64_t ms)
 {
     hf__mutex_lock(&c->mu);
@@ -62,7 +62,7 @@ static bool is_asked(hf_client *c, enum hf__op op)
 static void lose(hf_client *c, hf_lock *lock)
 {
     assert_true(WAIT_FOR(hf_lock_check(lock) == HF_ELOST));
-    assert_true(is_asked(c, HF__RELEASE)); /* it is sent all the same */
+    assert_true(is_asked(c, HF__RELEASE)); /* it is sent nevertheless */
 }
 
 static void is_not_waited_for(hf_client *c, hf_lock *lock)
@@ -70,7 +70,7 @@ static void is_not_waited_for(hf_client *c, hf_lock *lock)
     int64_t began = wait_fair();
 
     assert_int_equal(hf_close(c), HF_EUNKNOWN);
-    assert_true(wait_within(began, 5000)); /* of an op_timeout of 20 s */
+    assert_true(wait_within(began, 5000)); /* the op_timeout is 20 s */
     assert_int_equal(hf_lock_free(lock), 0);
 }
 
@@ -93,19 +93,19 @@ CASE(test_close_does_not_wait_for_unanswered_renewals)
     is_not_waited_for(c, lock);
 }
 
-/* Its deadline passes after the release was sent. */
+/* The hold's deadline passes after its release was sent. */
 CASE(test_close_does_not_wait_for_a_release_that_is_over)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 100, 0);
     int rc = hf_lock_release_nowait(lock, NULL);
 
-    assert_true(rc == 0 || rc == HF_ELOST); /* if the machine stood still */
+    assert_true(rc == 0 || rc == HF_ELOST); /* ELOST: we were stopped */
     assert_true(WAIT_FOR(hf__now() > lock->line->queue.lease.until));
     is_not_waited_for(c, lock);
 }
 
-/* A server that is merely slow. */
+/* The server is slow, but answers. */
 CASE(test_close_hears_that_an_ended_lease_was_let_go)
 {
     hf_client *c = open_mute();
@@ -131,7 +131,7 @@ CASE(test_close_waits_for_what_is_held)
     is_waited_for(c, hold(c, 0, 0, 0));
 }
 
-/* The owner has lost it, but the server has not ended it. */
+/* max_hold has ended the hold for its owner, but not at the server. */
 CASE(test_close_waits_for_what_the_server_still_has)
 {
     hf_client *c = open_mute();

@@ -1,6 +1,6 @@
 /*
- * Opening, with a backend of our own that fails with each code in turn: the
- * caller is told so, and nothing of the client is left.
+ * Opening a client with a test backend that fails with each code in turn:
+ * hf_open() returns the code, and frees everything of the client.
  */
 #include "../cases.h"
 #include "../server_fixture.h"
@@ -13,13 +13,11 @@ static const int codes[] = {
 #undef CODE
 };
 
-/* ---- what a client consists of ------------------------------------------- */
-
 struct left {
     size_t blocks, descriptors, helpers;
 };
 
-static size_t blocks; /* atomic: allocated, and not freed */
+static size_t blocks; /* atomic: blocks that are not freed */
 
 static void *take(void *ctx, size_t size)
 {
@@ -38,7 +36,7 @@ static bool is_any(const char *name)
     return name[0] != '.';
 }
 
-/* A sanitizer has threads of its own. */
+/* Threads of a sanitizer do not count. */
 static bool is_helper(const char *tid)
 {
     char path[64], name[32];
@@ -68,7 +66,7 @@ static struct left look(void)
                          count("/proc/self/task", is_helper)};
 }
 
-/* The helper thread may be on its way out still. */
+/* The helper thread may still be exiting. */
 static bool is_as_before(const struct left *before)
 {
     struct left now = look();
@@ -77,8 +75,6 @@ static bool is_as_before(const struct left *before)
            now.descriptors == before->descriptors &&
            now.helpers == before->helpers;
 }
-
-/* ---- the program --------------------------------------------------------- */
 
 static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
                    hf_error *err)
@@ -99,7 +95,7 @@ static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
     return rc;
 }
 
-/* Opening has no unknown outcome: nothing is left that could be settled. */
+/* Opening has no unknown outcome, since it leaves nothing to settle. */
 static int expected(int code)
 {
     return code == HF_EUNKNOWN ? HF_EBACKEND : code;
@@ -133,8 +129,6 @@ CASE(test_open_connecting_that_fails_leaves_nothing)
         fail_with(0, codes[i]);
 }
 
-/* ---- given up ------------------------------------------------------------ */
-
 static uint32_t may_return; /* atomic */
 
 static void open_slowly(const struct hf__config *config)
@@ -142,7 +136,7 @@ static void open_slowly(const struct hf__config *config)
     WAIT_FOR(__atomic_load_n(&may_return, __ATOMIC_SEQ_CST));
 }
 
-/* The backend's open() returns that when hf_open() has given up. */
+/* The backend's open() returns this code after hf_open() has given up. */
 static void return_too_late(int opens)
 {
     struct left before = look();
@@ -167,9 +161,7 @@ CASE(test_open_given_up_leaves_nothing)
         return_too_late(codes[i]);
 }
 
-/* ---- a limit of hf_open() alone ------------------------------------------ */
-
-static struct hf__config given; /* to the backend */
+static struct hf__config given; /* as the backend received it */
 
 static void note_times(const struct hf__config *config)
 {
@@ -192,7 +184,7 @@ CASE(test_open_timeout_is_for_open_alone)
     expect_times(WAIT_LONG_MS, 2 * WAIT_LONG_MS, WAIT_LONG_MS);
 }
 
-/* The backend's open() takes long, or the server does not answer. */
+/* The backend's open() takes too long, or the server does not answer. */
 CASE(test_open_ends_at_open_timeout)
 {
     hf_error err = {0};

@@ -1,4 +1,5 @@
-/* The heap of timers against a plain array: the same is due at any time. */
+/* The timer heap against a plain array: both have the same timers due at any
+ * time. */
 #include "../cases.h"
 #include "base/memory.h"
 #include "base/time.h"
@@ -17,7 +18,7 @@ static uint64_t chance(uint64_t below)
     return seed % below;
 }
 
-/* What is due next, by looking at all of them. */
+/* Finds the next timer by looking at all of them. */
 static hf__time next_of(const struct hf__timer *timer)
 {
     hf__time next = HF__NEVER;
@@ -67,7 +68,7 @@ static void one_step(struct hf__timers *t, struct hf__timer *timer,
     case 3:
         *now += (hf__time)chance(30);
         break;
-    default: /* in it or not; often several at one time */
+    default: /* armed or not; often several with equal times */
         hf__timers_set(t, one, *now + (hf__time)chance(100));
         assert_true(one->place > 0);
         break;
@@ -95,7 +96,7 @@ CASE(test_timer_heap_does_what_an_array_does)
     }
 }
 
-/* All of them, in the order of their time. */
+/* Timers fire in the order of their times. */
 CASE(test_timer_heap_sorts)
 {
     static struct hf__timer timer[MOST];
@@ -121,7 +122,7 @@ CASE(test_timer_heap_sorts)
     hf__free_by(&hooks, t.heap);
 }
 
-/* Reserved room is used again, and growing keeps what is there. */
+/* Reserved room is reused, and growing keeps the timers. */
 CASE(test_timer_room_is_reserved)
 {
     struct hf__timers t = {0};

@@ -1,6 +1,6 @@
 /*
- * The core by itself, with a backend of our own: what it does when a client is
- * opened, two handles go at once, a callback forks, a hold ends.
+ * The core with a test backend: opening a client, freeing two handles at once,
+ * forking in a callback, and the end of a hold.
  */
 #include "../cases.h"
 #include "core/events.h"
@@ -24,9 +24,7 @@ static int acquire_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* ---- two handles that are freed at once ---------------------------------- */
-
-/* The linker puts this before that of names.c. */
+/* The linker substitutes this for the function of name_table.c. */
 void __real_hf__names_put(struct hf__line *);
 void __wrap_hf__names_put(struct hf__line *);
 
@@ -60,7 +58,7 @@ static void free_at_once(enum hf_kind kind, enum hf_mode mode)
     assert_int_equal(acquire_as(a, mode), 0);
     assert_int_equal(pthread_create(&t, NULL, free_and_stop, a), 0);
     assert_true(WAIT_FOR(__atomic_load_n(&put_stopped, __ATOMIC_SEQ_CST)));
-    assert_int_equal(hf_lock_free(b), HF_EBUSY); /* the last one of a holder */
+    assert_int_equal(hf_lock_free(b), HF_EBUSY); /* the holder's last one */
     __atomic_store_n(&put_may_go_on, 1, __ATOMIC_SEQ_CST);
     pthread_join(t, &rc);
     assert_null(rc);
@@ -77,11 +75,9 @@ CASE(test_core_of_two_handles_freed_at_once_one_is_the_last)
     free_at_once(HF_RWLOCK, HF_READ);
 }
 
-/* ---- fork in a callback ------------------------------------------------ */
-
 struct forker {
     int called;
-    pid_t child; /* 0: it is us */
+    pid_t child; /* 0: in the child */
 };
 
 static void fork_at_first(void *arg, hf_lock *lock, int result)
@@ -97,7 +93,7 @@ static void fork_at_event(void *arg, const hf_event *event)
     fork_at_first(arg, NULL, 0);
 }
 
-/* What was done is what dispatch or close did: the child leaves. */
+/* Dispatch or close must return HF_EFORK in the child, which then exits. */
 static void both_have_returned(const struct forker *f, int rc, int called)
 {
     int status = -1;
@@ -174,10 +170,8 @@ CASE(test_core_child_of_a_callback_of_close_closes_nothing)
     assert_int_equal(hf_lock_free(n), 0);
 }
 
-/* ---- events that wait -------------------------------------------------- */
-
 struct heard {
-    int events, last; /* how many, and the type of the last one */
+    int events, last; /* their number, and the type of the last one */
     char name[16];
 };
 
@@ -200,7 +194,7 @@ static hf_client *open_hearing(struct heard *h)
     return c;
 }
 
-/* What is dropped is told, once for all, each time. */
+/* One event reports all events that were dropped, each time. */
 CASE(test_core_events_that_are_dropped_are_told)
 {
     struct heard h;
@@ -220,8 +214,8 @@ CASE(test_core_events_that_are_dropped_are_told)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* It waits in the line, and a second one of the line elsewhere; with the handle
- * the line goes. */
+/* The first loss is stored in the line, the second one outside of it; the line
+ * is freed with its handle. */
 CASE(test_core_loss_is_told_when_its_handle_is_gone)
 {
     struct heard h;
@@ -241,9 +235,7 @@ CASE(test_core_loss_is_told_when_its_handle_is_gone)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- firing ------------------------------------------------------------ */
-
-/* The thread that fires stops at a call of its own choice. */
+/* The thread that fires stops in a chosen call. */
 static __thread bool stops_in_post, stops_in_wake;
 static uint32_t fire_stopped, fire_may_go_on; /* atomic */
 
@@ -253,7 +245,7 @@ static void stop_firing(void)
     WAIT_FOR(__atomic_load_n(&fire_may_go_on, __ATOMIC_SEQ_CST));
 }
 
-/* The linker puts this before that of engine.c. */
+/* The linker substitutes this for the function of wakeup.c. */
 void __real_hf__fd_post(int fd);
 void __wrap_hf__fd_post(int fd);
 
@@ -262,11 +254,11 @@ void __wrap_hf__fd_post(int fd)
     if (stops_in_post)
         stop_firing();
     if ((stops_in_post || stops_in_wake) && fcntl(fd, F_GETFD) < 0)
-        abort(); /* it was closed, and may be another one's by now */
+        abort(); /* a closed descriptor, which may be reused by now */
     __real_hf__fd_post(fd);
 }
 
-/* And this before that of wait.c. */
+/* The linker substitutes this for the function of futex.c. */
 void __real_hf__futex_wake(uint32_t *word, int how_many);
 void __wrap_hf__futex_wake(uint32_t *word, int how_many);
 
@@ -291,7 +283,7 @@ static void *fire_and_stop_in_wake(void *cancel)
     return NULL;
 }
 
-/* Memory that has pages of its own. A thread that touches it after it was freed
+/* Memory with pages of its own: a thread that uses it after it was freed
  * crashes. */
 #define OWN_PAGES 65536
 
@@ -313,7 +305,7 @@ static void pages_give(void *ctx, void *p)
 
 static const hf_hooks pages = {.alloc = pages_take, .free = pages_give};
 
-/* It lets each attempt queue. */
+/* Its server queues each attempt. */
 static hf_client *open_in_pages(void)
 {
     hf_client *c = open_with(&pages);
@@ -370,8 +362,8 @@ static void *wait_timed(void *arg)
     return (void *)(intptr_t)hf_lock_acquire(t->lock, &t->opt, NULL);
 }
 
-/* The wait ends before the thread that fired has gone on. From then on the
- * cancel may be gone, and the client must stay until the firing is over. */
+/* The wait ends before the thread that fired goes on. Then the cancel may be
+ * freed, but the client must stay until the firing has ended. */
 static void fire_late(void *(*fire_and_stop)(void *cancel))
 {
     struct closer closer = {open_in_pages(), 0};
@@ -384,7 +376,7 @@ static void fire_late(void *(*fire_and_stop)(void *cancel))
 
     fire_stopped = fire_may_go_on = 0;
     t.opt.cancel = cancel;
-    t.opt.wait_ms = 1000; /* it looks then, since nothing wakes it */
+    t.opt.wait_ms = 1000; /* nothing wakes it before that */
     assert_int_equal(pthread_create(&waiting, NULL, wait_timed, &t), 0);
     assert_true(WAIT_FOR(is_attached(cancel)));
     assert_int_equal(pthread_create(&firing, NULL, fire_and_stop, cancel), 0);
@@ -420,8 +412,8 @@ CASE(test_core_firing_after_the_wait_touches_no_client)
     hf_cancel_fire(&cancel);
 }
 
-/* A thread that is about to fire compares the word: it must not find the one of
- * a wait that is over, when the next wait may be of another client. */
+/* A thread about to fire compares the word. It must not match the word of an
+ * ended wait, since the next wait may belong to another client. */
 CASE(test_core_no_wait_leaves_the_word_as_it_was)
 {
     hf_client *c = open_at_once(HF__QUEUED);
@@ -437,7 +429,7 @@ CASE(test_core_no_wait_leaves_the_word_as_it_was)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* The descriptor is the parent's. */
+/* The descriptor belongs to the parent. */
 CASE(test_core_child_fires_nothing_of_its_parent)
 {
     hf_client *c = open_at_once(HF__QUEUED);
@@ -457,8 +449,6 @@ CASE(test_core_child_fires_nothing_of_its_parent)
     assert_int_equal(poll(&wakes, 1, 0), 0);
     assert_int_equal(hf_close(c), 0);
 }
-
-/* ---- many lines to a name ---------------------------------------------- */
 
 #define LINES 256
 
@@ -494,14 +484,12 @@ CASE(test_core_lines_of_a_name_are_spread)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- descriptors that tell of loss ------------------------------------- */
-
 int __real_timerfd_settime(int, int, const struct itimerspec *,
                            struct itimerspec *);
 int __wrap_timerfd_settime(int, int, const struct itimerspec *,
                            struct itimerspec *);
 
-static unsigned set; /* how often one was; atomic */
+static unsigned set; /* how often one was set; atomic */
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to,
                            struct itimerspec *was)
@@ -531,7 +519,7 @@ static bool is_armed(hf_lock *lock)
     return spec.it_value.tv_sec || spec.it_value.tv_nsec;
 }
 
-/* Each of many handles is concerned by its own holds alone. */
+/* With many handles, the end of a hold concerns only its own handle. */
 CASE(test_core_end_of_one_hold_sets_one_descriptor)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -549,7 +537,7 @@ CASE(test_core_end_of_one_hold_sets_one_descriptor)
         assert_true(is_armed(lock[i]));
     }
     renew(c, lock[3]);
-    assert_int_equal(times_set(), 2); /* it may end sooner, and did not */
+    assert_int_equal(times_set(), 2); /* it might have ended sooner */
     for (int i = 0; i < 8; i++) {
         assert_true(is_armed(lock[i]));
         assert_int_equal(hf_lock_release(lock[i], NULL), 0);
@@ -560,8 +548,6 @@ CASE(test_core_end_of_one_hold_sets_one_descriptor)
         assert_int_equal(hf_lock_free(lock[i]), 0);
     assert_int_equal(hf_close(c), 0);
 }
-
-/* ---- what a renewal says ----------------------------------------------- */
 
 static uint32_t permits_told; /* client->mu */
 
@@ -578,8 +564,8 @@ static void renews_permits(hf_client *c, hf_lock *lock, uint32_t permits)
     hf__mutex_unlock(&c->mu);
 }
 
-/* The memory of the semaphore's requests is used again by a line that has asked
- * for nothing. */
+/* A line that has sent no request reuses the memory of the semaphore's
+ * requests. */
 CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -590,7 +576,7 @@ CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
     server.in_renew = note_permits;
     assert_int_equal(hf_lock_acquire(rw, NULL, NULL), 0);
     assert_int_equal(hf_lock_acquire(sem, &opt, NULL), 0);
-    let_answer(c, 1000, HF__DONE); /* the helper thread renews as well */
+    let_answer(c, 1000, HF__DONE); /* the helper thread may renew first */
     renews_permits(c, sem, 3);
     assert_int_equal(hf_lock_release(sem, NULL), 0);
     assert_int_equal(hf_lock_downgrade(rw, NULL), 0);
@@ -600,8 +586,6 @@ CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
     assert_int_equal(hf_lock_free(sem), 0);
     assert_int_equal(hf_close(c), 0);
 }
-
-/* ---- opening ----------------------------------------------------------- */
 
 static uint32_t opened; /* atomic */
 
@@ -667,7 +651,7 @@ static void write_secret(const char *path, size_t len)
     close(fd);
 }
 
-/* In two parts, of which the reader gets the first by itself. */
+/* Writes two parts, so that the reader gets the first one by itself. */
 static void *write_in_parts(void *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC), left;
@@ -703,7 +687,7 @@ CASE(test_core_password_file_is_read_whole)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* Nothing ever comes: no program writes to the pipe, or not a whole line. */
+/* No program writes to the pipe, or none writes a whole line. */
 CASE(test_core_password_file_is_not_waited_for_long)
 {
     char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];
@@ -725,11 +709,7 @@ CASE(test_core_password_file_is_not_waited_for_long)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* ---- kinds
- * -------------------------------------------------------------------
- */
-
-/* What is left of a name is not what the client uses it as. */
+/* The client no longer uses the name, so the leftover kind does not matter. */
 CASE(test_core_name_without_handles_may_be_another_kind)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -748,8 +728,6 @@ CASE(test_core_name_without_handles_may_be_another_kind)
     assert_int_equal(hf_lock_free(lock), 0);
     assert_int_equal(hf_close(c), 0);
 }
-
-/* ---- permits that are granted in another order than asked for ------------ */
 
 struct permits {
     pthread_t thread;
@@ -794,7 +772,7 @@ CASE(test_core_release_of_the_permits_that_came_last)
             pthread_create(&p[i].thread, NULL, take_permits, &p[i]), 0);
         assert_true(WAIT_FOR(asked(c) == i + 1));
     }
-    for (unsigned i = 2; i-- > 0;) { /* the last question first */
+    for (unsigned i = 2; i-- > 0;) { /* the last attempt first */
         let_answer(c, 1, HF__GRANTED);
         pthread_join(p[i].thread, NULL);
         assert_int_equal(p[i].rc, 0);

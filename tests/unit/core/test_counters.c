@@ -1,6 +1,6 @@
-/* What hf_client_metrics() adds up inside, and the text of hf_metrics_text().
- * What is counted is the conformance suite's; that Prometheus understands the
- * text is metrics_text.py's. */
+/* The counters behind hf_client_metrics(), and the text of hf_metrics_text().
+ * The conformance suite tests what is counted; metrics_text.py, that Prometheus
+ * can parse the text. */
 #include "../../lib/shm_dir.h"
 #include "../cases.h"
 
@@ -27,8 +27,6 @@ static int teardown(void **state)
     return system(command);
 }
 
-/* ---- counting ---------------------------------------------------------- */
-
 static hf_metrics look(hf_client *c)
 {
     hf_metrics m = HF_METRICS_INIT;
@@ -47,7 +45,7 @@ static void is(hf_client *c, uint64_t granted, uint64_t released, uint64_t held)
     assert_int_equal(m.wait[0].count, granted);
 }
 
-/* The bits that a line has are enough for any number. */
+/* A line's few bits of a counter carry over, so any number can be counted. */
 CASE(test_metrics_carry)
 {
     const uint64_t many = HF__TALLY_RELEASE / 2 - 2;
@@ -58,7 +56,8 @@ CASE(test_metrics_carry)
     assert_int_equal(hf_open(url, NULL, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "carry", HF_CSTRING, NULL, &lock, NULL), 0);
     for (int i = 0; i < 5; i++) {
-        /* As after many pairs, and in some rounds many that had waited. */
+        /* As after many acquires and releases, of which in some rounds many had
+         * waited. */
         lock->line->tally += many * HF__TALLY_RELEASE;
         released += many;
         if (!(i & 1))
@@ -83,7 +82,7 @@ CASE(test_metrics_carry)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* A bound belongs to its bucket; what takes longer than all is counted. */
+/* A bound belongs to its bucket; longer times than all bounds count as well. */
 CASE(test_metrics_buckets)
 {
     hf_client *c = NULL;
@@ -113,8 +112,6 @@ CASE(test_metrics_buckets)
     assert_int_equal(m.waiting, 0);
     assert_int_equal(hf_close(c), 0);
 }
-
-/* ---- text -------------------------------------------------------------- */
 
 static hf_metrics zero(void)
 {
@@ -172,7 +169,7 @@ CASE(test_metrics_text_refuses_series)
     assert_int_equal(hf_metrics_text(NULL, 1, NULL, 0, NULL), HF_EINVAL);
 }
 
-/* Room for any number of bytes, or for none: like snprintf(). */
+/* The buffer may have any size, or none, as for snprintf(). */
 CASE(test_metrics_text_is_cut)
 {
     hf_label label = {"name", "a \"name\"\nwith \\ and \x01, \xff"};

@@ -1,5 +1,5 @@
-/* Reasons of a loss that a backend of our own brings about: what is said of an
- * earlier one stays the same, whatever happens later. */
+/* Reasons of a loss, with a test backend: the reason of an earlier loss stays
+ * the same, whatever happens later. */
 #include "../cases.h"
 #include "core/loss_reason.h"
 
@@ -14,8 +14,8 @@ static void trouble(hf_client *c, const char *text)
     hf__mutex_unlock(&c->mu);
 }
 
-/* A lock of its own name that is held: granted at once, and no renewal is
- * answered. */
+/* Returns a lock with a name of its own that is held: it is granted at once,
+ * and renewals are not answered. */
 static hf_lock *held(hf_client *c, const char *name, int64_t ttl_ms)
 {
     hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = ttl_ms);
@@ -45,7 +45,7 @@ static void free_lost(hf_lock *lock, const char *text)
 
 static void end(hf_client *c)
 {
-    let_answer(c, 1000, HF_EUNKNOWN); /* to renewals */
+    let_answer(c, 1000, HF_EUNKNOWN); /* the result of renewals */
     assert_int_equal(hf_close(c), 0);
 }
 
@@ -65,8 +65,7 @@ static void with_scene(void (*run)(hf_client *))
 
 #define SCENE_CASE(fn) CASE_CALLED(fn, hf_client *c, NULL, NULL, with_scene(fn))
 
-/* Those who lost theirs in one outage, and in another; the error may change
- * meanwhile. */
+/* Holds are lost in two outages; the error may change in between. */
 SCENE_CASE(test_reason_of_each_outage)
 {
     hf_error one = HF_ERROR_INIT, two = HF_ERROR_INIT, three = HF_ERROR_INIT;
@@ -93,8 +92,8 @@ SCENE_CASE(test_reason_of_each_outage)
     free_lost(d, three.text);
 }
 
-/* There is room for a few: it is known that the server was not there, but the
- * error may be another one of the same outage. */
+/* Only a few outages are remembered: the reason still says that the server was
+ * unreachable, but the error may be another one of the same outage. */
 SCENE_CASE(test_reason_after_many_outages)
 {
     hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;
@@ -119,8 +118,7 @@ SCENE_CASE(test_reason_after_many_outages)
     free_lost(b, last.text);
 }
 
-/* As long as a trouble is not over, no error that nobody was told of takes the
- * place of others. */
+/* During one outage, an error that explains no loss does not evict others. */
 SCENE_CASE(test_reason_of_a_long_outage)
 {
     hf_error err = HF_ERROR_INIT;
@@ -138,7 +136,7 @@ SCENE_CASE(test_reason_of_a_long_outage)
     free_lost(a, err.text);
 }
 
-/* Renewals are answered, with a no. */
+/* The server refuses renewals. */
 SCENE_CASE(test_reason_refused)
 {
     hf_error err = HF_ERROR_INIT;
@@ -155,8 +153,8 @@ SCENE_CASE(test_reason_refused)
     free_lost(a, err.text);
 }
 
-/* What has explained a loss is kept, however often renewals are refused, and in
- * whatever words. */
+/* The explanation of a loss is kept, however often and with whatever texts
+ * renewals are refused. */
 SCENE_CASE(test_reason_is_not_evicted_by_refusals)
 {
     hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
@@ -176,7 +174,7 @@ SCENE_CASE(test_reason_is_not_evicted_by_refusals)
     free_lost(a, err.text);
 }
 
-/* No answer, and the backend does not know why. */
+/* Renewals are not answered, and the backend reports no error. */
 SCENE_CASE(test_reason_unknown)
 {
     hf_error err = HF_ERROR_INIT;
@@ -184,13 +182,13 @@ SCENE_CASE(test_reason_unknown)
 
     loses(a, &err);
     if (!strstr(err.text, "answered no renewal before its deadline"))
-        says(&err, "stopped or suspended"); /* a machine that stood still */
+        says(&err, "stopped or suspended"); /* the machine was stopped */
     free_lost(a, err.text);
 }
 
 static hf__time first_granted; /* client->mu */
 
-/* The first at once, the second when the first is lost. */
+/* Grants the first lock at once, the second when the first is lost. */
 static void grant_in_turn(hf__time now)
 {
     if (!server.asked || server.asked->op != HF__ATTEMPT ||
@@ -201,7 +199,7 @@ static void grant_in_turn(hf__time now)
     answer_one();
 }
 
-/* One is lost while the other is waited for. */
+/* One lock is lost while hf_lock_acquire_all() waits for the other. */
 SCENE_CASE(test_reason_is_told_by_acquire_all)
 {
     hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = TTL_MS);
@@ -247,8 +245,8 @@ static bool is_asked(hf_client *c)
     return asked;
 }
 
-/* The server answers a renewal after another thread has released the hold. That
- * an earlier hold was lost, and why, is no part of it. */
+/* The server answers a renewal after another thread has released the hold. The
+ * result must not report the loss of an earlier hold. */
 SCENE_CASE(test_reason_is_not_that_of_an_earlier_hold)
 {
     hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = TTL_MS);
@@ -274,8 +272,8 @@ SCENE_CASE(test_reason_is_not_that_of_an_earlier_hold)
     assert_int_equal(hf_lock_free(r.lock), 0);
 }
 
-/* Long names and long errors: the text is cut, and says the most important
- * first. */
+/* With long names and errors the text is cut, so it begins with the essential
+ * part. */
 SCENE_CASE(test_reason_of_any_length)
 {
     hf_error err = HF_ERROR_INIT;

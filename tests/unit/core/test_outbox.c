@@ -1,27 +1,25 @@
 /*
- * Requests that a backend cannot send now are parked by the core: they go in
- * the order of asking, none after its time, and who gives up takes his out.
+ * The core parks requests that a backend cannot send now: they are sent in
+ * order, none after its time, and a caller that gives up removes its own.
  */
 #include "../cases.h"
 #include "core/watches.h"
 
 #include "../server_fixture.h"
 
-/* ---- a backend that is down, or has little room -------------------------- */
-
 enum { MANY = 8 };
 
-/* client->mu: */
-static unsigned room;   /* requests that are taken; else LATER */
-static bool goes_on;    /* advance() is to say so, */
-static bool gives_back; /* or that nothing of those taken was sent, */
+/* Protected by client->mu: */
+static unsigned room;   /* requests that are accepted; others get LATER */
+static bool goes_on;    /* advance() reports that requests can be sent, */
+static bool gives_back; /* or that no accepted request was sent, */
 static int refuses_all; /* or that the server refuses */
-static bool keeps;      /* what is taken is not answered at once */
+static bool keeps;      /* accepted requests are not answered at once */
 static struct hf__req *taken[MANY];
-static struct hf__req was[MANY]; /* then: an answered one may be gone */
+static struct hf__req was[MANY]; /* copies, which outlive the requests */
 static size_t taken_len;
 static unsigned put_off, abandoned;
-static bool gives_back_late; /* while it is being abandoned */
+static bool gives_back_late; /* while one is being abandoned */
 
 static int take(struct hf__req *req, int answer)
 {
@@ -84,8 +82,6 @@ static hf__time parked_timeout(void)
     return refuses_all ? 0 : HF__NEVER;
 }
 
-/* ---- the program ------------------------------------------------------- */
-
 struct scene {
     hf_client *client;
     hf_lock *locks[3];
@@ -109,7 +105,7 @@ static struct scene *begin(void)
     room = put_off = abandoned = 0;
     taken_len = 0;
     s->client = open_with(NULL);
-    hf__mutex_lock(&s->client->mu); /* the helper thread looks already */
+    hf__mutex_lock(&s->client->mu); /* the helper thread has looked */
     server.in_advance = parked_advance;
     server.in_timeout = parked_timeout;
     hf__mutex_unlock(&s->client->mu);
@@ -124,7 +120,7 @@ static struct scene *begin(void)
 static void end(struct scene *s)
 {
     hf__mutex_lock(&s->client->mu);
-    room = MANY; /* for what is let go */
+    room = MANY; /* for the releases */
     taken_len = 0;
     hf__mutex_unlock(&s->client->mu);
     hf_close(s->client);
@@ -147,7 +143,7 @@ static void set_latch(struct scene *s)
                      0);
 }
 
-/* a, the latch, b, c */
+/* In this order: a, the latch, b, c. */
 static void ask_four(struct scene *s)
 {
     acquire(s, 0);
@@ -161,7 +157,7 @@ static void lock(struct scene *s)
     hf__mutex_lock(&s->client->mu);
 }
 
-/* With what the test has told the backend. */
+/* Lets the backend act on what the test has set. */
 static void unlock(struct scene *s)
 {
     server.core->due(s->client, server.core->now());
@@ -206,8 +202,6 @@ static void all_are_done(struct scene *s)
     assert_int_equal(s->set.result, 0);
 }
 
-/* ---- tests ------------------------------------------------------------- */
-
 static void with_scene(void (*run)(struct scene *))
 {
     struct scene *s = begin();
@@ -231,7 +225,7 @@ SCENE_CASE(test_parked_go_in_the_order_of_asking)
     are_in_order(s);
 }
 
-/* Each time there is room for one: the others keep their places. */
+/* Each time one request is accepted: the others keep their places. */
 SCENE_CASE(test_parked_again_keep_their_places)
 {
     ask_four(s);
@@ -246,8 +240,8 @@ SCENE_CASE(test_parked_again_keep_their_places)
     are_in_order(s);
 }
 
-/* Two were taken, and two are parked, when the connection breaks before
- * anything was written. */
+/* Two requests are accepted and two are parked when the connection breaks,
+ * before anything is written. */
 SCENE_CASE(test_unsent_go_before_those_parked)
 {
     keeps = true;
@@ -262,7 +256,7 @@ SCENE_CASE(test_unsent_go_before_those_parked)
     are_in_order(s);
 }
 
-/* Nothing is sent for it, then or later. */
+/* No request is sent for it, then or later. */
 SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
 {
     ask_four(s);
@@ -286,7 +280,8 @@ SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
     assert_int_equal(taken_len, 1);
 }
 
-/* Nobody waits for it any more when it turns out that it was not sent. */
+/* The caller has left when the backend reports that the request was not
+ * sent. */
 SCENE_CASE(test_unsent_after_its_caller_has_left)
 {
     keeps = true;
@@ -306,8 +301,8 @@ SCENE_CASE(test_unsent_after_its_caller_has_left)
         assert_true(is_of(&was[i], s->locks[i]));
 }
 
-/* What the program was told is true at once; the server hears of it when it can
- * be reached. */
+/* The downgrade is effective at once; the server hears of it when it can be
+ * reached. */
 SCENE_CASE(test_parked_downgrade_is_sent_after_all)
 {
     hf_lock_options opt =
@@ -332,8 +327,8 @@ SCENE_CASE(test_parked_downgrade_is_sent_after_all)
     assert_int_equal(hf_lock_free(rw), 0);
 }
 
-/* As if whoever drives had found the connection broken after the core had made
- * up its mind and before the backend heard of that. */
+/* As if a driver had found the connection broken after the core decided to
+ * abandon and before the backend heard of that. */
 SCENE_CASE(test_unsent_while_it_is_abandoned)
 {
     keeps = gives_back_late = true;
@@ -349,7 +344,7 @@ SCENE_CASE(test_unsent_while_it_is_abandoned)
     hf__mutex_unlock(&s->client->mu);
 }
 
-/* By the clock its caller has left, who has not noticed it yet. */
+/* By the clock the caller has left, though it has not noticed yet. */
 SCENE_CASE(test_parked_is_not_sent_after_its_time)
 {
     ask_four(s);
@@ -362,7 +357,7 @@ SCENE_CASE(test_parked_is_not_sent_after_its_time)
     unlock(s);
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
     assert_true(are_taken(s, 3));
-    assert_true(is_of(&was[1], s->locks[1])); /* and not the latch's */
+    assert_true(is_of(&was[1], s->locks[1])); /* not that of the latch */
     assert_true(is_of(&was[2], s->locks[2]));
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
@@ -381,7 +376,7 @@ SCENE_CASE(test_refusal_is_for_all_that_are_parked)
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
     assert_int_equal(s->set.result, HF_EAUTH);
     assert_int_equal(taken_len, 0);
-    assert_int_equal(abandoned, 0); /* they have left nothing anywhere */
+    assert_int_equal(abandoned, 0); /* they left nothing at the server */
 }
 
 SCENE_CASE(test_refusal_is_told_in_the_servers_words)
@@ -393,7 +388,7 @@ SCENE_CASE(test_refusal_is_told_in_the_servers_words)
     assert_string_equal(err.text, "test: go away");
 }
 
-/* A slot that is NULL is ENOTSUP, whatever the capabilities say. */
+/* A slot that is NULL gives ENOTSUP, whatever the capabilities say. */
 SCENE_CASE(test_slots_that_are_missing)
 {
     hf_error err = HF_ERROR_INIT;
@@ -420,7 +415,8 @@ static void parked_unlisten(void *self, struct hf__listener *on)
 {
 }
 
-/* It was begun, and its caller has left: the server may tell of it still. */
+/* The watch was begun, but its caller has left: the server may still report
+ * changes. */
 SCENE_CASE(test_watch_that_nobody_got_is_not_called)
 {
     hf_watch *w = NULL;
@@ -445,13 +441,14 @@ SCENE_CASE(test_watch_that_nobody_got_is_not_called)
     assert_int_equal(calls, 0);
 }
 
-/* Whatever is parked then is not answered, and nobody refers to it later. */
+/* Requests parked at that time are not answered, and nothing refers to them
+ * later. */
 CASE(test_close_ends_what_is_parked)
 {
     struct scene *s = begin();
 
     ask_four(s);
-    s->client->op_timeout_ms = 100; /* for so long it waits */
+    s->client->op_timeout_ms = 100; /* the time for which it waits */
     assert_int_equal(hf_close(s->client), HF_EUNKNOWN);
     for (int i = 0; i < 3; i++)
         assert_int_equal(s->calls[i].called, 1);

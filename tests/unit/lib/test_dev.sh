@@ -1,8 +1,7 @@
 #!/bin/sh
-# test_dev.sh SOURCE_DIRECTORY: which suites `./dev' asks for, and with which
-# build, with a meson that lists five suites which do nothing. It is a copy of
-# `./dev', for all that is made where it lies. What becomes of suites that fail
-# is tested by test_suites.py.
+# test_dev.sh SOURCE_DIRECTORY: tests which suites and builds `./dev` selects. A
+# fake meson lists five suites that do nothing. The test runs a copy of `./dev`,
+# which writes next to itself. test_suites.py tests what happens to suites that fail.
 set -eu
 
 dir=$(mktemp -d)
@@ -44,7 +43,7 @@ chmod 755 "$dir"/bin/*
 cases=0
 failed=0
 
-# verdict TITLE COMMAND...: and what was said, if it fails.
+# verdict TITLE COMMAND...: prints a TAP line, and the output of dev if it failed.
 verdict() {
     title=$1
     shift
@@ -58,24 +57,23 @@ verdict() {
     fi
 }
 
-# dev ARGUMENT...: sets what it said, and how it exited.
+# dev ARGUMENT...: runs ./dev; sets $said to its output and $status.
 dev() {
     status=0
     said=$(cd "$dir" && PATH=$dir/bin:$PATH sh tree/dev "$@" 2>&1) || status=$?
 }
 
-# ends LINE STATUS
+# ends LINE STATUS: true if dev ended with both.
 ends() {
     [ "$(printf '%s\n' "$said" | tail -n 1)" = "$1" ] && [ "$status" -eq "$2" ]
 }
 
-# has TIMES LINE
+# has TIMES LINE: true if the output has the line so often.
 has() {
     [ "$(printf '%s\n' "$said" | grep -c -x -F -e "$2")" -eq "$1" ]
 }
 
-# demands_all DIRECTORY: when it is set up, what would be left out if it is not
-# there.
+# demands_all DIRECTORY: true if its setup requires all backends and tests.
 demands_all() {
     setup=$(printf '%s\n' "$said" | grep -F -e "meson setup $1 ") || return 1
     for option in backends=all tests=enabled; do
@@ -110,7 +108,7 @@ builds_them() {
 verdict 'of the other one what its suites need is built' builds_them
 dev san short
 verdict 'the short ones end well' ends '2 passed, 0 failed' 0
-# Of the first tree unit-one and cli-two, of the other one unit-one and redis-five.
+# The first tree runs unit-one and cli-two, the second unit-one and redis-five.
 verdict 'what is long is left out under ASan alone' has 2 '2 passed, 0 failed'
 echo "1..$cases"
 exit "$failed"

@@ -1,5 +1,5 @@
-/* A reserved port: nobody but its server gets it, and it is silent until
- * then. */
+/* A reserved port: only its own server gets it, and it refuses connections
+ * until then. */
 #include "../../../lab/servers/port.h"
 #include "../cases.h"
 
@@ -10,7 +10,7 @@ static struct sockaddr_in at(int port)
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-/* 0, or errno. */
+/* Returns 0 or errno. */
 static int try_connect(int port)
 {
     struct sockaddr_in in = at(port);
@@ -21,7 +21,7 @@ static int try_connect(int port)
     return rc;
 }
 
-/* A descriptor, or -1. */
+/* Returns a descriptor or -1. */
 static int try_listen(int port, int reuses)
 {
     struct sockaddr_in in = at(port);
@@ -46,7 +46,7 @@ CASE(test_port_is_silent_and_kept)
     assert_int_equal(fd, 0);
 }
 
-/* However often: killed, and started again. */
+/* A server may be killed and started again any number of times. */
 CASE(test_port_is_its_servers)
 {
     int port = 0, fd = port_reserve(&port), server;
@@ -62,7 +62,7 @@ CASE(test_port_is_its_servers)
     port_give_back(&fd);
 }
 
-/* A second one never gets the same, though it reuses, too. */
+/* Two reservations never get the same port, though both allow reuse. */
 CASE(test_ports_differ)
 {
     enum { MANY = 200 };

@@ -1,10 +1,10 @@
-/* The history that real processes write, as the checker is to see it. */
+/* The history that real processes write, in the form that the checker needs. */
 #include "../../lib/record.h"
 #include "../backends/shm/shm_fixture.h"
 #include "../cases.h"
 
-/* Killed before it wrote its last words, as far as the killer's clock says, and
- * it held the lock as it did: the death ends that. */
+/* By the killer's clock the process was killed before its last record, while it
+ * held the lock. The death must come after that record. */
 CASE_HERE(test_death_is_after_last_words)
 {
     hf_client *c = open_client(p->url);

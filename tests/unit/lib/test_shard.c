@@ -1,4 +1,4 @@
-/* The shards of a suite: each case is in one of them, and in one alone. */
+/* The shards of a suite: each case is in exactly one of them. */
 #include "../../lib/shard.h"
 #include "../cases.h"
 

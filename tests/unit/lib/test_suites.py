@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_suites.py SOURCE: what tests/suites/suites.py makes of suites, which are
-short shell scripts here, listed by a `meson' of this test's own."""
+"""test_suites.py SOURCE: tests the runner tests/suites/suites.py with suites that
+are short shell scripts, listed by a fake `meson`."""
 import json
 import os
 import subprocess
@@ -28,7 +28,7 @@ def tap(*lines):
 
 
 class Run:
-    """The runner on these suites."""
+    """A run of these suites by the runner."""
 
     def __init__(self, suites, *options):
         with tempfile.TemporaryDirectory() as place:
@@ -66,7 +66,7 @@ def case(title):
 ONE = suite("one", tap("ok 1 - a", "ok 2 - b", "1..2"))
 TWO = suite("two", ":", protocol="exitcode")
 THREE = suite("three", tap("ok 1 - a"))
-# Fails beside others, and passes when it runs for the second time.
+# Fails in its first run, beside others, and passes in the second.
 FLAKY = ("if [ -e $PLACE/%s ]; then echo 'ok 1 - f'; else : >$PLACE/%s; "
          "echo \"seed $SEED\"; %s; echo 'not ok 1 - f'; exit 1; fi")
 
@@ -158,8 +158,7 @@ def _():
 
 
 def most_beside(groups, most):
-    """Each suite counts those that run beside it, and fails if they are too
-    many."""
+    """Runs suites that fail if more than `most` of them run at a time."""
     script = ("mkdir $PLACE/in.$$; n=$(ls -d $PLACE/in.* | wc -l); sleep 0.3; "
               "rmdir $PLACE/in.$$; echo ok; test $n -le %d" % most)
     return Run([suite("s%d" % i, script, suite=["holdfast:unit"] + groups)
@@ -182,7 +181,7 @@ def _():
     after = runner.slots_after
     return (after(least, least, 0.9) == least + 1 and
             after(least + 1, least, 0.9) == least + 2 and  # a heavy one waits
-            after(least + 9, least, 0.9) == least + 9 and  # nobody does
+            after(least + 9, least, 0.9) == least + 9 and  # none waits
             after(most, most, 0.9) == most and
             after(least + 3, least + 3, 0.1) == least + 2 and
             after(least, least, 0.0) == least and

@@ -1,5 +1,4 @@
-/* The clock and the waits that other tests stand on: they fail when they
- * should. */
+/* The clock and the waits that other tests use: they fail when they should. */
 #include "../../lib/wait.h"
 #include "../cases.h"
 
@@ -29,9 +28,9 @@ CASE(test_fair_clock_never_runs_ahead)
     }
 }
 
-/* On the busiest machine there is a moment at which everybody has a processor;
- * then it goes as the other one. It may go back before: what the host has taken
- * from several processors is counted for each. */
+/* Even on the busiest machine every process has a processor at times, and then
+ * the fair clock advances like the real one. It may go back before that,
+ * because time that the host has taken is counted once per processor. */
 CASE(test_fair_clock_goes)
 {
     int64_t gone = 0, then, step;
@@ -96,7 +95,7 @@ CASE(test_who_runs_is_not_asleep)
     assert_int_equal(wait_state(getpid(), 1), getpid() == 1 ? 'R' : 0);
 }
 
-/* Wants that processor, and no other. */
+/* Forks a process that uses that processor only, all the time. */
 static pid_t spin_on(int cpu)
 {
     cpu_set_t set;
@@ -132,7 +131,7 @@ CASE(test_what_was_stolen_is_counted)
     assert_true(wait_stalled() >= wait_stolen());
 }
 
-/* Or a bound of seconds would be over at once. */
+/* Otherwise a bound of seconds would end at once. */
 CASE(test_fair_clock_needs_no_descriptor)
 {
     struct rlimit old, none;
@@ -142,7 +141,7 @@ CASE(test_fair_clock_needs_no_descriptor)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     none = old;
     none.rlim_cur = 0;
-    sleep_ms(30); /* so that it looks again */
+    sleep_ms(30); /* so that it reads the pressure again */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     without = wait_stalled();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
@@ -152,6 +151,6 @@ CASE(test_fair_clock_needs_no_descriptor)
 int main(void)
 {
     if (!wait_is_fair())
-        fprintf(stderr, "no " WAIT_PRESSURE ": bounds have a second more\n");
+        fprintf(stderr, "no " WAIT_PRESSURE ": bounds are a second longer\n");
     return run_cases(NULL, NULL);
 }

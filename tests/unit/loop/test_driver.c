@@ -1,6 +1,6 @@
 /*
- * Who drives a backend, and what it is told then: a driver that is stopped, an
- * answer that is late, descriptors that are ready.
+ * Which thread drives a backend, and what the backend hears: a stopped
+ * driver, a late answer, ready descriptors.
  */
 #include "../cases.h"
 #include "core/wakeup.h"
@@ -11,8 +11,6 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-
-/* ---- who follows a driver that does not run ---------------------------- */
 
 static uint32_t in_handler, handler_may_return; /* atomic */
 
@@ -85,12 +83,12 @@ CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
     assert_true(WAIT_FOR(__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST)));
     helper_looks(c);
     assert_true(helper_sleeps_until(c) <= hf__now() + 2000 * HF__MS);
-    hf__mutex_lock(&c->mu); /* the bell, which only advance() hears */
+    hf__mutex_lock(&c->mu); /* only advance() reports the bell */
     server.answer = HF__GRANTED;
     server.in_advance = ring_once;
     to_ring = &w[1].lock->line->remote;
     hf__mutex_unlock(&c->mu);
-    helper_looks(c); /* as it will by itself */
+    helper_looks(c); /* sooner than it would by itself */
     pthread_join(t[1], NULL);
     assert_int_equal(w[1].rc, 0);
     __atomic_store_n(&handler_may_return, 1, __ATOMIC_SEQ_CST);
@@ -103,8 +101,6 @@ CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
     assert_int_equal(hf_lock_free(w[1].lock), 0);
     assert_int_equal(hf_close(c), 0);
 }
-
-/* ---- several at once --------------------------------------------------- */
 
 static void *release_both(void *parts)
 {
@@ -120,7 +116,7 @@ static bool are_asked(hf_client *c, int releases)
     return !releases;
 }
 
-/* One that is not answered keeps no other from being let go. */
+/* A release that is not answered does not delay the other one. */
 CASE(test_driver_release_all_asks_before_it_waits)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -145,10 +141,8 @@ CASE(test_driver_release_all_asks_before_it_waits)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- answers and the clock --------------------------------------------- */
-
-/* The first grant is over when it has been read, though it was not when the
- * driver looked at its clock. */
+/* The first grant has expired by the time it is read, though it had not when
+ * the driver read its clock. */
 static void answer_too_late(hf__time now)
 {
     struct hf__req *req = server.asked;
@@ -177,7 +171,7 @@ CASE(test_driver_grant_that_is_over_when_it_is_read_is_none)
     server.answer = HF__GRANTED;
     hf__mutex_unlock(&c->mu);
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
-    assert_int_equal(server.released, 1); /* the one that was over */
+    assert_int_equal(server.released, 1); /* the expired one */
     assert_int_equal(hf_lock_check(lock), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     assert_int_equal(hf_lock_free(lock), 0);
@@ -194,7 +188,7 @@ static void answer_at_last(hf__time now)
     answer_one();
 }
 
-/* The answer is read in the same moment in which the wait for it is over. */
+/* The answer is read at the very moment when the wait for it times out. */
 CASE(test_driver_answer_that_is_there_is_no_silence)
 {
     hf_client *c = open_with(NULL);
@@ -220,17 +214,13 @@ CASE(test_driver_answer_that_is_there_is_no_silence)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- descriptors
- * -------------------------------------------------------------------
- */
-
 enum { TAGS = 2 };
 
 /* client->mu */
 static struct {
-    int to[TAGS];   /* the other end of what is watched under each tag */
+    int to[TAGS];   /* the other end of the descriptor watched under each tag */
     int from[TAGS]; /* -1: not watched */
-    char order[64]; /* "1" ready with that tag, "a" advance */
+    char order[64]; /* "1": ready() with that tag; "a": advance() */
     bool comes_late;
 } ends;
 
@@ -257,7 +247,8 @@ static void note_advance(hf__time now)
     note_step('a');
 }
 
-/* While this thread stood still, its deadline passed and an answer came. */
+/* As if this thread had been stopped while its deadline passed and an answer
+ * came. */
 static hf__time timeout_and_answer(void)
 {
     if (!ends.comes_late || !strchr(ends.order, '0'))
@@ -277,7 +268,7 @@ static bool is_helper_asleep(hf_client *c)
     return asleep;
 }
 
-/* This thread drives, and nobody else moves the backend. */
+/* This thread drives, and no other thread runs the backend. */
 static hf_client *open_with_ends(void)
 {
     hf_client *c = open_with(NULL);
@@ -314,7 +305,8 @@ static void close_with_ends(hf_client *c)
     }
 }
 
-/* The driver tells it, and so does who moves it beside the driver. */
+/* The driver reports it, and so does a thread that runs the backend beside the
+ * driver. */
 CASE(test_driver_backend_hears_what_is_ready_by_its_tag)
 {
     hf_client *c = open_with_ends();

@@ -1,17 +1,15 @@
 /*
- * A contended wait on a direct backend sleeps once, and asks no more often than
- * it has to: when it comes, when it queues, and when its bell has rung.
+ * A contended wait on a direct backend sleeps once, and sends no needless
+ * attempts: one when it begins, one when it queues, and one after its bell.
  */
 #include "../cases.h"
 #include "../server_fixture.h"
 
-/* ---- a direct backend that counts -------------------------------------- */
-
-/* atomic: */
+/* Atomic: */
 static uint32_t is_free, bell;
 static uint32_t attempts,
     parks;              /* of threads that wait, not of the helper thread */
-static uint32_t parked; /* sleep at the backend now */
+static uint32_t parked; /* threads that sleep in the backend now */
 
 static uint32_t get(uint32_t *word)
 {
@@ -75,14 +73,12 @@ static hf_client *open_direct(void)
     return open_with(NULL);
 }
 
-/* ---- a thread that waits ----------------------------------------------- */
-
 struct wish {
     hf_client *client;
     hf_lock *lock;
     hf_cancel *cancel;
     int64_t wait_ms;
-    bool stops; /* between its look for news and its sleep */
+    bool stops; /* after its last look for news, before its sleep */
     pthread_t thread;
     int rc;
 };
@@ -90,7 +86,7 @@ struct wish {
 hf__time __real_hf__now(void);
 hf__time __wrap_hf__now(void);
 
-static __thread int stops_at; /* the call of hf__now() */
+static __thread int stops_at; /* the number of the hf__now() call */
 static uint32_t stopped;      /* atomic */
 
 hf__time __wrap_hf__now(void)
@@ -108,7 +104,7 @@ static void *wait_for_wish(void *arg)
     hf_acquire_options opt =
         ACQUIRE_OPTIONS(.wait_ms = w->wait_ms, .cancel = w->cancel);
 
-    stops_at = w->stops ? 2 : 0; /* the first sets the end of its wait */
+    stops_at = w->stops ? 2 : 0; /* the first call sets the end of its wait */
     w->rc = hf_lock_acquire(w->lock, &opt, NULL);
     return NULL;
 }
@@ -156,8 +152,7 @@ static void ignore(void *arg, hf_lock *lock, int result)
 {
 }
 
-/* The thread that is about to sleep is asked once more to do so, by one that
- * comes after it. */
+/* A later acquire asks the thread to sleep when it is already about to. */
 CASE(test_parks_asked_to_while_about_to)
 {
     struct wish w = {
@@ -184,7 +179,7 @@ CASE(test_parks_asked_to_while_about_to)
     assert_int_equal(hf_lock_free(other), 0);
 }
 
-/* A cancel that comes in that moment is heard. */
+/* A cancel at that moment is noticed. */
 CASE(test_parks_cancelled_while_about_to)
 {
     hf_cancel cancel = HF_CANCEL_INIT;

@@ -1,17 +1,15 @@
 /*
- * Moments that no server can be made to choose: a backend of our own answers
- * when the test says so, and the program's free() stops a thread where it is.
+ * Moments that no real server can produce on demand: a test backend answers
+ * when the test says so, and the program's free() stops a thread.
  */
 #include "../cases.h"
 #include "core/async.h"
 
 #include "../server_fixture.h"
 
-/* ---- the program --------------------------------------------------------- */
-
 enum { PASSES, STOPS, STOPPED, GOES_ON };
 
-static pthread_t stops; /* the thread that stops, at its next free() */
+static pthread_t stops; /* the thread that stops at its next free() */
 static uint32_t where;  /* atomic */
 
 static void *take(void *ctx, size_t size)
@@ -37,8 +35,6 @@ static hf_client *open_client(void)
     where = PASSES;
     return open_with(&hooks);
 }
-
-/* ---- a question that is abandoned as it is answered ---------------------- */
 
 static void abandon(int16_t answer)
 {
@@ -73,10 +69,8 @@ CASE(test_races_answer_between_giving_up_and_saying_so)
     abandon(HF_EUNKNOWN);
 }
 
-/* ---- a verb that asks again ---------------------------------------------- */
-
-/* A thread that dispatches: it has been told that the answer was lost, has
- * asked again, and stops there. */
+/* A thread that dispatches, learns that the answer was lost, sends the request
+ * again, and stops there. */
 struct asker {
     hf_client *client;
     hf_latch *latch;
@@ -122,7 +116,7 @@ CASE(test_races_given_up_while_it_asks_again)
     ask_again(&a);
     assert_int_equal(hf_latch_cancel(a.latch), 0);
     go_on(&a);
-    let_answer(a.client, 1, HF__DONE); /* which nobody waits for any more */
+    let_answer(a.client, 1, HF__DONE); /* the caller has given up */
     assert_true(WAIT_FOR(is_called(a.client, &a.call)));
     assert_int_equal(a.call.result, HF_EUNKNOWN);
     assert_int_equal(hf_latch_free(a.latch), 0);
@@ -142,8 +136,6 @@ CASE(test_races_answered_and_freed_while_it_asks_again)
     assert_int_equal(a.call.called, 1);
     assert_int_equal(hf_close(a.client), 0);
 }
-
-/* ---- who drives after the driver ----------------------------------------- */
 
 static bool helper_drives(hf_client *c)
 {
@@ -165,8 +157,8 @@ static bool helper_sleeps_for(hf_client *c, int64_t ms)
     return until > hf__now() + ms * HF__MS;
 }
 
-/* An asynchronous wait without a descriptor, while a thread drives; the helper
- * thread is to look before anything else is due. */
+/* A thread drives while a wait without a descriptor is pending; the helper
+ * thread must take over before anything else is due. */
 CASE(test_races_driver_leaves_an_asynchronous_wait)
 {
     hf_client *c = open_client();
@@ -188,7 +180,7 @@ CASE(test_races_driver_leaves_an_asynchronous_wait)
     hf_cancel_fire(&w.cancel);
     pthread_join(t, NULL);
     assert_int_equal(w.rc, HF_ECANCELED);
-    assert_true(WAIT_FOR_MS(helper_drives(c), 1000)); /* not by its next look */
+    assert_true(WAIT_FOR_MS(helper_drives(c), 1000)); /* before its next look */
     assert_int_equal(hf_lock_cancel(lock), 0);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(hf_lock_free(lock), 0);
@@ -196,9 +188,7 @@ CASE(test_races_driver_leaves_an_asynchronous_wait)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- a release that the server refuses --------------------------------- */
-
-/* A hold, and what becomes of its release. */
+/* Makes a hold whose release is refused so often. */
 static hf_client *hold(unsigned refusals, hf_lock **lock)
 {
     hf_client *c = open_client();
@@ -212,7 +202,7 @@ static hf_client *hold(unsigned refusals, hf_lock **lock)
     return c;
 }
 
-/* And nothing is kept for it any more. */
+/* True if the hold was released and its memory is freed. */
 static bool is_released(hf_client *c)
 {
     bool released;
@@ -254,14 +244,12 @@ CASE(test_races_close_says_what_was_not_released)
     assert_int_equal(server.released, 0);
     assert_int_equal(hf_lock_free(lock), 0);
 
-    c = hold(1000, &lock); /* and freed before */
+    c = hold(1000, &lock); /* the handle is freed before the close */
     c->op_timeout_ms = 500;
     assert_int_equal(hf_lock_release_nowait(lock, NULL), 0);
     assert_int_equal(hf_lock_free(lock), 0);
     assert_int_equal(hf_close(c), HF_EUNKNOWN);
 }
-
-/* ---- whoever finds out that a hold is over says so --------------------- */
 
 static void ignore_event(void *arg, const hf_event *event)
 {
@@ -285,7 +273,8 @@ static int take_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* Takes it, and comes back at its end, before the helper thread could look. */
+/* Acquires the lock, and returns at its end, before the helper thread can
+ * look. */
 static void outlive(hf_lock *lock, enum hf_mode mode)
 {
     int64_t deadline;
@@ -352,8 +341,6 @@ CASE(test_races_write_after_the_end_of_a_read)
     end(lock);
 }
 
-/* ---- what a callback is told stands there when it is queued ------------ */
-
 void __real_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 void __wrap_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 
@@ -361,8 +348,8 @@ void __wrap_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 
 static bool marks; /* client->mu */
 
-/* From now on another thread may read the result: what is written afterwards
- * takes the mark away. */
+/* After this call another thread may read the result, so a result written later
+ * would not have the mark. */
 void __wrap_hf__callback_queue_locked(hf_client *c, struct hf__async *a,
                                       int result)
 {
@@ -371,7 +358,8 @@ void __wrap_hf__callback_queue_locked(hf_client *c, struct hf__async *a,
         a->result += MARK;
 }
 
-/* It calls the other one in its own file, where nothing is wrapped. */
+/* The real function calls the locked one within its file, where --wrap has no
+ * effect. */
 void __wrap_hf__callback_queue(struct hf__async *, int);
 
 void __wrap_hf__callback_queue(struct hf__async *a, int result)
@@ -411,7 +399,7 @@ static void release_async(hf_lock *lock, struct call *call)
     assert_int_equal(hf_lock_release_async(lock, note_lock, call, NULL), 0);
 }
 
-/* How attempts are answered from now on. */
+/* Sets how attempts are answered from now on. */
 static void let_try(hf_client *c, bool at_once, int16_t answer)
 {
     hf__mutex_lock(&c->mu);
@@ -420,17 +408,17 @@ static void let_try(hf_client *c, bool at_once, int16_t answer)
     hf__mutex_unlock(&c->mu);
 }
 
-/* Each verb, answered at once and later, and each end that it may have. */
+/* Runs each verb, answered at once and later, with each possible end. */
 static void run_verbs(hf_client *c, hf_lock *lock, struct call *call)
 {
     let_try(c, true, HF__GRANTED);
     acquire_async(lock, HF_FOREVER, call);
     is_told(c, call, 0);
-    acquire_async(lock, HF_FOREVER, call); /* refused by the queue */
+    acquire_async(lock, HF_FOREVER, call); /* refused by the local queue */
     is_told(c, call, HF_EDEADLK);
     release_async(lock, call);
     is_told(c, call, 0);
-    release_async(lock, call); /* nothing is held */
+    release_async(lock, call); /* there is no hold */
     is_told(c, call, HF_ENOTOWNER);
     let_try(c, true, HF_EAUTH);
     acquire_async(lock, HF_FOREVER, call);

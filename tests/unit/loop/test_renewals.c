@@ -1,6 +1,6 @@
 /*
- * Renewals go together: each hold that is due is looked at once, and is in one
- * batch, once. The clock is the test's: with such a TTL nothing is due by the
+ * Renewals are batched: each hold that is due is examined once and is in one
+ * batch, once. The test sets the clock: with this TTL nothing is due by the
  * real one.
  */
 #include "../cases.h"
@@ -13,20 +13,18 @@
 
 #define HOUR (3600 * 1000 * HF__MS)
 #define TTL_MS (24 * 3600 * 1000)
-#define TERM (8 * HOUR) /* renewed after a third of it */
-#define FULL 256        /* the most that go in one batch */
+#define TERM (8 * HOUR) /* a hold is renewed after a third of it */
+#define FULL 256        /* the most renewals in one batch */
 #define NAMES (2 * FULL + 100)
 
-/* ---- counting ------------------------------------------------------------ */
-
 static hf_lock *locks[NAMES];
-static unsigned replaces_at; /* after that many the first lock is taken anew */
+static unsigned replaces_at; /* the first lock is acquired again then */
 
 static void replace_first(void)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
-    opt.lease_ms = TTL_MS; /* fixed: never renewed */
+    opt.lease_ms = TTL_MS; /* a fixed lease is never renewed */
     assert_int_equal(hf_lock_release(locks[0], NULL), 0);
     assert_int_equal(hf_lock_acquire(locks[0], &opt, NULL), 0);
 }
@@ -34,7 +32,7 @@ static void replace_first(void)
 uint64_t __real_hf__line_timer(struct hf__line *, hf__time now);
 uint64_t __wrap_hf__line_timer(struct hf__line *, hf__time now);
 
-static unsigned looks; /* at names, because of their timers */
+static unsigned looks; /* at names, when their timers fired */
 
 uint64_t __wrap_hf__line_timer(struct hf__line *n, hf__time now)
 {
@@ -45,7 +43,7 @@ uint64_t __wrap_hf__line_timer(struct hf__line *n, hf__time now)
     return renew;
 }
 
-static unsigned renewed[NAMES]; /* how often each was in a batch */
+static unsigned renewed[NAMES]; /* how often each one was in a batch */
 static size_t sizes[16], batches;
 
 static size_t index_of(const struct hf__remote *remote)
@@ -66,9 +64,7 @@ static void note_batch(const struct hf__batch *batch)
         renewed[index_of(batch->item[i].remote)]++;
 }
 
-/* ---- the program --------------------------------------------------------- */
-
-static bool no_memory; /* the test's thread is the only one that allocates */
+static bool no_memory; /* only the test's thread allocates */
 
 static void *take(void *ctx, size_t size)
 {
@@ -80,7 +76,7 @@ static void give(void *ctx, void *p)
     free(p);
 }
 
-/* Holds of that many names, as they were granted at that time. */
+/* Opens a client, which acquires that many locks. */
 static hf_client *hold(size_t len)
 {
     static const hf_hooks hooks = {.alloc = take, .free = give};
@@ -105,7 +101,7 @@ static hf_client *hold(size_t len)
     return c;
 }
 
-/* From that one on they are due so much later. */
+/* The holds from that one on are due so much later. */
 static void delay(hf_client *c, size_t from, size_t len, hf__time by)
 {
     for (size_t i = from; i < len; i++) {
@@ -137,8 +133,8 @@ static bool nothing_flies(hf_client *c)
     return none;
 }
 
-/* Answers all batches; this thread or the helper thread takes the answers to
- * the names. */
+/* Answers all batches; this thread or the helper thread delivers the
+ * answers. */
 static void answer(hf_client *c, int16_t result)
 {
     hf__mutex_lock(&c->mu);
@@ -178,19 +174,19 @@ CASE(test_renewals_each_is_in_one_batch)
     assert_int_equal(sizes[1], FULL);
     assert_int_equal(sizes[2], NAMES - 2 * FULL);
     assert_int_equal(looks, NAMES);
-    deliver(c, hf__now() + TERM); /* under way */
+    deliver(c, hf__now() + TERM); /* all are pending */
     assert_int_equal(batches, 0);
     assert_int_equal(looks, 0);
     answer(c, HF__DONE);
     assert_int_equal(looks, 0);
-    deliver(c, hf__now() + TERM); /* due again */
+    deliver(c, hf__now() + TERM); /* all are due again */
     each_once(0, NAMES);
     assert_int_equal(looks, NAMES);
     answer(c, HF__DONE);
     end(c, NAMES);
 }
 
-/* A thread has found that they are due, and stops before it renews them. */
+/* A thread has found that holds are due, and stops before it renews them. */
 CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
 {
     hf_client *c = hold(2);
@@ -205,7 +201,7 @@ CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
     end(c, 2);
 }
 
-/* The round began before the machine stood still. */
+/* The round began before the machine was stopped. */
 CASE(test_renewals_are_due_by_the_present_clock)
 {
     hf_client *c = hold(1);
@@ -222,8 +218,8 @@ CASE(test_renewals_are_due_by_the_present_clock)
     end(c, 1);
 }
 
-/* Those that are due soon get the rest of the batch, and not those that are in
- * it already. */
+/* Holds that are due soon fill the rest of the batch, without those already in
+ * it. */
 CASE(test_renewals_due_soon_come_along)
 {
     enum { DUE = 100, SOON = FULL - DUE, LATER = 20 };
@@ -240,8 +236,8 @@ CASE(test_renewals_due_soon_come_along)
     end(c, DUE + SOON + LATER);
 }
 
-/* A batch that was not answered, or could not be sent for lack of memory, is
- * sent again soon, and not at once. */
+/* A batch that was not answered, or not sent for lack of memory, is sent again
+ * soon, but not at once. */
 CASE(test_renewals_are_sent_again_after_a_pause)
 {
     enum { LEN = 10 };
@@ -267,8 +263,8 @@ CASE(test_renewals_are_sent_again_after_a_pause)
     end(c, LEN);
 }
 
-/* The same where holds need no renewal, and are asked for because they may have
- * been broken: the helper thread sets their timers. */
+/* The same for holds that need no renewal, but are checked because they may
+ * have been broken: the helper thread sets their timers. */
 CASE(test_renewals_without_need_are_sent_again)
 {
     enum { LEN = 10 };
@@ -294,8 +290,8 @@ CASE(test_renewals_without_need_are_sent_again)
     backend.flags = 0;
 }
 
-/* A hold that is let go between the look at it and the batch is not in it, nor
- * is the next hold of the same name. */
+/* A hold that is released after it was examined is not in the batch, nor is the
+ * next hold of the same name. */
 CASE(test_renewals_released_ones_stay_out)
 {
     enum { LEN = 10 };
@@ -335,7 +331,7 @@ static void *ask_it(void *arg)
     return NULL;
 }
 
-/* A hold of a handle, which any thread may release. */
+/* Makes a hold owned by its handle, which any thread may release. */
 static hf_client *hold_by_handle(enum hf_kind kind, int64_t lease_ms)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -355,8 +351,9 @@ static void end_by_handle(hf_client *c)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* Another thread lets the handle's hold go while the server is asked about it;
- * and may take the lock again, of which the answer says nothing. */
+/* Another thread releases the handle's hold while a request about it is
+ * pending. It may also acquire the lock again: the answer does not concern the
+ * new hold. */
 static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
                             bool again)
 {
@@ -398,7 +395,7 @@ static bool lease_is_over(const hf_lock *lock)
     return over;
 }
 
-/* The server has done it in time, and the client hears of it too late. */
+/* The server did it in time, but its answer comes too late. */
 CASE(test_downgrade_that_is_answered_after_the_deadline)
 {
     hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);

@@ -1,5 +1,5 @@
-/* The URL parser: what each URL comes to, what is wrong with the others, and
- * that no text of it shows a secret. */
+/* The URL parser: the result of each URL, the error of invalid ones, and that
+ * no error text shows a secret. */
 #include "../cases.h"
 #include "base/text.h"
 #include "core/client.h"
@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-static hf_client client; /* without hooks: plain memory */
+static hf_client client; /* without hooks, so memory is plain malloc() */
 
 struct good {
     const char *url, *scheme, *user, *password, *path;
@@ -60,7 +60,7 @@ static const struct good good[] = {
 };
 
 static const struct {
-    const char *url, *text; /* what the error's text has in it */
+    const char *url, *text; /* text must be part of the error */
 } bad[] = {
     {"", "scheme"},
     {":", "scheme"},
@@ -169,7 +169,7 @@ CASE(test_url_bad_ones_say_what_is_wrong)
     }
 }
 
-/* Wherever a password may stand, and whatever is wrong beside it. */
+/* The password may be anywhere, beside any other mistake. */
 CASE(test_url_texts_show_no_secret)
 {
     static const char *const urls[] = {
@@ -237,11 +237,12 @@ CASE(test_url_options_are_found)
     assert_string_equal(hf__url_option(&url, "a"), "1");
     assert_string_equal(hf__url_option(&url, "b"), "");
     hf__url_free(&client, &url);
-    hf__url_free(&client, &url); /* twice, and NULL */
+    hf__url_free(&client, &url); /* a second time, and NULL */
     hf__url_free(&client, NULL);
 }
 
-/* What was freed is wiped: the block is looked at after it was given back. */
+/* Secrets are wiped before they are freed: the test looks at the freed
+ * block. */
 static char *freed;
 static size_t freed_len;
 
@@ -285,8 +286,6 @@ CASE(test_url_out_of_memory_is_said)
     assert_int_equal(err.code, HF_ENOMEM);
     hf__url_free(&poor, &url);
 }
-
-/* ---- times ------------------------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -359,8 +358,6 @@ CASE(test_url_times)
     }
 }
 
-/* ---- names in messages ------------------------------------------------- */
-
 CASE(test_url_names_are_cut_where_they_are_shown)
 {
     char name[HF_NAME_MAX + 1];
@@ -391,7 +388,7 @@ static void shows(const char *text, const char *shown)
     assert_string_equal(party, shown);
 }
 
-/* What others say of themselves: any bytes. */
+/* Texts of other programs may have any bytes. */
 CASE(test_url_bytes_of_others_are_made_printable)
 {
     char text[64];
@@ -404,11 +401,11 @@ CASE(test_url_bytes_of_others_are_made_printable)
     shows("\xc2\x9b"
           "31m",
           "\\xc2\\x9b"
-          "31m");                             /* a control character too */
-    shows("\xc0\xaf", "\\xc0\\xaf");          /* too long a form */
-    shows("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* half a pair */
+          "31m");                             /* also a control character */
+    shows("\xc0\xaf", "\\xc0\\xaf");          /* overlong */
+    shows("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* half a surrogate pair */
     shows("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
-    /* Cut where it was not made longer than it may be, and never within. */
+    /* A text is cut where the escapes no longer fit, and never within one. */
     memset(text, 'n', 63);
     text[63] = '\0';
     shows(text, text);
@@ -421,7 +418,7 @@ CASE(test_url_bytes_of_others_are_made_printable)
         cut[61] = '\0';
         shows(text, cut);
     }
-    /* Half a character at the end is what a copy has cut. */
+    /* Half a character at the end comes from an earlier cut. */
     memset(text, 'n', 63);
     memcpy(text + 61, "\xe2\x82", 2);
     {
@@ -451,7 +448,7 @@ CASE(test_mistyped_counts_letters)
     assert_int_equal(mistyped("conect_timeuot", "connect_timeout"), 2);
 }
 
-/* Up to one in three letters, and a letter has to be left. */
+/* One mistake per three letters (rounded up) may be made, but not in all. */
 CASE(test_mistyped_knows_other_words)
 {
     assert_int_equal(mistyped("xyzzy", "bench"), UINT_MAX);
@@ -481,7 +478,7 @@ CASE(test_mistyped_empty_and_long_words)
     longer[255] = '\0';
     assert_int_equal(mistyped(longer, "run"), UINT_MAX);
     assert_int_equal(mistyped("run", longer), UINT_MAX);
-    /* Of the other word so many bytes count. */
+    /* Only that many bytes of the other word count. */
     assert_int_equal(hf__mistyped("runn", "run, lab", 3), 1);
     assert_int_equal(hf__mistyped("r\xc3\xbcn", "run", 3), UINT_MAX);
 }

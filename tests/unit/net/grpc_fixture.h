@@ -1,7 +1,7 @@
 /*
- * gRPC by itself. The server is a listening socket of this program. nghttp2
- * reads the requests; answers are frames written by hand, so that they can be
- * as odd as a case wants.
+ * gRPC against a server that is a listening socket of the test program. nghttp2
+ * reads the requests; the test writes the frames of answers, so that they can
+ * be as wrong as a case wants.
  */
 #ifndef TESTS_GRPC_FIXTURE_H
 #define TESTS_GRPC_FIXTURE_H
@@ -16,13 +16,11 @@
 #include "../../lib/h2_frame.h"
 #include "../../lib/shm_dir.h"
 
-/* ---- what the server hears --------------------------------------------- */
-
 #define HEARD 64
 
 struct heard {
     int32_t id;
-    char headers[400]; /* "name=value " for each */
+    char headers[400]; /* "name=value " for each header */
     uint8_t body[64];  /* the first bytes */
     size_t len;
     bool is_closed; /* END_STREAM */
@@ -39,7 +37,7 @@ struct scene {
     struct grpc g;
     unsigned ups, downs, renewals, pings, acks;
     int down_code;
-    uint8_t ack[8]; /* the last one */
+    uint8_t ack[8]; /* of the last PING */
     int hello_rc, renew_rc;
     bool has_hello;
     struct heard heard[HEARD];
@@ -98,8 +96,6 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- what the server says ---------------------------------------------- */
-
 static void raw(struct scene *t, const void *p, size_t len)
 {
     assert_int_equal(write(t->fd, p, len), len);
@@ -116,7 +112,8 @@ static void frame(struct scene *t, uint8_t type, uint8_t flags, int32_t id,
         raw(t, payload, len);
 }
 
-/* "name=value;name=value": HPACK's literals, of less than 128 bytes each. */
+/* Sends "name=value;name=value" as HPACK literals of less than 128 bytes
+ * each. */
 static void headers(struct scene *t, int32_t id, bool is_last, const char *text)
 {
     uint8_t block[1000];
@@ -167,8 +164,6 @@ static void answers(struct scene *t, int32_t id, const char *text)
     headers(t, id, true, "grpc-status=0;grpc-message=");
 }
 
-/* ---- both sides -------------------------------------------------------- */
-
 static bool serve(struct scene *t)
 {
     uint8_t buf[65536];
@@ -190,7 +185,7 @@ static bool serve(struct scene *t)
     return moved;
 }
 
-/* Drives both sides until nothing moves. */
+/* Runs client and server until nothing moves. */
 static void go(struct scene *t)
 {
     do {
@@ -202,7 +197,8 @@ static void go(struct scene *t)
     } while (serve(t));
 }
 
-/* Like answers(), and the client has read it; the same for the end. */
+/* Like answers(), and the client has read it; end_one() is the same for
+ * ends(). */
 static void answer_one(struct scene *t, int32_t id, const char *text)
 {
     answers(t, id, text);
@@ -272,19 +268,17 @@ static void connect_it(struct scene *t)
     assert_int_equal(t->g.link.state, t->has_hello ? NET_GREETING : NET_UP);
 }
 
-/* ---- calls ------------------------------------------------------------- */
-
 struct one {
     struct grpc_call call; /* first: callbacks cast it to struct one */
     int overs, messages;
     enum grpc_end end;
     int status;
     char text[200], got[300];
-    int rc;              /* what its callbacks return */
-    struct one *cancels; /* cancelled by its next callback */
+    int rc;              /* the result of its callbacks */
+    struct one *cancels; /* its next callback cancels this one */
     bool restarts;
     struct scene *scene;
-    struct one *next; /* of its scene */
+    struct one *next; /* in the list of its scene */
 };
 
 static void note_end(struct one *o)
@@ -363,7 +357,7 @@ static const struct grpc_method greeting = {.path = "/test.Test/Hello",
                                             .most = MOST,
                                             .over = over};
 
-/* Like ask(), and the server has it. */
+/* Like ask(), and the server has received it. */
 static void send_one(struct scene *t, struct one *o, const char *text,
                      uint32_t limit_ms)
 {
@@ -383,7 +377,7 @@ static struct one *one_of(struct scene *t, const struct grpc_method *m)
     return o;
 }
 
-/* Starts a call on a new connection; the server has it. */
+/* Starts a call on a new connection; the server has received it. */
 static struct one *first_of(struct scene *t, const struct grpc_method *m)
 {
     struct one *o = one_of(t, m);
@@ -403,8 +397,6 @@ static void one_free(struct one *o)
     hf__grpc_call_fini(&o->call);
     free(o);
 }
-
-/* ---- the owner ----------------------------------------------------------- */
 
 #include "grpc_owner.h"
 

@@ -1,4 +1,4 @@
-/* Calls over a connection that works, or that ends. */
+/* Calls over a connection that works or ends. */
 #include "grpc_fixture.h"
 
 #include <poll.h>
@@ -25,7 +25,7 @@ CASE_HERE(test_unary_call)
     assert_int_equal(o->end, GRPC_ANSWERED);
     assert_int_equal(o->status, 0);
     assert_string_equal(o->got, "world");
-    before = allocations; /* nothing is allocated from now on */
+    before = allocations; /* no more allocations from now on */
     for (int i = 2; i < 50; i++) {
         send_one(t, o, "hello", 1500);
         answer_one(t, t->heard[i - 1].id, i % 2 ? "one" : "");
@@ -47,7 +47,7 @@ CASE_HERE(test_error_is_trailers_only)
     assert_int_equal(o->end, GRPC_ANSWERED);
     assert_int_equal(o->status, 5);
     assert_string_equal(o->text, "no lease?%2 %zz 100%");
-    /* An HTTP status of the same meaning counts as well. */
+    /* An HTTP status with the same meaning counts as well. */
     send_one(t, o, "x", 0);
     end_one(t, 3, ":status=400;content-type=application/grpc;grpc-status=13");
     assert_int_equal(o->end, GRPC_ANSWERED);
@@ -82,8 +82,7 @@ CASE_HERE(test_answers_find_their_calls)
     assert_int_equal(t->g.open, 0);
 }
 
-/* Calls beyond what the server allows wait; their limit passes before they are
- * sent. */
+/* Calls beyond the server's limit wait, and time out before they are sent. */
 CASE_HERE(test_server_allows_few_streams)
 {
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
@@ -99,7 +98,7 @@ CASE_HERE(test_server_allows_few_streams)
     assert_int_equal(c->end, GRPC_UNSENT);
     assert_int_equal(c->overs, 1);
     answers(t, 1, "a");
-    /* The server side of nghttp2 counts only what it has sent itself. */
+    /* nghttp2 counts only the frames that it has sent itself. */
     assert_int_equal(nghttp2_submit_rst_stream(t->server, 0, 1, 0), 0);
     serve(t);
     go(t);
@@ -154,8 +153,8 @@ CASE_HERE(test_stream_in_both_directions)
     assert_int_equal(o->end, GRPC_ANSWERED);
     assert_int_equal(o->status, 14);
     assert_string_equal(o->text, "no leader");
-    assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL); /* our half of it */
-    /* It can be started again. */
+    assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL); /* the client's half */
+    /* The call can be started again. */
     say(o, "four");
     assert_int_equal(hf__grpc_start(&o->call, 0), 0);
     go(t);
@@ -191,7 +190,8 @@ CASE_HERE(test_stream_that_is_never_drained)
     assert_true(o->call.out.cap <= 1 << 18);
 }
 
-/* A request larger than the server's window, and an answer larger than ours. */
+/* A request is larger than the server's window, and an answer larger than the
+ * client's. */
 CASE_HERE(test_flow_control)
 {
     enum { LONG = 300000, BIG = 6 << 20 };
@@ -217,7 +217,7 @@ CASE_HERE(test_flow_control)
     go(t);
     headers(t, 3, false, HEAD);
     for (int i = 0; i < BIG / 16000; i++) {
-        /* The server side of nghttp2 does not count what is written by hand. */
+        /* nghttp2 does not count the frames that the test writes. */
         int32_t sent = i * (int32_t)sizeof(piece);
 
         assert_true(nghttp2_session_get_stream_remote_window_size(
@@ -232,7 +232,7 @@ CASE_HERE(test_flow_control)
     assert_int_equal(t->downs, 0);
 }
 
-/* Like go(), but the client is driven only when it has asked for it. */
+/* Like go(), but runs the client only when it has asked for that. */
 static void go_strictly(struct scene *t)
 {
     struct net_stream *s = &t->g.link.stream;
@@ -249,7 +249,7 @@ static void go_strictly(struct scene *t)
     } while (serve(t) || moved);
 }
 
-/* The server reads whatever the socket holds. */
+/* Connects to a server with a window so large that it reads whatever comes. */
 static void connect_wide(struct scene *t)
 {
     enum { WINDOW = 16 << 20 };
@@ -298,7 +298,7 @@ CASE_HERE(test_limit_passes)
     assert_int_equal(o->overs, 1);
     assert_int_equal(o->end, GRPC_LATE);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    assert_int_equal(t->pings, 1); /* nothing has come since it was sent */
+    assert_int_equal(t->pings, 1); /* nothing has arrived since the request */
     answers(t, 1, "too late");
     answers(t, 3, "fine");
     go(t);
@@ -307,8 +307,7 @@ CASE_HERE(test_limit_passes)
     assert_int_equal(t->downs, 0);
 }
 
-/* Many calls of a server that serves them slowly and in any order: none of them
- * is sent again. */
+/* The server answers many calls slowly and in any order: none is sent again. */
 CASE_HERE(test_limit_grows_while_the_server_is_slow)
 {
     enum { N = 6 };
@@ -339,7 +338,7 @@ CASE_HERE(test_limit_grows_while_the_server_is_slow)
     assert_int_equal(t->downs, 0);
 }
 
-/* One call gets lost among others, which are answered quickly again. */
+/* One call gets lost among others that are answered quickly again. */
 CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
@@ -378,7 +377,7 @@ CASE_HERE(test_server_that_answers_no_call_is_left)
     connect_it(t);
     for (int i = 1; i <= 2; i++) {
         ask(o, "o", 300);
-        ask(p, "p", 300); /* late at the same time: counts once */
+        ask(p, "p", 300); /* late at the same time, so it counts once */
         go(t);
         later(t, 300 * i); /* the second limit is twice as long */
         pong(t);
@@ -464,8 +463,6 @@ CASE_HERE(test_unread_connection_is_unsent)
     assert_int_equal(lost + unsent, N);
 }
 
-/* ---- GOAWAY -------------------------------------------------------------- */
-
 static void goaway(struct scene *t, int32_t last, uint32_t error,
                    const char *text)
 {
@@ -481,14 +478,14 @@ CASE_HERE(test_goaway_lets_calls_finish)
                *s = one_of(t, &stream);
 
     connect_it(t);
-    later(t, 2000); /* the connection was good, so there is no pause */
+    later(t, 2000); /* the connection had worked, so there is no pause */
     ask(s, "s", 0);
     ask(a, "a", 0);
     ask(b, "b", 0);
     go(t);
     goaway(t, 3, 0, "graceful_stop");
     go(t);
-    assert_int_equal(b->end, GRPC_UNSENT); /* the server has not seen it */
+    assert_int_equal(b->end, GRPC_UNSENT); /* the server has not processed it */
     assert_int_equal(b->overs, 1);
     assert_int_equal(a->overs, 0);
     assert_int_equal(t->downs, 0);
@@ -543,8 +540,6 @@ CASE_HERE(test_ids_run_out)
     assert_string_equal(b->got, "first");
 }
 
-/* ---- resets, cancels --------------------------------------------------- */
-
 static void reset(struct scene *t, int32_t id, uint32_t error)
 {
     uint8_t p[4] = {0, 0, 0, (uint8_t)error};
@@ -595,9 +590,9 @@ CASE_HERE(test_cancel)
     go(t);
     assert_int_equal(o->overs, 1);
     assert_string_equal(o->got, "two");
-    later(t, 1000); /* the limits of the others went with them */
+    later(t, 1000); /* the other limits ended with their calls */
     assert_int_equal(o->overs, 1);
-    /* A callback cancels another call that has ended, too. */
+    /* A callback cancels another call that has also ended. */
     ask(o, "o", 10);
     ask(p, "p", 10);
     o->cancels = p;
@@ -645,14 +640,12 @@ CASE_HERE(test_over_starts_the_next)
     }
 }
 
-/* ---- pings ------------------------------------------------------------- */
-
 CASE_HERE(test_silence_is_asked_about)
 {
     struct one *o = one_of(t, &stream);
 
     connect_it(t);
-    later(t, 100000); /* nothing is open: nothing is asked */
+    later(t, 100000); /* no stream is open, so no PING is sent */
     assert_int_equal(t->pings, 0);
     assert_true(hf__grpc_timeout(&t->g) == HF__NEVER);
     send_one(t, o, "x", 0);
@@ -662,8 +655,8 @@ CASE_HERE(test_silence_is_asked_about)
     later(t, 900);
     pong(t);
     assert_int_equal(t->downs, 0);
-    /* Sooner than 5 s, and the server has sent only the pong: the PING would
-     * count against the client. */
+    /* A PING within 5 s, while the server has sent only the pong, would count
+     * as abuse. */
     later(t, 2000);
     later(t, 2000);
     assert_int_equal(t->pings, 1);
@@ -700,7 +693,7 @@ CASE_HERE(test_ping_has_to_be_answered)
     assert_int_equal(o->messages, 5);
 }
 
-/* The server's usual PING is acknowledged together with the next request,
+/* The usual PING of the server is acknowledged together with the next request,
  * others at once. */
 CASE_HERE(test_pings_of_the_server)
 {
@@ -721,8 +714,6 @@ CASE_HERE(test_pings_of_the_server)
     assert_int_equal(t->acks, 2);
     assert_memory_equal(t->ack, theirs, 8);
 }
-
-/* ---- tokens -------------------------------------------------------------- */
 
 static bool has_token(const struct heard *h, const char *token)
 {
@@ -781,8 +772,8 @@ CASE_HERE(test_token_is_renewed)
     assert_int_equal(b->end, GRPC_ANSWERED);
     assert_int_equal(b->status, 16);
     assert_int_equal(t->renewals, 1);
-    /* It was sent with the old token and is refused when there is a new one
-     * already. */
+    /* The call was sent with the old token, and is refused when there is
+     * already a new one. */
     assert_int_equal(hf__grpc_token(&t->g, "t3", 0, ""), 0);
     end_one(t, t->heard[5].id, REFUSED);
     assert_int_equal(t->renewals, 1);
@@ -809,13 +800,13 @@ CASE_HERE(test_no_token_can_be_had)
     assert_int_equal(b->end, GRPC_UNSENT);
     assert_int_equal(b->status, 3);
     assert_string_equal(s->text, "wrong password");
-    /* No token can be had, now. */
+    /* No token is available now. */
     t->renew_rc = HF_EAUTH;
     send_one(t, a, "a", 0);
     end_one(t, 3, REFUSED);
     assert_int_equal(a->overs, 2);
     assert_int_equal(a->status, 16);
-    /* No token can be had; the next connection asks again. */
+    /* No token is available; the next connection asks again. */
     t->renew_rc = HF_EBACKEND;
     send_one(t, a, "a", 0);
     end_one(t, 5, REFUSED);
@@ -831,8 +822,7 @@ CASE_HERE(test_no_token_can_be_had)
     assert_int_equal(a->end, GRPC_UNSENT);
 }
 
-/* The server leaves: it gives no token any longer, but open calls may
- * finish. */
+/* After GOAWAY the server gives no more tokens, but open calls may finish. */
 CASE_HERE(test_no_token_after_goaway)
 {
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
@@ -852,7 +842,7 @@ CASE_HERE(test_no_token_after_goaway)
     assert_int_equal(a->end, GRPC_UNSENT);
 }
 
-/* A stream that is refused ends, and the next one waits for the new token. */
+/* A refused stream ends, and the next one waits for the new token. */
 CASE_HERE(test_stream_renews_the_token)
 {
     struct one *a = one_of(t, &stream), *b = one_of(t, &stream);
@@ -871,7 +861,7 @@ CASE_HERE(test_stream_renews_the_token)
     go(t);
     assert_int_equal(t->len, 3);
     assert_true(has_token(&t->heard[2], "t2"));
-    end_one(t, 3, REFUSED); /* it carried the old token */
+    end_one(t, 3, REFUSED); /* it was sent with the old token */
     assert_int_equal(b->overs, 1);
     assert_int_equal(t->renewals, 1);
 }

@@ -1,7 +1,7 @@
-/* A server that is odd, hostile, or no gRPC server at all. */
+/* A server that is faulty, hostile, or not a gRPC server at all. */
 #include "grpc_fixture.h"
 
-/* The next connection works, whatever has come on this one. */
+/* The next connection works, whatever came over this one. */
 static void works_again(struct scene *t)
 {
     struct one *o = one_of(t, &unary);
@@ -18,8 +18,6 @@ static void works_again(struct scene *t)
     assert_string_equal(o->got, "fine");
     one_free(o);
 }
-
-/* ---- answers ------------------------------------------------------------- */
 
 #define OK_END "grpc-status=0"
 
@@ -87,7 +85,7 @@ CASE_HERE(test_odd_answers)
     works_again(t);
 }
 
-/* A message of the greatest length is allowed. */
+/* A message of exactly the greatest length is allowed. */
 CASE_HERE(test_longest_message)
 {
     struct one *o = first_of(t, &stream);
@@ -152,8 +150,6 @@ CASE_HERE(test_callbacks_end_the_connection)
     works_again(t);
 }
 
-/* ---- no HTTP/2 --------------------------------------------------------- */
-
 CASE_HERE(test_something_else_answers)
 {
     static const char *const others[] = {
@@ -193,10 +189,8 @@ CASE_HERE(test_silent_server_is_not_up)
     works_again(t);
 }
 
-/* ---- hostile frames ---------------------------------------------------- */
-
-/* Drives the client, but not the server: serve() would fail on the frames that
- * come back. */
+/* Runs the client, but not the server: serve() would fail on the frames that
+ * the client sends back. */
 static void hear(struct scene *t)
 {
     char buf[4096];
@@ -257,10 +251,10 @@ CASE_HERE(test_hostile_frames)
     works_again(t);
 }
 
-/* Whatever comes is read and acknowledged, and memory does not grow. */
+/* Everything is read and acknowledged, and memory does not grow. */
 CASE_HERE(test_very_much_data)
 {
-    enum { FRAMES = 2000, SIZE = 16380 }; /* of empty messages, 8 windows */
+    enum { FRAMES = 2000, SIZE = 16380 }; /* 8 windows of empty messages */
     struct one *o = first_of(t, &stream);
     static const uint8_t zeros[SIZE];
 
@@ -276,8 +270,8 @@ CASE_HERE(test_very_much_data)
     works_again(t);
 }
 
-/* The PINGs that are still to be acknowledged have a limit while the server
- * reads nothing. */
+/* While the server reads nothing, the number of PINGs to be acknowledged is
+ * limited. */
 CASE_HERE(test_flood_of_pings)
 {
     uint8_t ping[17] = {0, 0, 8, NGHTTP2_PING};
@@ -297,8 +291,6 @@ CASE_HERE(test_flood_of_pings)
     works_again(t);
 }
 
-/* ---- noise --------------------------------------------------------------- */
-
 static uint64_t seed;
 
 static uint32_t chance(uint32_t below)
@@ -309,7 +301,7 @@ static uint32_t chance(uint32_t below)
     return (uint32_t)((seed * 0x2545f4914f6cdd1dULL) >> 33) % below;
 }
 
-/* Writes a frame that is almost right. */
+/* Writes a frame that is almost correct. */
 static void nearly_right(struct scene *t)
 {
     static const char *const blocks[] = {
@@ -382,7 +374,7 @@ CASE_HERE(test_noise)
     works_again(t);
 }
 
-/* Each allocation of ours fails once. */
+/* Each of the client's allocations fails once. */
 CASE_HERE(test_out_of_memory)
 {
     unsigned n = 0;

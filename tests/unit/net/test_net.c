@@ -1,5 +1,5 @@
-/* A stream with TLS by itself: both ends in one thread, over a pair of
- * sockets. And the way over the addresses of an endpoint, with a link. */
+/* A stream with TLS, both ends in one thread over a pair of sockets, and how a
+ * link goes through the addresses of an endpoint. */
 #include "../cases.h"
 #include "net/link.h"
 #include "net/tls.h"
@@ -25,7 +25,7 @@ struct scene {
     char dir[64];
     SSL_CTX *ctx; /* the server's */
     SSL *server;
-    int fd; /* its end */
+    int fd; /* the server's end */
     struct net_tls *tls;
     struct net_stream s;
 };
@@ -107,7 +107,7 @@ static bool is_readable(const struct scene *t)
     return poll(&p, 1, 0) == 1;
 }
 
-/* Nothing stays where no poll would tell of it. */
+/* No bytes stay buffered, where poll() would not report them. */
 static size_t read_all(struct scene *t, char *to)
 {
     size_t len = 0;
@@ -189,14 +189,14 @@ WITH_TLS(test_an_end_is_found)
 {
     char byte;
 
-    assert_false(hf__net_is_over(&t->s)); /* tickets have come, no more */
+    assert_false(hf__net_is_over(&t->s)); /* only tickets have arrived */
     SSL_shutdown(t->server);
     assert_true(hf__net_is_over(&t->s));
     assert_int_equal(hf__net_read(&t->s, &byte, 1), HF_EBACKEND);
     assert_true(t->s.closed);
 }
 
-/* A reset, or a server that was killed, says nothing in TLS before. */
+/* After a reset, or if the server is killed, there is no TLS alert. */
 WITH_TLS(test_an_end_without_a_word)
 {
     char byte;
@@ -217,7 +217,8 @@ WITH_TLS(test_noise_in_between_is_refused)
     assert_int_equal(t->s.code, HF_EPROTO);
 }
 
-/* What a handshake with the server, at an address of that host, comes to. */
+/* Returns the result of a handshake with the server at an address of that
+ * host. */
 static int open_as(struct scene *t, int listener, struct net_addr *a,
                    const char *host)
 {
@@ -243,7 +244,7 @@ static int open_as(struct scene *t, int listener, struct net_addr *a,
     return rc;
 }
 
-/* The connections of a client share what TLS needs, not the name. */
+/* The connections of a client share the TLS context, but not the host name. */
 WITH_TLS(test_each_host_is_verified_by_its_name)
 {
     struct net_endpoint e = {.core = &core};
@@ -264,7 +265,7 @@ WITH_TLS(test_each_host_is_verified_by_its_name)
     unlink(file);
 }
 
-/* The server's choice: always what `protocol` is. */
+/* The server always chooses `protocol`. */
 static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
                   const unsigned char *in, unsigned in_len, void *protocol)
 {
@@ -275,7 +276,7 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* A server that does not know of ALPN, agrees, disagrees or refuses. */
+/* The server ignores ALPN, agrees, disagrees or refuses. */
 WITH_TLS(test_protocol_is_agreed_on)
 {
     struct net_endpoint e = {.core = &core};
@@ -305,8 +306,6 @@ WITH_TLS(test_protocol_is_agreed_on)
     unlink(file);
 }
 
-/* ---- packets that vanish ------------------------------------------------ */
-
 static int option_of(const struct net_stream *s, int name)
 {
     socklen_t len = sizeof(int);
@@ -316,7 +315,7 @@ static int option_of(const struct net_stream *s, int name)
     return value;
 }
 
-/* What is sent is not acknowledged: the connection breaks by itself. */
+/* Sent bytes are not acknowledged: the connection fails by itself. */
 CASE(test_packets_that_vanish)
 {
     struct net_addr a = {.family = AF_INET, .len = sizeof(struct sockaddr_in)};
@@ -355,9 +354,7 @@ CASE(test_packets_that_vanish)
     close(listener);
 }
 
-/* ---- endpoints ---------------------------------------------------------- */
-
-/* "nobody" has no address, "a" has two, others one. */
+/* "nobody" has no address, "a" has two, other names have one. */
 static struct hf__lookup *find_names(const char *hosts, bool here)
 {
     static struct sockaddr sa = {.sa_family = AF_INET};
@@ -455,12 +452,12 @@ CASE(test_set_from_outside)
     assert_string_equal(e.addr[0].where, "[::1]:1");
     assert_int_equal(hf__net_set_hosts(&e, two, 2, 65535), 0);
     assert_string_equal(e.hosts, "::1:1,other:65535");
-    assert_int_equal(e.len, 1); /* those of before, until others are found */
+    assert_int_equal(e.len, 1); /* the old ones, until others are found */
     hf__net_endpoint_fini(&e);
 }
 
-/* The first address of each host, then the second ones; each is verified by the
- * name of its own host. */
+/* The first address of each host comes first, then the second ones; each is
+ * verified against the name of its own host. */
 CASE(test_address_knows_its_host)
 {
     struct net_endpoint e = {.core = &with_names};
@@ -485,8 +482,6 @@ CASE(test_address_knows_its_host)
     hf__net_endpoint_fini(&e);
 }
 
-/* ---- a link over several addresses --------------------------------------- */
-
 static unsigned greets, downs;
 
 static int greet(void *link, hf__time now)
@@ -504,8 +499,8 @@ static void down(void *link, int code, bool was_up, hf__time now)
 
 static const struct net_talk talk = {.greet = greet, .down = down};
 
-/* Nobody is at the first address; at the second is one from the second round
- * on. */
+/* No server is at the first address; at the second there is one from the second
+ * round on. */
 CASE(test_link_goes_over_the_addresses)
 {
     struct net_endpoint e = {.core = &core};
@@ -536,7 +531,7 @@ CASE(test_link_goes_over_the_addresses)
     assert_int_equal(downs, 1);
     assert_string_equal(l.where, absent.where);
     assert_int_equal(hf__link_opened(&l), HF__PENDING);
-    assert_true(hf__link_timeout(&l) == now); /* the next one, at once */
+    assert_true(hf__link_timeout(&l) == now); /* the next address, at once */
     hf__link_advance(&l, now);
     assert_int_equal(downs, 2);
     assert_string_equal(l.where, e.addr[1].where);
@@ -554,7 +549,8 @@ CASE(test_link_goes_over_the_addresses)
     assert_int_equal(greets, 1);
     assert_int_equal(tags, 4);
     assert_int_equal(hf__link_opened(&l), HF__DONE);
-    /* It was up for a moment: the others have their turn, if they are equal. */
+    /* The link was up for a moment: if the addresses are equivalent, the next
+     * one is tried. */
     l.goes_round = true;
     e.addr[0] = e.addr[1];
     e.addr[1] = absent;
@@ -574,8 +570,6 @@ CASE(test_link_goes_over_the_addresses)
     rmdir(dir);
 }
 
-/* ---- a server that has much to say --------------------------------------- */
-
 static size_t heard_bytes;
 static unsigned heard_times;
 
@@ -586,8 +580,9 @@ static int hear(void *link, const char *bytes, size_t len, hf__time now)
     return 0;
 }
 
-/* The client's mutex is held while a link reads: it reads a part, is due again
- * at once, and in between others get on. Silence does not begin meanwhile. */
+/* A link reads while the client's mutex is held, so it reads a part and is due
+ * again at once, and other threads run in between. Meanwhile the reply timeout
+ * does not start. */
 CASE(test_link_reads_some_at_a_time)
 {
     static const struct net_talk hears = {.data = hear, .down = down};
@@ -602,7 +597,7 @@ CASE(test_link_reads_some_at_a_time)
     assert_int_equal(
         setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
     size = (int)write(fds[1], much, sizeof(much));
-    assert_true(size > 5 * 16384); /* more than one turn */
+    assert_true(size > 5 * 16384); /* more than one turn reads */
     hf__link_init(&l, &core, NULL);
     l.talk = &hears;
     l.owner = &l;

@@ -1,5 +1,5 @@
-/* Leases in the states from which the tests begin. Times are milliseconds
- * after T0; the first hold id is 41. */
+/* Leases in the states from which tests begin. Times are milliseconds after T0;
+ * the first hold id is 41. */
 #ifndef LEASE_FIXTURE_H
 #define LEASE_FIXTURE_H
 
@@ -32,7 +32,7 @@ static inline enum hf__todo next(struct hf__lease *l, int64_t ms)
     return hf__lease_next(l, at(ms), &ids);
 }
 
-/* Wanted and asked at 0. */
+/* Wanted, and its attempt sent at 0. */
 static inline struct hf__lease asking(bool endless, bool fixed)
 {
     struct hf__lease l = fresh(endless);
@@ -63,7 +63,7 @@ static inline int answer(struct hf__lease *l, int result, int64_t ms)
     return answer_full(l, l->hold_id, result, ms, 0);
 }
 
-/* Granted at 100, of a question sent at 0. */
+/* Granted at 100; the attempt was sent at 0. */
 static inline struct hf__lease held(bool endless, bool fixed)
 {
     struct hf__lease l = asking(endless, fixed);
@@ -81,14 +81,14 @@ static inline struct hf__lease queued(void)
     return l;
 }
 
-/* The answer to a renewal of hold_id. */
+/* Delivers the answer to a renewal of hold_id. */
 static inline int renewed(struct hf__lease *l, uint64_t hold_id, int result,
                           int64_t sent_ms, uint32_t lease_ms, int64_t ms)
 {
     return hf__lease_renewed(l, hold_id, result, at(sent_ms), lease_ms, at(ms));
 }
 
-/* Let go at 1000; the answer was lost. */
+/* Released at 1000; the answer was lost. */
 static inline struct hf__lease unsure(void)
 {
     struct hf__lease l = held(false, false);

@@ -1,7 +1,8 @@
 /*
- * A queue, some who want the lock, and a server that says what the test says.
- * Times are milliseconds after T0; the first hold id is 101. run() is what
- * hf__queue_next() wants sent, as letters: A ask, R release, B abandon.
+ * A queue, its waiters, and a server that answers what the test says. Times are
+ * milliseconds after T0; the first hold id is 101. run() returns the requests
+ * that hf__queue_next() wants sent, as letters: A attempt, R release, B
+ * abandon.
  */
 #ifndef GATE_FIXTURE_H
 #define GATE_FIXTURE_H
@@ -15,7 +16,7 @@
 
 static struct hf__waiter *woken[16]; /* in order */
 static size_t woken_len;
-static bool may_queue; /* of the last question */
+static bool may_queue; /* of the last attempt */
 static uint64_t tokens;
 
 static inline hf__time at(int64_t ms)
@@ -48,7 +49,7 @@ static inline struct hf__waiter want_turns(uint64_t owner, uint32_t turns)
 {
     struct hf__waiter w = want(owner);
 
-    w.handoff = turns ? turns + 1 : 0; /* its own is the first */
+    w.handoff = turns ? turns + 1 : 0; /* the first turn is its own */
     return w;
 }
 
@@ -75,7 +76,7 @@ static inline const char *run(struct hf__queue *g, int64_t ms)
     return sent;
 }
 
-/* The answer to the last question, sent when it came. */
+/* Answers the last attempt, which was sent when the answer came. */
 static inline void answer(struct hf__queue *g, int result, int64_t ms)
 {
     struct hf__req req = {.hold_id = g->lease.hold_id,
@@ -89,14 +90,14 @@ static inline void answer(struct hf__queue *g, int result, int64_t ms)
     hf__queue_answered(g, &req, at(ms), wake);
 }
 
-/* w comes, and the server is asked. */
+/* w enters, and an attempt is sent. */
 static inline void ask(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
 {
     assert_int_equal(hf__queue_enter(g, w, at(ms)), HF__PENDING);
     assert_string_equal(run(g, ms), "A");
 }
 
-/* w asks at ms and is granted at once. */
+/* w enters at ms and is granted at once. */
 static inline void grant(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
 {
     ask(g, w, ms);
@@ -107,7 +108,7 @@ static inline void grant(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
     woken_len = 0;
 }
 
-/* w comes behind others. */
+/* w enters behind other waiters. */
 static inline void line_up(struct hf__queue *g, struct hf__waiter *w,
                            int64_t ms)
 {
@@ -120,20 +121,20 @@ static inline int release(struct hf__queue *g, uint64_t owner, int64_t ms)
     return hf__queue_release(g, owner, at(ms), wake);
 }
 
-/* The last release of its owner: the server is told. */
+/* The owner's last release, which is sent to the server. */
 static inline void give_up(struct hf__queue *g, uint64_t owner, int64_t ms)
 {
     assert_int_equal(release(g, owner, ms), HF__DONE);
     assert_string_equal(run(g, ms), "R");
 }
 
-/* The answer to what was let go. */
+/* Answers the release or abandon. */
 static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
 {
     return hf__queue_let_go_answered(g, result, at(ms), wake);
 }
 
-/* A case about a queue, g, which `made` has made. */
+/* A case with a queue g, which `made` makes. */
 #define CASE_OF(fn, made)                                                      \
     CASE_CALLED(fn, struct hf__queue *g, NULL, NULL,                           \
                 fn((struct hf__queue[]){made}))

@@ -40,8 +40,8 @@ static inline size_t occurs(const struct hf__reader *list,
     return n;
 }
 
-/* Of those given out, so many are readers', the waiters have so many, and the
- * rest is to be taken back. */
+/* Of the entries given out, readers have `readers`, waiters have `waiting`, and
+ * the rest must be on the list of those to be taken back. */
 static inline void assert_entries(const struct hf__queue *g, size_t readers,
                                   size_t waiting)
 {

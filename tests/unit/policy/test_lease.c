@@ -1,5 +1,5 @@
-/* The lease while it is asked for, waited for and let go: the rules in the head
- * of lease.h. */
+/* The lease while it is requested, waited for and released: the rules at the
+ * head of lease.h. */
 #include "lease_fixture.h"
 
 CASE(test_lease_asks_only_when_wanted)
@@ -54,7 +54,7 @@ CASE(test_lease_bell_before_the_answer_is_kept)
     hf__lease_bell(&l, at(50));
     assert_int_equal(answer(&l, HF__QUEUED, 100), HF__PENDING);
     assert_int_equal(next(&l, 100), HF__TODO_ATTEMPT);
-    /* Once: the next answer is believed. */
+    /* Only once: the next answer counts. */
     assert_int_equal(answer(&l, HF__QUEUED, 200), HF__PENDING);
     assert_int_equal(next(&l, 200), HF__TODO_NOTHING);
 }
@@ -79,8 +79,8 @@ CASE(test_lease_lost_answer_asks_the_same_again)
     assert_int_equal(answer(&l, HF__GRANTED, 200), HF__GRANTED);
 }
 
-/* Each answer is lost, and asked for again: the server has not answered since
- * the first question. */
+/* Each answer is lost and the attempt sent again: the server has been silent
+ * since the first attempt. */
 static void lose_answers(struct hf__lease *l, int64_t from_ms)
 {
     for (int64_t ms = from_ms; ms < from_ms + 400; ms += 50) {
@@ -96,13 +96,14 @@ CASE(test_lease_lost_answers_are_silence)
 
     lose_answers(&l, 50);
     assert_int_equal(hf__lease_timer(&l), at(0) + OP_TIMEOUT);
-    /* One is heard after all: silence begins with the next look. */
+    /* One answer arrives: silence begins with the next poll. */
     assert_int_equal(answer(&l, HF__QUEUED, 480), HF__PENDING);
     assert_int_equal(next(&l, 2480), HF__TODO_ATTEMPT);
     hf__lease_attempted(&l, at(2480), OP_TIMEOUT / HF__MS);
     lose_answers(&l, 2500);
     assert_int_equal(hf__lease_timer(&l), at(2480) + OP_TIMEOUT);
-    /* Given up, and wanted by another waiter, which has its whole time. */
+    /* The lease is given up, then wanted by another waiter, which gets the full
+     * time. */
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 2950), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -179,7 +180,7 @@ CASE(test_lease_grant_nobody_wants_any_more_is_released)
 {
     struct hf__lease l = held(false, false);
 
-    /* A question goes out, is given up, and cannot be abandoned yet. */
+    /* A new attempt is given up, and cannot be abandoned yet. */
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -277,7 +278,7 @@ CASE(test_lease_endless_release_is_never_given_up)
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
-    l = asking(true, true); /* a place there is endless too */
+    l = asking(true, true); /* its places in the queue are endless as well */
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
@@ -299,7 +300,7 @@ CASE(test_lease_silence_counts_from_the_last_listener)
     hf__lease_listen(&l, at(300));
     assert_int_equal(hf__lease_timer(&l), at(300) + OP_TIMEOUT);
     l = queued();
-    hf__lease_listen(&l, at(300)); /* waiting is not silence */
+    hf__lease_listen(&l, at(300)); /* a wait is not silence */
     assert_int_equal(hf__lease_timer(&l), at(2100));
 }
 

@@ -79,7 +79,7 @@ CASE(test_lease_release_remembers_a_longer_renewal)
     assert_true(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + 3 * TTL)));
 }
 
-/* By the server's promise: max_hold is ours. */
+/* It ends with the server's lease: max_hold is a limit of the client. */
 CASE(test_lease_is_over_with_what_was_promised)
 {
     hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
@@ -88,14 +88,14 @@ CASE(test_lease_is_over_with_what_was_promised)
     answer_full(&l, l.hold_id, HF__GRANTED, 100, 300);
     hf__lease_want(&l, false);
     hf__lease_drop(&l);
-    assert_false(hf__lease_over(&l, end)); /* it is not sent yet */
+    assert_false(hf__lease_over(&l, end)); /* the release is not sent yet */
     assert_int_equal(next(&l, 500), HF__TODO_LET_GO);
     assert_false(hf__lease_over(&l, end - 1));
     assert_true(hf__lease_over(&l, end));
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 500), HF__TODO_ATTEMPT);
     assert_false(hf__lease_over(&l, end));
-    /* A place in the queue ends otherwise. */
+    /* A place in the queue does not end with a lease. */
     l = queued();
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 500), HF__TODO_LET_GO);
@@ -116,7 +116,7 @@ CASE(test_lease_renewal_extends_from_sending)
     struct hf__lease l = held(false, false);
 
     hf__lease_renewing(&l, TTL, at(3000));
-    assert_int_equal(hf__lease_timer(&l), l.deadline); /* not again */
+    assert_int_equal(hf__lease_timer(&l), l.deadline); /* not renewed again */
     assert_int_equal(renewed(&l, 41, HF__DONE, 3000, TTL, 3500), HF__DONE);
     assert_int_equal(l.deadline, at(3000) + LENGTH - hf__lease_margin(TTL));
     assert_int_equal(l.renew_at, at(3000) + LENGTH / 3);
@@ -155,7 +155,7 @@ CASE(test_lease_later_renewal_decides)
     assert_int_equal(l.deadline, less);
 }
 
-/* Threads take answers to the lease in any order: here the first one last. */
+/* Threads may deliver answers in any order: here the first one last. */
 CASE(test_lease_renewals_answered_in_any_order)
 {
     struct hf__lease l = held(false, true);
@@ -165,28 +165,29 @@ CASE(test_lease_renewals_answered_in_any_order)
     hf__lease_renewing(&l, TTL, at(1001));
     renewed(&l, 41, HF__DONE, 1001, TTL, 1100);
     renewed(&l, 41, HF__DONE, 1000, 6 * TTL, 1100);
-    assert_int_equal(l.deadline, less); /* longer than it was */
-    /* Of the same length they are all worth the same. */
+    assert_int_equal(l.deadline, less); /* longer than before */
+    /* If the lengths are equal, it does not matter which was last. */
     hf__lease_renewing(&l, 6 * TTL, at(2000));
     hf__lease_renewing(&l, 6 * TTL, at(2001));
     renewed(&l, 41, HF__DONE, 2001, 6 * TTL, 2100);
     renewed(&l, 41, HF__DONE, 2000, 6 * TTL, 2100);
     assert_int_equal(l.deadline,
                      at(2000) + 6 * LENGTH - hf__lease_margin(6 * TTL));
-    /* One that was lost may have been the last. */
+    /* The renewal whose answer was lost may have been the last. */
     hf__lease_renewing(&l, 6 * TTL, at(3000));
     hf__lease_renewing(&l, 500, at(3000));
     renewed(&l, 41, HF_EUNKNOWN, 3000, 500, 3100);
     renewed(&l, 41, HF__DONE, 3000, 6 * TTL, 3100);
     less = at(3000) + 500 * HF__MS - hf__lease_margin(500);
     assert_int_equal(l.deadline, less);
-    /* Then the next one alone decides. */
+    /* After that the next renewal decides. */
     hf__lease_renewing(&l, TTL, at(3200));
     renewed(&l, 41, HF__DONE, 3200, TTL, 3300);
     assert_int_equal(l.deadline, at(3200) + LENGTH - hf__lease_margin(TTL));
 }
 
-/* More than can be counted: no answer may be taken for the last one. */
+/* With more renewals than can be counted, no answer may be taken for the
+ * last. */
 CASE(test_lease_later_renewal_decides_among_very_many)
 {
     enum { MANY = 1 << 14 };
@@ -230,7 +231,7 @@ CASE(test_lease_renewal_that_is_refused_is_a_loss)
     hf__lease_renewing(&l, TTL, at(3000));
     assert_int_equal(renewed(&l, 41, HF_ENOTOWNER, 3000, TTL, 3100), HF_ELOST);
     assert_int_equal(l.state, HF__IDLE);
-    assert_int_equal(next(&l, 3100), HF__TODO_NOTHING); /* not to be let go */
+    assert_int_equal(next(&l, 3100), HF__TODO_NOTHING); /* not to be released */
 }
 
 CASE(test_lease_renewal_of_another_hold_is_nothing)
@@ -241,13 +242,13 @@ CASE(test_lease_renewal_of_another_hold_is_nothing)
     assert_int_equal(renewed(&l, 40, HF_ENOTOWNER, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(renewed(&l, 40, HF__DONE, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(l.deadline, deadline);
-    hf__lease_drop(&l); /* nor does it revive what is let go */
+    hf__lease_drop(&l); /* nor does it revive a dropped lease */
     assert_int_equal(renewed(&l, 41, HF__DONE, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(next(&l, 3100), HF__TODO_LET_GO);
 }
 
-/* A fixed lease that is told to the server again, without being made longer: it
- * may have been sent long after it was asked. */
+/* A fixed lease is reported to the server again, but not extended: the request
+ * may have been sent long after the call. */
 CASE(test_lease_renewal_that_changes_nothing)
 {
     struct hf__lease l = held(false, true);
@@ -260,12 +261,13 @@ CASE(test_lease_renewal_that_changes_nothing)
     assert_int_equal(renewed(&l, 41, HF__DONE, TTL / 2 + 400, 0, TTL / 2 + 500),
                      HF__DONE);
     assert_int_equal(l.deadline, before);
-    assert_int_equal(l.lease_ms, TTL); /* that it had, when it is renewed */
+    assert_int_equal(l.lease_ms, TTL); /* the length before the renewal */
     assert_int_equal(l.renewing, 0);
 }
 
-/* Let go and taken again; that the first was let go is not sure, when the
- * second is gone. Who waits then has its whole time for an answer. */
+/* A hold is released and another one granted. When the second is gone, the
+ * release of the first is still unsure. A waiter then gets the full time for an
+ * answer. */
 CASE(test_lease_gone_while_another_is_let_go)
 {
     struct hf__lease l = held(false, false);
@@ -281,7 +283,7 @@ CASE(test_lease_gone_while_another_is_let_go)
     hf__lease_gone(&l, at(2000));
     hf__lease_want(&l, true);
     assert_true(hf__lease_stuck(&l));
-    assert_int_equal(next(&l, 2000), HF__TODO_LET_GO); /* and nothing else */
+    assert_int_equal(next(&l, 2000), HF__TODO_LET_GO); /* and no attempt */
     assert_int_equal(next(&l, 2000), HF__TODO_NOTHING);
     assert_int_equal(hf__lease_timer(&l), at(2000) + OP_TIMEOUT);
 }

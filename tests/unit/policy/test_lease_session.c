@@ -8,7 +8,7 @@ static hf__time promised(int64_t sent_ms)
     return at(sent_ms) + SESSION * HF__MS - hf__lease_margin(SESSION);
 }
 
-/* Granted at 100, of a question sent at 0. */
+/* Granted at 100; the attempt was sent at 0. */
 static struct hf__lease session_held(bool fixed, int64_t max_hold_ms)
 {
     struct hf__lease l = asking(false, fixed);
@@ -46,7 +46,7 @@ CASE(test_session_renewal_may_change_its_length)
     assert_int_equal(l.renew_at, at(1000) + 2 * SESSION * HF__MS / 3);
 }
 
-/* A renewal never takes away, whatever comes first. */
+/* A renewal never shortens the hold, whichever answer comes first. */
 CASE(test_session_deadline_never_goes_back)
 {
     struct hf__lease l = session_held(false, 0);
@@ -88,7 +88,7 @@ CASE(test_session_fixed_lease_is_made_longer_by_the_program)
     assert_int_equal(l.deadline, promised(1000));
 }
 
-/* The server may have made it shorter, or not. */
+/* The server may have shortened the lease, or not. */
 CASE(test_session_fixed_lease_that_may_be_shorter)
 {
     struct hf__lease l = session_held(true, 0);
@@ -97,7 +97,7 @@ CASE(test_session_fixed_lease_that_may_be_shorter)
     hf__lease_renewing(&l, TTL / 2, at(1000));
     hf__lease_renewing(&l, 2 * TTL, at(1001));
     assert_int_equal(l.kept_until, end);
-    renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002); /* which was first? */
+    renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002); /* first or last? */
     assert_int_equal(l.kept_until, end);
     renewed(&l, 41, HF_EUNKNOWN, 1000, TTL / 2, 1003);
     assert_int_equal(l.kept_until, end);
@@ -107,7 +107,7 @@ CASE(test_session_renewals_answered_in_any_order)
 {
     struct hf__lease l = session_held(true, 0);
 
-    hf__lease_renewing(&l, 0, at(1000)); /* and the session's own */
+    hf__lease_renewing(&l, 0, at(1000)); /* and the session's own renewal */
     hf__lease_renewing(&l, 3 * TTL, at(1000));
     hf__lease_renewing(&l, 2 * TTL, at(1001));
     renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002);
@@ -117,7 +117,7 @@ CASE(test_session_renewals_answered_in_any_order)
     renewed(&l, 41, HF__DONE, 1000, 0, 1004);
     assert_int_equal(l.kept_until,
                      at(1001) + 2 * LENGTH - hf__lease_margin(2 * TTL));
-    /* Of the same length. */
+    /* Renewals of equal length. */
     hf__lease_renewing(&l, 3 * TTL, at(2000));
     hf__lease_renewing(&l, 3 * TTL, at(2000));
     renewed(&l, 41, HF__DONE, 2000, 3 * TTL, 2001);
@@ -146,7 +146,7 @@ CASE(test_session_renewal_unanswered_is_tried_again_soon)
     assert_int_equal(l.deadline, promised(0));
 }
 
-/* The server forgets nothing while the session lives. */
+/* The server keeps the hold as long as the session lives. */
 CASE(test_session_let_go_is_repeated_for_ever)
 {
     struct hf__lease l = session_held(false, 0);

@@ -1,4 +1,4 @@
-/* Which line a verb takes. */
+/* Which line a verb uses. */
 #include "local_queue_fixture.h"
 #include "policy/line_set.h"
 
@@ -7,7 +7,7 @@ static struct hf__line_entry line[4];
 static struct hf__reader entry[8];
 static size_t entries;
 
-/* The first is for writing, as in a client. */
+/* The first line is for writing, as in a client. */
 static struct hf__line_set lines_of(enum hf_kind kind, size_t n)
 {
     struct hf__line_set s = {0};
@@ -29,7 +29,8 @@ static struct hf__line_set lines_of(enum hf_kind kind, size_t n)
     return s;
 }
 
-/* The queue that w is led to; NULL: it needs a new line. */
+/* Returns the queue of the line chosen for w, or NULL if it needs a new
+ * line. */
 static struct hf__queue *led(struct hf__line_set *s, struct hf__waiter *w,
                              enum hf_mode mode, int64_t ms)
 {
@@ -41,7 +42,7 @@ static struct hf__queue *led(struct hf__line_set *s, struct hf__waiter *w,
     return found ? found->queue : NULL;
 }
 
-/* It is led to a line, asks and is granted. */
+/* w gets a line, sends an attempt and is granted. */
 static struct hf__queue *take(struct hf__line_set *s, struct hf__waiter *w,
                               enum hf_mode mode, int64_t ms)
 {
@@ -72,7 +73,7 @@ CASE(test_lines_writers_share_the_first)
     assert_ptr_equal(take(&s, &a, HF_WRITE, 0), &queues[0]);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 1), &queues[0]);
     assert_ptr_equal(held(&s, 1), &queues[0]);
-    assert_ptr_equal(held(&s, 9), &queues[0]); /* which knows nothing of it */
+    assert_ptr_equal(held(&s, 9), &queues[0]); /* it does not know owner 9 */
 }
 
 CASE(test_lines_readers_share_while_it_is_young)
@@ -99,7 +100,7 @@ CASE(test_lines_read_again_is_where_one_reads)
     struct hf__queue *g = take(&s, &a, HF_READ, 0);
 
     assert_ptr_equal(led(&s, &again, HF_READ, 1000), g);
-    /* Lost, it is still there that one hears of it. */
+    /* The owner learns of the loss from the same line. */
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 1001), g);
 }
@@ -129,7 +130,7 @@ CASE(test_lines_write_within_a_read_is_refused)
                      HF_ELOST);
 }
 
-/* Readers who come after a local writer wait behind it, at the server. */
+/* A reader that comes after a local writer waits behind it, at the server. */
 CASE(test_lines_reader_does_not_pass_a_writer)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
@@ -153,13 +154,13 @@ CASE(test_lines_semaphore_has_one_for_each_hold)
     assert_ptr_equal(held(&s, 1), newer);
     leave(&s, newer, 1, 3);
     assert_ptr_equal(held(&s, 1), older);
-    assert_null(led(&s, &c, HF_WRITE, 4)); /* it is being let go */
+    assert_null(led(&s, &c, HF_WRITE, 4)); /* its release is pending */
     assert_true(let_go(newer, HF__DONE, 5));
     hf__line_set_rest(&s, &line[newer - queues]);
     assert_ptr_equal(led(&s, &c, HF_WRITE, 5), newer);
 }
 
-/* By the grant, not by the question. */
+/* The order of grants counts, not that of attempts. */
 CASE(test_lines_newest_was_granted_last)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
@@ -176,7 +177,6 @@ CASE(test_lines_newest_was_granted_last)
     assert_ptr_equal(held(&s, 1), second);
 }
 
-/* Whichever line it is. */
 CASE(test_lines_lost_holds_come_last)
 {
     for (int i = 0; i < 2; i++) {
@@ -194,7 +194,7 @@ CASE(test_lines_lost_holds_come_last)
     }
 }
 
-/* Somebody has something to release there. */
+/* The owner still has to release the lost hold. */
 CASE(test_lines_lost_hold_keeps_its_line)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 1);
@@ -220,13 +220,13 @@ CASE(test_lines_stuck_one_is_waited_for)
     assert_false(hf__lease_let_go_answered(&g->lease, HF_EBACKEND, at(3)));
     assert_ptr_equal(led(&s, &b, HF_WRITE, 4), g);
     assert_int_equal(hf__queue_enter(g, &b, at(4)), HF__PENDING);
-    assert_string_equal(run(g, 4), "R");   /* once more, for the new one */
-    assert_null(led(&s, &a, HF_WRITE, 5)); /* one for each, even so */
-    /* A downgrade cannot wait. */
+    assert_string_equal(run(g, 4), "R");   /* again, for the new waiter */
+    assert_null(led(&s, &a, HF_WRITE, 5)); /* still one per waiter */
+    /* Nor can a downgrade use it, since it cannot wait. */
     assert_null(hf__line_set_unused(&s, HF_WRITE));
 }
 
-/* The short way is for those who have nobody beside them. */
+/* The quick path is only for an acquire without others beside it. */
 CASE(test_lines_quiet_while_none_is_in_use)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
@@ -247,7 +247,7 @@ CASE(test_lines_quiet_while_none_is_in_use)
     assert_null(hf__line_set_quiet(&s, HF_READ));
 }
 
-/* A verb looks at lines that somebody uses, and at no others. */
+/* Counts the lines in use, which are the only ones that verbs examine. */
 static size_t taken(const struct hf__line_set *s)
 {
     size_t n = 0;
@@ -280,9 +280,9 @@ CASE(test_lines_at_rest_are_apart)
     hf__line_set_rest(&s, &line[other - queues]);
     assert_int_equal(taken(&s), 0);
     assert_ptr_equal(led(&s, &writer, HF_WRITE, 104), &queues[0]);
-    assert_int_equal(taken(&s), 1); /* a writer may be about to come */
+    assert_int_equal(taken(&s), 1); /* the writer may be about to enter */
     hf__line_set_rest(&s, &line[0]);
-    assert_int_equal(taken(&s), 0); /* it did not */
+    assert_int_equal(taken(&s), 0); /* it did not enter */
 }
 
 CASE(test_lines_latch_waits_together)
@@ -311,7 +311,7 @@ CASE(test_lines_all_but_the_first)
     assert_ptr_equal(s.at[HF__RESTING], &line[0]);
     assert_null(line[0].next);
     assert_null(s.at[HF__TAKEN]);
-    /* What becomes of them does not concern the list any more. */
+    /* Later changes of these lines do not affect the list. */
     hf__line_set_rest(&s, &line[1]);
     assert_ptr_equal(s.at[HF__RESTING], &line[0]);
     assert_null(line[0].next);

@@ -1,4 +1,5 @@
-/* The queue: entering, waiting, leaving; one question for all who wait. */
+/* The queue: entering, waiting, leaving; one attempt on behalf of all
+ * waiters. */
 #include "local_queue_fixture.h"
 
 QUEUE_CASE(test_queue_asks_once_for_many)
@@ -61,7 +62,7 @@ QUEUE_CASE(test_queue_not_reentrant_is_a_deadlock)
     assert_int_equal(g->count, 1);
 }
 
-/* More than can be counted would be released too early. */
+/* If the count overflowed, the hold would be released too early. */
 QUEUE_CASE(test_queue_reentry_has_an_end)
 {
     struct hf__waiter a = want(1), again = want(1);
@@ -98,7 +99,7 @@ QUEUE_CASE(test_queue_try_asks_without_queueing)
     assert_true(hf__queue_idle(g));
 }
 
-/* Others wait for an answer, too: it may be a refusal. */
+/* Other waiters are waiting for an answer as well, and it may be a refusal. */
 QUEUE_CASE(test_queue_try_beside_others_is_busy_when_they_have_it)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -142,7 +143,7 @@ QUEUE_CASE(test_queue_busy_ends_the_try_and_asks_for_the_others)
     assert_int_equal(g->lease.hold_id, 102);
 }
 
-/* A try and one who waits, behind a release that is unsure. */
+/* A try and a waiter, behind a release that is unsure. */
 static struct hf__queue try_and_other(struct hf__waiter *t,
                                       struct hf__waiter *o)
 {
@@ -155,7 +156,7 @@ static struct hf__queue try_and_other(struct hf__waiter *t,
     t->is_try = true;
     assert_int_equal(hf__queue_enter(&g, t, at(3)), HF__PENDING);
     assert_int_equal(hf__queue_enter(&g, o, at(3)), HF__PENDING);
-    assert_string_equal(run(&g, 3), "R"); /* nothing is asked while unsure */
+    assert_string_equal(run(&g, 3), "R"); /* no attempt while unsure */
     assert_true(let_go(&g, HF__DONE, 4));
     assert_string_equal(run(&g, 4), "A");
     assert_true(may_queue);
@@ -233,7 +234,7 @@ QUEUE_CASE(test_queue_failure_fails_everybody)
     assert_int_equal(a.result, HF_EPROTO);
     assert_int_equal(b.result, HF_EPROTO);
     assert_int_equal(woken_len, 2);
-    assert_string_equal(run(g, 1), "B"); /* whatever became of it */
+    assert_string_equal(run(g, 1), "B"); /* whatever the server has done */
 }
 
 QUEUE_CASE(test_queue_silence_fails_everybody)
@@ -254,9 +255,9 @@ QUEUE_CASE(test_queue_new_waiter_is_not_failed_for_old_silence)
 
     ask(g, &a, 0);
     hf__queue_tick(g, at(500), wake);
-    assert_string_equal(run(g, 500), "B"); /* never answered */
+    assert_string_equal(run(g, 500), "B"); /* which is never answered */
     assert_int_equal(hf__queue_enter(g, &b, at(600)), HF__PENDING);
-    assert_string_equal(run(g, 600), "A"); /* nor this */
+    assert_string_equal(run(g, 600), "A"); /* nor is this */
     hf__queue_tick(g, at(1100), wake);
     assert_int_equal(b.result, HF_EBACKEND);
     assert_string_equal(run(g, 1100), "");
@@ -276,7 +277,7 @@ QUEUE_CASE(test_queue_waiting_in_the_queue_is_not_silence)
     hf__queue_tick(g, at(1900), wake);
     assert_int_equal(a.state, HF__W_WAITING);
     assert_string_equal(run(g, 1900), "");
-    assert_string_equal(run(g, 2001), "A"); /* the look */
+    assert_string_equal(run(g, 2001), "A"); /* the poll */
 }
 
 QUEUE_CASE(test_queue_other_terms_are_another_question)

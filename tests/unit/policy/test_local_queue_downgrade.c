@@ -24,11 +24,12 @@ CASE(test_downgrade_moves_the_hold)
     assert_int_equal(to.lease.hold_id, 101);
     assert_int_equal(to.lease.token, 1);
     assert_int_equal(to.lease.deadline, deadline);
-    /* The next writer asks under an id of its own, and nothing is let go. */
+    /* The next writer's attempt has a hold id of its own, and nothing is
+     * released. */
     assert_string_equal(run(&from, 10), "A");
     assert_int_equal(from.lease.hold_id, 102);
     assert_string_equal(run(&to, 10), "");
-    /* It can be joined, for as long as any other. */
+    /* Readers can join it for as long as any other read hold. */
     assert_true(hf__queue_joinable(&to, &c, at(9 + JOIN_MS)));
     assert_false(hf__queue_joinable(&to, &c, at(10 + JOIN_MS)));
     assert_int_equal(release(&to, 1, 40), HF__PENDING);
@@ -49,7 +50,7 @@ CASE(test_downgrade_is_told_by_the_next_renewal)
     assert_int_equal(hf__lease_timer(&to.lease), at(10));
     assert_true(hf__queue_renewable(&to, at(10)));
     assert_false(hf__queue_renewable(&from, at(5000)));
-    /* One that was under way for the write hold changes neither. */
+    /* A renewal of the write hold that was pending changes neither. */
     hf__queue_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
     assert_false(from.was_lost);
     hf__lease_renewing(&to.lease, TTL, at(11));
@@ -96,8 +97,8 @@ CASE(test_downgrade_of_what_is_gone_is_a_loss)
     assert_entries(&to, 0, 0);
 }
 
-/* A write hold that is let go still: the line it came from is in use, the one
- * it went to does not know of that. */
+/* An earlier write hold is still being released: the line that it came from
+ * stays in use, and the other line does not know of it. */
 CASE(test_downgrade_leaves_a_let_go_where_it_was)
 {
     struct hf__queue to = shared_queue(), from = queue(true);
@@ -117,7 +118,7 @@ CASE(test_downgrade_leaves_a_let_go_where_it_was)
     assert_int_equal(from.lease.let_go_id, 101);
 }
 
-/* A roused waiter that was not quick enough asks for a hold of its own. */
+/* A waiter that was woken, but too slow, sends an attempt of its own. */
 CASE(test_downgrade_leaves_no_turn_behind)
 {
     struct hf__queue to = shared_queue(), from = queue(false);

@@ -1,4 +1,4 @@
-/* The queue while the remote hold is there: local turns, loss, renewal. */
+/* The queue while the process has the hold: local turns, loss, renewal. */
 #include "local_queue_fixture.h"
 
 QUEUE_CASE(test_queue_fair_hands_over_in_order)
@@ -16,7 +16,7 @@ QUEUE_CASE(test_queue_fair_hands_over_in_order)
     assert_string_equal(run(g, 2), "");
     assert_int_equal(release(g, 2, 3), HF__PENDING);
     assert_int_equal(c.result, HF__GRANTED);
-    /* Two turns: then it goes back to the queue outside. */
+    /* After two turns the hold goes back to the server's queue. */
     assert_int_equal(release(g, 3, 4), HF__DONE);
     assert_int_equal(d.state, HF__W_WAITING);
     assert_string_equal(run(g, 4), "RA");
@@ -42,13 +42,13 @@ CASE(test_queue_fixed_leases_are_not_handed_over)
     b.fixed = true;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
-    assert_int_equal(release(&g, 1, 2), HF__DONE); /* to one who wants one */
+    assert_int_equal(release(&g, 1, 2), HF__DONE); /* b wants a lease */
     g = queue(true);
     f.fixed = true;
     b.fixed = false;
     grant(&g, &f, 0);
     line_up(&g, &b, 1);
-    assert_int_equal(release(&g, 3, 2), HF__DONE); /* from one who has one */
+    assert_int_equal(release(&g, 3, 2), HF__DONE); /* f has a lease */
 }
 
 CASE(test_queue_unfair_rouses_and_the_first_to_come_takes)
@@ -61,7 +61,7 @@ CASE(test_queue_unfair_rouses_and_the_first_to_come_takes)
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     assert_ptr_equal(woken[0], &b);
     assert_true(b.roused);
-    /* Somebody else is quicker. */
+    /* Another thread is quicker. */
     assert_int_equal(hf__queue_enter(&g, &c, at(3)), HF__GRANTED);
     assert_false(hf__queue_claim(&g, &b, at(3)));
     assert_int_equal(b.state, HF__W_WAITING);
@@ -83,7 +83,7 @@ CASE(test_queue_claim_is_for_the_roused)
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    assert_int_equal(woken_len, 1); /* exactly one */
+    assert_int_equal(woken_len, 1); /* exactly one waiter */
     assert_false(hf__queue_claim(&g, &c, at(2)));
     assert_true(hf__queue_claim(&g, &b, at(2)));
 }
@@ -164,7 +164,7 @@ QUEUE_CASE(test_queue_after_the_deadline_everything_says_lost)
     assert_int_equal(release(g, 1, TTL), HF_ELOST);
     assert_int_equal(release(g, 1, TTL), HF_ELOST);
     assert_int_equal(release(g, 1, TTL), HF_ENOTOWNER);
-    assert_string_equal(run(g, TTL), "R"); /* to be sure */
+    assert_string_equal(run(g, TTL), "R"); /* in case the server still has it */
 }
 
 QUEUE_CASE(test_queue_loss_is_noticed_by_the_clock_alone)
@@ -178,7 +178,7 @@ QUEUE_CASE(test_queue_loss_is_noticed_by_the_clock_alone)
     hf__queue_tick(g, g->lease.deadline, wake);
     assert_true(g->was_lost);
     assert_int_equal(g->owner, 0);
-    assert_string_equal(run(g, TTL), "RA"); /* for b */
+    assert_string_equal(run(g, TTL), "RA"); /* the attempt is for b */
 }
 
 QUEUE_CASE(test_queue_loss_without_waiters_asks_for_nobody)
@@ -219,10 +219,10 @@ QUEUE_CASE(test_queue_remembers_the_last_who_lost)
     lose_for(g, 2);
     assert_int_equal(hf__queue_check(g, 1, at(1)), HF_ELOST);
     assert_int_equal(release(g, 2, 1), HF_ELOST);
-    lose_for(g, 3); /* takes the place of 2, who has released */
+    lose_for(g, 3); /* replaces 2, which has released */
     assert_int_equal(hf__queue_check(g, 1, at(1)), HF_ELOST);
     assert_int_equal(hf__queue_check(g, 3, at(1)), HF_ELOST);
-    lose_for(g, 4); /* takes that of the oldest */
+    lose_for(g, 4); /* replaces the oldest */
     assert_int_equal(hf__queue_check(g, 1, at(1)), HF_ENOTOWNER);
     assert_int_equal(hf__queue_check(g, 3, at(1)), HF_ELOST);
 }
@@ -249,7 +249,7 @@ QUEUE_CASE(test_queue_renewable_a_little_before_its_time)
     assert_false(hf__queue_renewable(g, at(third - slack - 1)));
     assert_true(hf__queue_renewable(g, at(third - slack + 1)));
     hf__lease_renewing(&g->lease, TTL, at(third));
-    assert_false(hf__queue_renewable(g, at(third))); /* under way */
+    assert_false(hf__queue_renewable(g, at(third))); /* already pending */
     hf__queue_renewed(g, 101, HF__DONE, at(third), TTL, at(third + 1));
     assert_false(hf__queue_renewable(g, at(third + 1)));
     assert_int_equal(release(g, 1, third + 2), HF__DONE);
@@ -316,7 +316,7 @@ CASE(test_queue_quick_way_is_the_same_hold)
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 3), b = want(2);
 
-    assert_false(hf__queue_quiet(&g, &a)); /* its holds end by themselves */
+    assert_false(hf__queue_quiet(&g, &a)); /* its holds expire by themselves */
     hf__queue_init(&g, false, true, 100);
     assert_true(hf__queue_quiet(&g, &a));
     hf__queue_quick_grant(&g, &a, 101, 7);
@@ -337,10 +337,10 @@ CASE(test_queue_quick_release_is_not_for_those_with_company)
     hf__queue_init(&g, false, true, 100);
     hf__queue_quick_grant(&g, &a, 101, 7);
     assert_int_equal(hf__queue_enter(&g, &again, at(0)), HF__GRANTED);
-    assert_false(hf__queue_quick_release(&g, 1)); /* twice */
+    assert_false(hf__queue_quick_release(&g, 1)); /* it is held twice */
     assert_int_equal(release(&g, 1, 0), HF__PENDING);
     line_up(&g, &b, 0);
-    assert_false(hf__queue_quick_release(&g, 1)); /* somebody waits */
+    assert_false(hf__queue_quick_release(&g, 1)); /* there is a waiter */
     assert_int_equal(release(&g, 1, 0), HF__DONE);
 }
 
@@ -363,9 +363,9 @@ CASE(test_queue_rouses_one_at_a_time)
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     assert_int_equal(hf__queue_enter(&g, &c, at(3)), HF__GRANTED);
     assert_int_equal(release(&g, 3, 4), HF__PENDING);
-    assert_int_equal(woken_len, 1); /* b is on its way already */
+    assert_int_equal(woken_len, 1); /* b has already been woken */
     assert_int_equal(hf__queue_enter(&g, &c, at(5)), HF__GRANTED);
-    hf__queue_leave(&g, &b, HF_ETIMEDOUT, wake); /* nothing to pass on */
+    hf__queue_leave(&g, &b, HF_ETIMEDOUT, wake); /* it has no turn to pass on */
     assert_int_equal(hf__queue_check(&g, 3, at(5)), HF__DONE);
     assert_string_equal(run(&g, 5), "");
 }
@@ -379,12 +379,12 @@ CASE(test_queue_free_turn_can_be_lost)
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
-    assert_false(g.was_lost); /* nobody had it */
+    assert_false(g.was_lost); /* it had no owner */
     assert_int_equal(release(&g, 1, 3), HF_ENOTOWNER);
     assert_string_equal(run(&g, 3), "A");
     answer(&g, HF__GRANTED, 4);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_false(hf__queue_claim(&g, &b, at(5))); /* it has it already */
+    assert_false(hf__queue_claim(&g, &b, at(5))); /* it is already the owner */
     assert_int_equal(g.count, 1);
     assert_false(g.waking);
 }

@@ -1,5 +1,5 @@
-/* The queue of those who wait for a latch: they are let through together, and
- * nothing is held. */
+/* The queue of waiters for a latch: they are let through together, and nothing
+ * is held. */
 #include "local_queue_fixture.h"
 
 static struct hf__queue latch_queue(void)
@@ -39,13 +39,13 @@ LATCH_CASE(test_latch_lets_all_through_and_holds_nothing)
     assert_nothing_is_held(g, 4);
     assert_int_equal(hf__queue_check(g, 1, at(4)), HF_ENOTOWNER);
     assert_int_equal(release(g, 1, 4), HF_ENOTOWNER);
-    /* And again: it is asked again. */
+    /* Waiting again sends a new attempt. */
     ask(g, &a, 5);
     assert_int_equal(g->lease.hold_id, 102);
 }
 
-/* The latch may have been set after the answer under way was given: whoever
- * comes now asks through another line. */
+/* The latch may have been set after the pending answer was given, so a new
+ * waiter uses another line. */
 LATCH_CASE(test_latch_answer_is_for_those_who_were_there)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -59,8 +59,8 @@ LATCH_CASE(test_latch_answer_is_for_those_who_were_there)
     assert_false(hf__queue_joinable(g, &b, at(3)));
 }
 
-/* It may be set again since it was 0 for those who waited: who has come since
- * the server was asked last asks anew. */
+/* The latch may have been set again after it was 0: a waiter that came after
+ * the last attempt was sent needs a new one. */
 LATCH_CASE(test_latch_late_comer_asks_anew)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -83,7 +83,8 @@ LATCH_CASE(test_latch_late_comer_asks_anew)
     assert_nothing_is_held(g, 4);
 }
 
-/* Asked after all of them had come, it is 0: for all of them. */
+/* The attempt was sent after all of them had come, and the latch is 0: all of
+ * them are let through. */
 LATCH_CASE(test_latch_at_zero_keeps_no_late_comer)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -102,8 +103,8 @@ LATCH_CASE(test_latch_at_zero_keeps_no_late_comer)
     assert_nothing_is_held(g, 3);
 }
 
-/* Who is to ask anew cannot before something else is let go for sure: it waits
- * for that as long as for any answer. */
+/* A waiter that needs a new attempt must wait until an earlier one has been
+ * abandoned for sure. It waits for that as long as for any answer. */
 LATCH_CASE(test_latch_late_comer_that_is_stuck_hears_of_silence)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -142,7 +143,8 @@ LATCH_CASE(test_latch_try_is_answered_at_once)
     assert_nothing_is_held(g, 3);
 }
 
-/* It has no lease: what was true after they came is true for them. */
+/* There is no lease: an answer given after the waiters came is valid for
+ * them. */
 LATCH_CASE(test_latch_answer_is_never_too_late)
 {
     struct hf__waiter a = want(1);
@@ -165,7 +167,7 @@ LATCH_CASE(test_latch_answer_that_nobody_wants_leaves_nothing)
     assert_string_equal(run(g, 1), "B");
     ask(g, &b, 1);
     hf__queue_leave(g, &b, HF_ECANCELED, wake);
-    answer(g, HF__GRANTED, 2); /* before the first was given up for sure */
+    answer(g, HF__GRANTED, 2); /* the abandon is pending */
     assert_true(let_go(g, HF__DONE, 3));
     assert_nothing_is_held(g, 3);
 }

@@ -1,7 +1,7 @@
-/* Why a hold was lost: what the queue remembers of it, for each owner. */
+/* Why a hold was lost: what the queue remembers of it for each owner. */
 #include "local_queue_fixture.h"
 
-#define SLOW 1000 /* ms: later than this no thread of the process ran */
+#define SLOW 1000 /* ms; a later timer means that the process was stopped */
 
 static enum hf__loss_why why(const struct hf__queue *g, uint64_t owner)
 {
@@ -35,7 +35,7 @@ QUEUE_CASE(test_loss_fixed_lease_ended)
     a.fixed = true;
     a.lease_ms = 700;
     grant(g, &a, 0);
-    hf__queue_tick(g, at(60000), wake); /* however late it is noticed */
+    hf__queue_tick(g, at(60000), wake); /* however late the queue notices */
     assert_int_equal(why(g, 1), HF__LOSS_LEASE);
     assert_int_equal(hf__queue_loss(g, 1).at, 700);
     assert_int_equal(hf__queue_last_loss(g).why, HF__LOSS_LEASE);
@@ -51,7 +51,7 @@ QUEUE_CASE(test_loss_max_hold_ended)
     assert_int_equal(why(g, 1), HF__LOSS_MAX);
 }
 
-/* Of two ends the earlier one is told. */
+/* Of two limits the earlier one is the reason. */
 QUEUE_CASE(test_loss_max_hold_within_a_fixed_lease)
 {
     struct hf__waiter a = want(1);
@@ -73,7 +73,7 @@ CASE(test_loss_orphan)
     assert_int_equal(why(&g, 1), HF__LOSS_ORPHAN);
 }
 
-/* The renewal was due at a third, and was not sent. */
+/* The renewal was due after a third of the lease, and was not sent. */
 CASE(test_loss_stopped_before_the_renewal)
 {
     struct hf__queue g = held_by(1);
@@ -84,8 +84,9 @@ CASE(test_loss_stopped_before_the_renewal)
     assert_int_equal(since(&g, 1), due);
 }
 
-/* What comes first after the process goes on: the timer, a thread that
- * checks, acquires or releases, or the answer that the server had no hold. */
+/* When the process continues, the loss is noticed by the timer, by a thread
+ * that checks, acquires or releases, or by the answer that the server has no
+ * hold. */
 CASE(test_loss_stopped_is_found_by_anyone)
 {
     struct hf__waiter again = want(1);
@@ -110,7 +111,7 @@ CASE(test_loss_stopped_is_found_by_anyone)
     }
 }
 
-/* A renewal was under way, and the deadline was noticed late. */
+/* A renewal was pending, and the deadline was noticed late. */
 CASE(test_loss_stopped_while_renewing)
 {
     struct hf__queue g = held_by(1);
@@ -153,7 +154,7 @@ CASE(test_loss_stopped_after_a_failed_renewal)
     assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
 }
 
-/* What was said last counts. */
+/* The last answer counts. */
 CASE(test_loss_refused)
 {
     static const int16_t said[][2] = {{HF_EBACKEND, HF__LOSS_REFUSED},
@@ -211,7 +212,7 @@ CASE(test_loss_gone_after_release_is_none)
     assert_false(g.was_lost);
 }
 
-/* Each owner hears of its own, and the last release of it too. */
+/* Each owner learns the reason of its own loss, even at its last release. */
 QUEUE_CASE(test_loss_of_each_owner_is_its_own)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -238,7 +239,7 @@ static void give_entry(struct hf__waiter *w, struct hf__reader *r)
     w->reader = r;
 }
 
-/* One that lost an earlier hold of the line keeps its reason. */
+/* A reader that lost an earlier hold of the line keeps its reason. */
 QUEUE_CASE(test_loss_of_each_reader_is_its_own)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -260,7 +261,7 @@ QUEUE_CASE(test_loss_of_each_reader_is_its_own)
     assert_int_equal(why(g, 1), HF__LOSS_SESSION);
 }
 
-/* A fixed lease that the session keeps: it ends, or the session does first. */
+/* A fixed lease within a session: the lease ends, or the session ends first. */
 CASE(test_loss_fixed_in_a_session)
 {
     for (int short_session = 0; short_session < 2; short_session++) {

@@ -1,7 +1,7 @@
-/* Refusals: of a question, of what is let go; who hears of them. */
+/* Refusals of attempts and of releases, and which waiters hear of them. */
 #include "local_queue_fixture.h"
 
-/* The answer of a server that has refused the last question. */
+/* Delivers a refusal of the last attempt. */
 static void refused(struct hf__queue *g, int code, bool untouched, int64_t ms)
 {
     struct hf__req req = {.hold_id = g->lease.hold_id,
@@ -12,7 +12,7 @@ static void refused(struct hf__queue *g, int code, bool untouched, int64_t ms)
     hf__queue_answered(g, &req, at(ms), wake);
 }
 
-/* A release that was refused at 2. */
+/* Returns a queue whose release was refused at 2. */
 static struct hf__queue refused_release(void)
 {
     struct hf__queue g = queue(true);
@@ -63,7 +63,7 @@ QUEUE_CASE(test_refused_question_that_was_lost_before_is_abandoned)
     assert_string_equal(run(g, 2), "B");
 }
 
-/* Sent again, because a replica was asked: that did nothing. */
+/* The attempt is sent again, because a replica received it and did nothing. */
 QUEUE_CASE(test_refused_question_that_did_nothing_twice)
 {
     struct hf__waiter a = want(1);
@@ -99,9 +99,9 @@ CASE(test_refused_let_go_is_said_to_each_who_comes)
     assert_int_equal(w.result, HF__GRANTED);
 }
 
-/* Each waiter comes before the one ahead of it has gone, so that the queue is
- * never empty. A refusal is an answer all the same: the time after which
- * silence is told begins anew. */
+/* Each waiter comes before the one ahead of it has left, so that the queue is
+ * never empty. A refusal is an answer all the same: the time limit of silence
+ * starts again. */
 CASE(test_refused_let_go_is_no_silence)
 {
     struct hf__queue g = refused_release();
@@ -122,7 +122,8 @@ CASE(test_refused_let_go_is_no_silence)
     }
 }
 
-/* By itself it is sent again after pauses, which grow up to a bound. */
+/* Without waiters the release is sent again after pauses, which grow up to a
+ * limit. */
 CASE(test_refused_let_go_is_sent_ever_less_often)
 {
     static const int64_t pauses[] = {200, 400, 800, 1600, 1600};
@@ -138,7 +139,8 @@ CASE(test_refused_let_go_is_sent_ever_less_often)
     }
 }
 
-/* The refusal was on its way when they came: it is none of theirs. */
+/* The refusal was on its way when these waiters came, so it does not concern
+ * them. */
 QUEUE_CASE(test_old_refusal_is_not_for_those_who_came_later)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -150,7 +152,7 @@ QUEUE_CASE(test_old_refusal_is_not_for_those_who_came_later)
     assert_int_equal(b.state, HF__W_WAITING);
     assert_string_equal(run(g, 2), "A");
     line_up(g, &c, 3);
-    refused(g, HF_EAUTH, false, 4); /* what it did is found by the next */
+    refused(g, HF_EAUTH, false, 4); /* the next attempt finds what it did */
     assert_int_equal(b.result, HF_EAUTH);
     assert_string_equal(run(g, 4), "A");
     assert_int_equal(g->lease.hold_id, 102);
@@ -174,8 +176,8 @@ CASE(test_old_refusal_of_a_let_go_is_not_either)
     assert_string_equal(run(&g, 6), "A");
 }
 
-/* The next question is under way when the release is refused: it would wait
- * behind our own hold. */
+/* The next attempt is pending when the release is refused: it would wait behind
+ * our own hold. */
 QUEUE_CASE(test_refused_let_go_before_the_next_question)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -184,20 +186,20 @@ QUEUE_CASE(test_refused_let_go_before_the_next_question)
     give_up(g, 1, 1);
     ask(g, &b, 1);
     assert_false(let_go(g, HF_EAUTH, 2));
-    assert_int_equal(b.state, HF__W_WAITING); /* it came after it was sent */
+    assert_int_equal(b.state, HF__W_WAITING); /* it came after the release */
     assert_string_equal(run(g, 2), "R");
     answer(g, HF__QUEUED, 3);
     assert_false(let_go(g, HF_EAUTH, 4));
     assert_int_equal(b.result, HF_EAUTH);
     assert_string_equal(run(g, 4), "");
-    c.is_try = true; /* nor is it busy */
+    c.is_try = true; /* a try is not busy either */
     assert_int_equal(hf__queue_enter(g, &c, at(5)), HF__PENDING);
     assert_string_equal(run(g, 5), "RA");
     assert_false(let_go(g, HF_EAUTH, 6));
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* A local owner has it: its waiters are not concerned. */
+/* A local owner has the lock: its waiters do not hear of the refusal. */
 QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -211,13 +213,14 @@ QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
     assert_string_equal(run(g, 204), "R");
     assert_false(let_go(g, HF_EAUTH, 205));
     assert_int_equal(c.state, HF__W_WAITING);
-    /* Now it is: the new hold cannot be let go before the old one. */
+    /* Now they do: the new hold cannot be released before the old one. */
     give_up(g, 2, 300);
     assert_false(let_go(g, HF_EAUTH, 301));
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* "Not now" is an answer. Who stays waits for the let_go from then on. */
+/* Busy is an answer. From then on the remaining waiters wait for the
+ * release. */
 QUEUE_CASE(test_busy_while_unsure_is_not_silence)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -239,8 +242,7 @@ QUEUE_CASE(test_busy_while_unsure_is_not_silence)
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
-/* A question that was given up is taken up again by a try, which waits for the
- * answer. */
+/* A try resumes an attempt that was given up, and waits for its answer. */
 QUEUE_CASE(test_try_takes_up_what_was_given_up)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -251,7 +253,7 @@ QUEUE_CASE(test_try_takes_up_what_was_given_up)
     ask(g, &b, 1);
     answer(g, HF__QUEUED, 2);
     hf__queue_leave(g, &b, HF_ECANCELED, wake);
-    assert_string_equal(run(g, 3), ""); /* after the first one */
+    assert_string_equal(run(g, 3), ""); /* the first abandon is still pending */
     c.is_try = true;
     ask(g, &c, 4);
     assert_true(hf__lease_unanswered(&g->lease));

@@ -1,4 +1,4 @@
-/* The queue of those who read: they share a hold while it is young. */
+/* The queue of readers: they share a hold while it is young. */
 #include "reader_fixture.h"
 
 SHARED_CASE(test_shared_grant_is_for_all_who_wait)
@@ -32,13 +32,14 @@ SHARED_CASE(test_shared_hold_goes_with_its_last_reader)
     assert_entries(g, 1, 0);
     give_up(g, 2, 3);
     assert_int_equal(g->lease.let_go_id, 101);
-    assert_false(hf__queue_unused(g)); /* it is being let go */
+    assert_false(hf__queue_unused(g)); /* its release is pending */
     assert_true(let_go(g, HF__DONE, 4));
     assert_true(hf__queue_unused(g));
     assert_int_equal(release(g, 2, 5), HF_ENOTOWNER);
     assert_entries(g, 0, 0);
 }
 
+/* Joining does not extend the time, so a writer elsewhere gets its turn. */
 SHARED_CASE(test_shared_hold_may_be_joined_while_it_is_young)
 {
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
@@ -52,8 +53,8 @@ SHARED_CASE(test_shared_hold_may_be_joined_while_it_is_young)
     assert_entries(g, 2, 0);
 }
 
-/* Joining does not keep it young: a writer elsewhere gets its turn. */
-/* The short way reads no clock: the time to join begins with the first. */
+/* The quick path reads no clock: the time to join starts with the first reader
+ * that joins. */
 SHARED_CASE(test_shared_quick_way_is_the_same_hold)
 {
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3), d = reads(4);
@@ -68,7 +69,7 @@ SHARED_CASE(test_shared_quick_way_is_the_same_hold)
     assert_int_equal(hf__queue_enter(g, &b, at(1000)), HF__GRANTED);
     assert_true(hf__queue_joinable(g, &c, at(1000 + JOIN_MS - 1)));
     assert_false(hf__queue_joinable(g, &c, at(1000 + JOIN_MS)));
-    assert_false(hf__queue_quick_release(g, 1)); /* two read */
+    assert_false(hf__queue_quick_release(g, 1)); /* there are two readers */
     assert_int_equal(release(g, 1, 1001), HF__PENDING);
     assert_false(hf__queue_quick_release(g, 1));
     assert_true(hf__queue_quick_release(g, 2));
@@ -76,7 +77,7 @@ SHARED_CASE(test_shared_quick_way_is_the_same_hold)
     assert_entries(g, 0, 2);
     hf__queue_quick_share(g, &c, 102, 8);
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
-    assert_false(hf__queue_quiet(g, &d)); /* it has not released it yet */
+    assert_false(hf__queue_quiet(g, &d)); /* the loss is not released yet */
     assert_false(hf__queue_quick_release(g, 3));
     assert_int_equal(release(g, 3, 1002), HF_ELOST);
     assert_entries(g, 0, 1);
@@ -98,8 +99,7 @@ SHARED_CASE(test_shared_hold_that_is_let_go_is_not_joined)
 
     grant(g, &a, 0);
     assert_int_equal(release(g, 1, 1), HF__DONE);
-    assert_false(hf__queue_joinable(g, &b, at(1))); /* not even before it is
-                                                       said so */
+    assert_false(hf__queue_joinable(g, &b, at(1))); /* before it is sent */
     assert_string_equal(run(g, 1), "R");
     assert_false(hf__queue_joinable(g, &b, at(1)));
 }
@@ -143,7 +143,7 @@ CASE(test_shared_ends_of_its_own_are_not_shared)
     }
 }
 
-/* Whoever wants an end of its own waits for a hold of its own. */
+/* A reader with an end of its own waits for a hold of its own. */
 SHARED_CASE(test_shared_grant_is_not_for_those_with_an_end)
 {
     struct hf__waiter a = reads(1), capped = reads(2);
@@ -250,7 +250,7 @@ CASE(test_shared_loss_is_every_readers)
     }
 }
 
-/* The clock alone says so, to whoever asks first. */
+/* The clock is enough to notice the loss, whichever reader looks first. */
 SHARED_CASE(test_shared_deadline_needs_no_network)
 {
     struct hf__waiter a = reads(1), b = reads(2);
@@ -327,7 +327,7 @@ SHARED_CASE(test_shared_try_joins_what_is_held)
     assert_entries(g, 2, 0);
 }
 
-/* The question was a try's; whoever came along waits and asks anew. */
+/* The attempt was that of a try; the waiter beside it needs a new one. */
 SHARED_CASE(test_shared_waiter_outlasts_a_try)
 {
     struct hf__waiter a = reads(1), b = reads(2);
@@ -359,7 +359,7 @@ SHARED_CASE(test_shared_leaving_does_not_end_the_others_question)
     assert_int_equal(b.result, HF__GRANTED);
     assert_int_equal(hf__queue_check(g, 1, at(3)), HF_ENOTOWNER);
     assert_entries(g, 1, 0);
-    /* Too late to leave: it has it. */
+    /* It is too late to leave: the reader already has the hold. */
     assert_int_equal(hf__queue_leave(g, &b, HF_ECANCELED, wake), HF__GRANTED);
     assert_reads(g, 2, 4);
 }
@@ -374,7 +374,7 @@ SHARED_CASE(test_shared_question_ends_when_all_have_left)
     hf__queue_leave(g, &b, HF_ECANCELED, wake);
     assert_false(hf__queue_joinable(g, &c, at(2)));
     assert_string_equal(run(g, 2), "B");
-    answer(g, HF__GRANTED, 3); /* of the question that was given up */
+    answer(g, HF__GRANTED, 3); /* of the abandoned attempt */
     assert_int_equal(g->owner, 0);
     assert_string_equal(run(g, 3), "");
     assert_true(let_go(g, HF__DONE, 4));
@@ -382,7 +382,7 @@ SHARED_CASE(test_shared_question_ends_when_all_have_left)
     assert_entries(g, 0, 1);
 }
 
-/* Another let_go is under way: the question cannot be given up yet. */
+/* Another release is pending, so the attempt cannot be abandoned yet. */
 SHARED_CASE(test_shared_grant_that_nobody_wants_goes_back)
 {
     struct hf__waiter a = reads(1), b = reads(2);
@@ -425,7 +425,7 @@ SHARED_CASE(test_shared_hold_is_renewed)
     before = g->lease.deadline;
     assert_false(hf__queue_renewable(g, at(1)));
     assert_true(hf__queue_renewable(g, g->lease.renew_at));
-    assert_int_equal(release(g, 1, 2), HF__PENDING); /* the other one reads */
+    assert_int_equal(release(g, 1, 2), HF__PENDING); /* 2 still reads */
     hf__lease_renewing(&g->lease, TTL, at(3333));
     hf__queue_renewed(g, 101, HF__DONE, at(3333), TTL, at(3340));
     assert_int_equal(g->lease.deadline, before + 3333 * HF__MS);

@@ -1,5 +1,5 @@
-/* What backends share: the table of keys, the memory of an answer, who a
- * client is, who holds a lock, requests of latches, and findings. */
+/* What backends share: the table of keys, the arena of a reply, the identity of
+ * a client, the holders of a lock, latch requests, and findings. */
 #include "../../cases.h"
 #include "backends/common/about.h"
 #include "backends/common/arena.h"
@@ -8,7 +8,7 @@
 #include "backends/common/order.h"
 #include "backends/common/table.h"
 
-static size_t blocks, allowed = SIZE_MAX; /* there are; may be taken */
+static size_t blocks, allowed = SIZE_MAX; /* allocated; the limit */
 
 static void *test_take(hf_client *client, size_t size)
 {
@@ -92,7 +92,7 @@ CASE(test_table_goes_through_all_once)
     assert_int_equal(blocks, 0);
 }
 
-/* Where there is no memory for more buckets it is slower, that is all. */
+/* A table that cannot allocate more buckets gets slower, but works. */
 CASE(test_table_without_memory)
 {
     struct hf__table t = {.core = &core};
@@ -174,7 +174,8 @@ CASE(test_left_of_a_lease)
 }
 
 /* Each letter is an entry, the oldest first: r reads, w writes (or has a
- * mutex), d writes and was downgraded. Those in upper case hold. */
+ * mutex), d has downgraded its write hold. Entries in upper case hold the
+ * lock. */
 static void holds(const char *expected)
 {
     struct hf__order o = {0};
@@ -278,7 +279,7 @@ CASE(test_arena_has_a_bound)
     assert_int_equal(blocks, 0);
 }
 
-/* What was found: "1 ensemble: ..." lines. */
+/* The findings, as lines like "1 ensemble: ...". */
 static char found[1024];
 
 static void test_find(hf_client *client, struct hf__query *q,

@@ -6,8 +6,8 @@
 #define OWN "0123456789abcdef-1"
 #define GO "1700000000000000000" /* unix ns */
 
-/* Returns a copy that is not terminated, so that a sanitizer notices a read
- * beyond it. */
+/* Returns an unterminated copy, so that a sanitizer notices reads beyond its
+ * end. */
 static char *bytes(const char *text, size_t len)
 {
     char *p = malloc(len ? len : 1);
@@ -109,7 +109,7 @@ CASE(test_strangers)
     assert_int_equal(hf__et_kind(ET_FORM_NONE), 0);
 }
 
-/* hf__et_form() reads back what was written, with the longest numbers. */
+/* hf__et_form() parses what was written, even the longest numbers. */
 CASE(test_rest)
 {
     static const int64_t leases[] = {1, INT64_MAX, INT64_MIN, -1};
@@ -137,8 +137,6 @@ CASE(test_rest)
     hf__et_rest(rest, ET_FORM_PERMIT, 0x1f, 0xa, 2, 3);
     assert_string_equal(rest, "permit/000000000000001f-a.2.3");
 }
-
-/* ---- values ------------------------------------------------------------ */
 
 static hf_party read_value(const char *text, size_t len, int64_t now_ms)
 {

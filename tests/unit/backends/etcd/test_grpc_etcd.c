@@ -1,5 +1,6 @@
-/* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and how
- * the end of the server is noticed. Uses this machine's clock and sockets. */
+/* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and
+ * how the client notices that the server is gone. Uses the real clock and
+ * sockets. */
 #include "../../cases.h"
 #include "etcd.pb-c.h"
 #include "net/grpc/grpc.h"
@@ -15,8 +16,6 @@
 #include "../../../lib/etcd_server.h"
 #include "../../../lib/loopback.h"
 #include "../../../lib/wait.h"
-
-/* ---- a connection ------------------------------------------------------ */
 
 #define PASSWORD "Geheimnis-7391"
 
@@ -38,7 +37,7 @@ struct one {
     enum grpc_end end;
     int status;
     char text[200];
-    Etcd__WatchAnswer *event; /* of a watch: the last event */
+    Etcd__WatchAnswer *event; /* of a watch: its last event */
     Etcd__KeepAliveAnswer *kept;
 };
 
@@ -185,7 +184,7 @@ static void ask(struct one *o, const void *message, uint32_t limit_ms)
     assert_int_equal(hf__grpc_start(&o->call, limit_ms), 0);
 }
 
-/* Sends the request and returns the status of its answer. */
+/* Sends the request, waits for the answer and returns its status. */
 static int asked(struct one *o, const void *message)
 {
     int overs = o->overs;
@@ -209,8 +208,6 @@ static int put_it(struct one *o, const char *key, const char *value)
     m.value = bytes(value);
     return asked(o, &m);
 }
-
-/* ---- the owner --------------------------------------------------------- */
 
 #include "../../net/grpc_owner.h"
 
@@ -272,8 +269,6 @@ static void scene_free(struct scene *t)
     free(t);
 }
 
-/* ---- calls ------------------------------------------------------------- */
-
 static struct etcd_server plain;
 
 CASE(test_calls_and_refusals)
@@ -299,7 +294,7 @@ CASE(test_calls_and_refusals)
     assert_true(a->header->revision > 1);
     etcd__range_answer__free_unpacked(a, NULL);
     m.key = bytes("calls/a");
-    m.lease = 4711; /* a lease that was never granted */
+    m.lease = 4711; /* a lease that does not exist */
     assert_int_equal(asked(p, &m), 5);
     assert_non_null(strstr(p->text, "requested lease not found"));
     assert_int_equal(asked(p, &(Etcd__Put)ETCD__PUT__INIT), 3);
@@ -321,8 +316,8 @@ CASE(test_calls_and_refusals)
     scene_free(t);
 }
 
-/* An answer larger than any window, which comes in many pieces; and one that is
- * too large for the caller. */
+/* An answer larger than any window arrives in many pieces; another is too large
+ * for the caller. */
 CASE(test_long_answers)
 {
     struct scene *t = scene_of(&plain);
@@ -383,7 +378,7 @@ CASE(test_many_at_a_time)
     scene_free(t);
 }
 
-/* A watch and keep-alives beside calls, on one connection. */
+/* A watch and keep-alives run beside calls, on one connection. */
 CASE(test_streams)
 {
     struct scene *t = scene_of(&plain);
@@ -441,7 +436,7 @@ CASE(test_streams)
     scene_free(t);
 }
 
-/* What a fair lock sends: puts its entry and reads the older ones. */
+/* The transaction of a fair lock: puts its entry and reads the older ones. */
 CASE(test_transaction)
 {
     struct scene *t = scene_of(&plain);
@@ -489,8 +484,6 @@ CASE(test_transaction)
     scene_free(t);
 }
 
-/* ---- failures ------------------------------------------------------------ */
-
 /* A stopped server accepts what is sent, a killed one does not. In both cases
  * the client goes to the next address. */
 CASE(test_next_address_takes_over)
@@ -522,9 +515,9 @@ CASE(test_next_address_takes_over)
     hf__grpc_flush(&t->g);
     assert_true(DRIVE_UNTIL(t, p->overs == 1));
     assert_int_equal(p->end, GRPC_LATE);
-    assert_true(DRIVE_UNTIL(t, t->downs)); /* silent */
+    assert_true(DRIVE_UNTIL(t, t->downs)); /* the server is stopped */
     assert_int_equal(w->end, GRPC_LOST);
-    t->g.link.connect_ms = 2000; /* tries again until then */
+    t->g.link.connect_ms = 2000; /* keeps trying for that long */
     assert_true(DRIVE_UNTIL(t, t->ups == 2));
     assert_non_null(strstr(t->g.link.where, strchr(plain.url + 7, ':')));
     assert_int_equal(put_it(p, "next/a", "2"), 0);
@@ -565,8 +558,6 @@ CASE(test_killed_and_started_again)
     scene_free(t);
 }
 
-/* ---- tokens -------------------------------------------------------------- */
-
 CASE(test_tokens)
 {
     struct etcd_server s = {0};
@@ -581,7 +572,7 @@ CASE(test_tokens)
     assert_int_equal(etcd_server_ctl(&s, "auth enable", out, sizeof(out)), 0);
     t = scene_of(&s);
     p = one_of(t, &put);
-    connect_it(t); /* without a user */
+    connect_it(t); /* without a user name */
     assert_int_equal(put_it(p, "tokens/a", "1"), 3);
     assert_non_null(strstr(p->text, "user name is empty"));
     hf__grpc_stop(&t->g);
@@ -598,8 +589,6 @@ CASE(test_tokens)
     scene_free(t);
     etcd_server_end(&s);
 }
-
-/* ---- TLS ----------------------------------------------------------------- */
 
 static void use_tls(struct scene *t, const struct etcd_server *s,
                     const char *ca_name, bool certificate)

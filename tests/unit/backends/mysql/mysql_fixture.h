@@ -1,6 +1,5 @@
-/* A connection to MySQL by itself, without anything that knows of locks: its
- * server is a listening socket of this program, and says what a case wants it
- * to. */
+/* A connection to MySQL, tested without locks. Its server is a listening socket
+ * of the test program, which sends what a case wants. */
 #ifndef TESTS_MYSQL_FIXTURE_H
 #define TESTS_MYSQL_FIXTURE_H
 
@@ -20,11 +19,11 @@
 
 #define SALT_TEXT "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24"
 #define CAPS_SSL 0x0800u
-#define CAPS_ALL 0xc1fff7ffu /* what a server offers, but for TLS */
-/* What we take: neither compression nor LOCAL INFILE nor FOUND_ROWS. */
+#define CAPS_ALL 0xc1fff7ffu /* what the server supports, without TLS */
+/* What the client uses: neither compression nor LOCAL INFILE nor FOUND_ROWS. */
 #define CAPS_OURS 0x000ba208u
 
-/* What is kept of a packet here. */
+/* A packet that was sent. */
 struct flight {
     struct my_sent sent;
     int number;
@@ -39,13 +38,11 @@ struct scene {
     struct my_conn c;
     unsigned ups, downs;
     int down_code;
-    int hello_statements;    /* how many statements the hello has */
+    int hello_statements;    /* number of statements in the hello */
     int code;                /* what answered() returns */
-    char answers[512];       /* which were answered, and how */
-    char lost[64], not [64]; /* which were not, or were never written */
+    char answers[512];       /* numbers of those answered, and the answers */
+    char lost[64], not [64]; /* numbers of those lost, or never written */
 };
-
-/* ---- the owner ----------------------------------------------------------- */
 
 static inline void note_answer(struct scene *t, const char *fmt, ...)
 {
@@ -78,7 +75,7 @@ static inline void note_rows(struct scene *t, const struct my_result *r)
     assert_int_equal(rows, r->rows_len);
 }
 
-/* "1: done 5 7; (a,NULL)(b,''); error 1064 text\n" */
+/* Notes the answer as "1: done 5 7; (a,NULL)(b,''); error 1064 text\n". */
 static inline int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;
@@ -147,8 +144,6 @@ static inline void down(struct my_conn *c, int code, bool was_up, hf__time at)
 
 static const struct my_owner owner = {say_hello, up, down};
 
-/* ---- begin, end ---------------------------------------------------------- */
-
 static inline void set_up(struct scene *t)
 {
     hf__my_conn_init(&t->c, &core, NULL, &owner, t, sizeof(struct flight));
@@ -200,7 +195,7 @@ static inline void connect_it(struct scene *t)
 {
     t->answers[0] = '\0';
     hf__link_start(&t->c.link, clock_ns);
-    clock_ns += 200 * HF__MS; /* over any pause */
+    clock_ns += 200 * HF__MS; /* longer than any pause */
     hf__link_advance(&t->c.link, clock_ns);
     if (t->server >= 0)
         close(t->server);
@@ -208,9 +203,7 @@ static inline void connect_it(struct scene *t)
     assert_true(t->server >= 0);
 }
 
-/* ---- the server ---------------------------------------------------------- */
-
-/* What the connection does about what it is told. */
+/* Lets the connection read what the server has sent. */
 static inline void turn(struct scene *t)
 {
     hf__link_ready(&t->c.link, t->c.link.stream.tag, EPOLLIN, clock_ns);
@@ -223,7 +216,7 @@ static inline void says_raw(struct scene *t, const void *bytes, size_t len)
     turn(t);
 }
 
-/* A packet; its length. */
+/* Writes a packet to `to`; returns its length. */
 static inline size_t packet(unsigned char *to, unsigned seq, const void *bytes,
                             size_t len)
 {
@@ -243,10 +236,10 @@ static inline void says(struct scene *t, unsigned seq, const void *bytes,
     assert_true(len + 4 <= sizeof(buf));
     says_raw(t, buf, packet(buf, seq, bytes, len));
 }
-/* Of a constant, which may have zeros in it. */
+/* Sends a string constant, which may contain zero bytes. */
 #define SAYS(t, seq, text) says(t, seq, text, sizeof(text) - 1)
 
-/* The next packet that the server hears: its payload and length. */
+/* Reads the next packet at the server: its payload; returns its length. */
 static inline size_t hears(struct scene *t, unsigned seq, char *to, size_t size)
 {
     unsigned char head[4];
@@ -277,7 +270,7 @@ static inline size_t greeting(unsigned char *to, unsigned caps,
 
     strcpy((char *)body + n, version);
     n += strlen(version) + 1;
-    memcpy(body + n, "\x2a\1\0\0", 4); /* thread 298 */
+    memcpy(body + n, "\x2a\1\0\0", 4); /* connection id 298 */
     memcpy(body + n + 4, SALT_TEXT, 8);
     n += 13;
     body[n++] = (unsigned char)caps;
@@ -303,7 +296,7 @@ static inline void greets(struct scene *t, unsigned caps, const char *plugin)
 
 #define OK_PACKET "\0\0\0\2\0\0\0"
 
-/* From nothing to up. */
+/* Connects, and logs in. */
 static inline void log_in(struct scene *t)
 {
     char got[512];

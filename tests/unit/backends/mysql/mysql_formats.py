@@ -1,8 +1,8 @@
-"""mysql_formats.py COMPILE_COMMANDS: the arguments of each statement are those
-that its format asks for.
+"""mysql_formats.py COMPILE_COMMANDS: checks that the arguments of each statement
+match its format.
 
-hf__my_sql() has formats of its own (src/backends/mysql/conn.h). They are made
-into those of printf, and the compiler compares them with the arguments.
+hf__my_sql() has formats of its own (src/backends/mysql/conn.h). This script
+converts them to those of printf, which the compiler compares with the arguments.
 """
 import json
 import os
@@ -19,7 +19,7 @@ HEAD = ("extern void check(const void *, const char *, ...)"
 
 
 def call_at(text, begin):
-    """Where the call whose parenthesis is there ends."""
+    """Returns the end of the call whose parenthesis is at `begin`."""
     depth, at = 0, begin
     while True:
         literal = LITERAL.match(text, at)
@@ -33,7 +33,7 @@ def call_at(text, begin):
 
 
 def printf(literal):
-    """The literal with formats of printf instead of ours."""
+    """Returns the literal with formats of printf."""
     def like(match):
         return LIKE[match.group(1)]
 
@@ -41,12 +41,12 @@ def printf(literal):
 
 
 def without_bound(text):
-    """%A to %Z take no argument, wherever the format is."""
+    """Removes %A to %Z, which take no argument, from all literals."""
     return LITERAL.sub(lambda m: re.sub("%[A-Z]", "%%", m[0]), text)
 
 
 def checked(text):
-    """The source with its calls changed, and how many there are."""
+    """Returns the source with its calls converted, and their number."""
     parts, last, count = [HEAD], 0, 0
     text = without_bound(text)
     for match in CALL.finditer(text):
@@ -64,9 +64,9 @@ def run(command, text=None):
 
 
 def compare(entry):
-    """How many statements the file has; ends the test if one is wrong."""
+    """Returns the number of statements in the file; fails if one is wrong."""
     command = shlex.split(entry["command"])
-    # Without its warnings: -P hides which lines are those of system headers.
+    # No -W options: after -P the compiler cannot tell system headers apart.
     command = [a for i, a in enumerate(command)
                if a not in ("-c", "-o", "-MD", "-MQ", "-MF") and
                not a.startswith("-W") and

@@ -1,5 +1,5 @@
-/* Parts of the backend by themselves: the meaning of the server's errors, the
- * report that a new connection is due, the pause of a try, and the list of
+/* Internals of the MySQL backend: the meaning of the server's errors, the
+ * report that a new connection is due, the pause of an attempt, and the list of
  * waiters. */
 #include "../../cases.h"
 #include "backends/mysql/cmd.h"
@@ -18,14 +18,14 @@ static const struct meaning {
     int code;
 } meanings[] = {
     {1213, true, true, HF_EBACKEND},  /* a deadlock */
-    {1205, true, true, HF_EBACKEND},  /* a lock that was waited for */
-    {1020, true, true, HF_EBACKEND},  /* a record that has changed */
+    {1205, true, true, HF_EBACKEND},  /* lock wait timeout */
+    {1020, true, true, HF_EBACKEND},  /* the record has changed */
     {3058, true, true, HF_EBACKEND},  /* a deadlock of user locks */
-    {3100, true, true, HF_EBACKEND},  /* Group Replication refuses it, */
-    {3101, true, true, HF_EBACKEND},  /* or rolls it back */
+    {3100, true, true, HF_EBACKEND},  /* refused by Group Replication */
+    {3101, true, true, HF_EBACKEND},  /* rolled back by it */
     {1317, false, true, HF_EBACKEND}, /* KILL QUERY */
-    {1969, false, true, HF_EBACKEND}, /* it took too long, MariaDB */
-    {3024, false, true, HF_EBACKEND}, /* the same, MySQL */
+    {1969, false, true, HF_EBACKEND}, /* statement timeout of MariaDB */
+    {3024, false, true, HF_EBACKEND}, /* statement timeout of MySQL */
     {1064, false, false, HF_EBACKEND},
     {1290, false, false, HF_EBACKEND}, /* read-only */
     {MY_NO_TABLE, false, false, HF_EBACKEND},
@@ -40,7 +40,7 @@ CASE(test_meanings)
         if (hf__my_means(is->error, MY_IN_THE_WAY) != is->in_the_way ||
             hf__my_means(is->error, MY_AGAIN) != is->again ||
             hf__my_code(is->error) != is->code)
-            fail_msg("error %u means something else", is->error);
+            fail_msg("error %u has another meaning", is->error);
     }
 }
 
@@ -51,7 +51,8 @@ static void note_due(hf_client *client, hf__time at)
     due_at = hf__min_time(due_at, at);
 }
 
-/* A slot may be what makes it, and advance() only comes when it is due. */
+/* The wait may need a new connection. advance() makes it, and is called only
+ * when a timeout is due. */
 CASE(test_new_connection_is_due)
 {
     struct hf__core heeds = core;
@@ -67,8 +68,6 @@ CASE(test_new_connection_is_due)
     hf__my_waits_fini(&m);
 }
 
-/* ---- a try that looks again after a pause -------------------------------- */
-
 static char database[] = "d";
 
 struct attempter {
@@ -76,7 +75,7 @@ struct attempter {
     struct hf__req req;
 };
 
-/* Its attempt pauses: nobody has the lock, and others are to go first. */
+/* The attempt pauses: the lock is free, but other clients go first. */
 static void begin_nap(struct mysql *m, struct attempter *a, uint64_t hold_id)
 {
     struct my_place place = {.free = true};
@@ -102,7 +101,7 @@ static bool naps(const struct mysql *m, const struct attempter *a)
     return lock;
 }
 
-/* Nothing refers to a request that was given up, or to a lock that has gone. */
+/* The list drops a request that was given up, and a lock that was detached. */
 CASE(test_nap_is_given_up)
 {
     struct hf__core heeds = core;
@@ -132,7 +131,7 @@ static void note_unsent(hf_client *client, struct hf__req *req)
     unsent = req;
 }
 
-/* The connection is lost meanwhile: the core keeps the request. */
+/* The connection is lost during the pause: the core keeps the request. */
 CASE(test_nap_ends_without_a_connection)
 {
     struct hf__core heeds = core;
@@ -152,8 +151,6 @@ CASE(test_nap_ends_without_a_connection)
     assert_true(!m.naps && unsent == &a.req && m.put_off);
     hf__my_detach(&m, &a.remote);
 }
-
-/* ---- who waits ----------------------------------------------------------- */
 
 static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
 {
@@ -176,8 +173,7 @@ struct one { /* a row */
 
 static size_t waiters_of(const char *kind, hf_party *waiters)
 {
-    /* The hash, the owner, the hold, pid, mode, permits, since when; host and
-     * label. */
+    /* Hash, owner, hold, pid, mode, permits, waiting since; host and label. */
     static const char *const said[] = {
         "/*hf:00 " ALICE " 7 1 1 1 10000 61. 62.*/ ",
         "/*hf:00 " ALICE " 6 1 1 1 20000 61. 62.*/ ",
@@ -208,7 +204,7 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     return info.waiters_len;
 }
 
-/* The server's list may show a statement that has just been ended. */
+/* The server's list may still show a statement that has just ended. */
 CASE(test_waiters_are_seen_once)
 {
     hf_party waiters[4] = {0};
@@ -220,9 +216,6 @@ CASE(test_waiters_are_seen_once)
     assert_int_equal(waiters_of("3", waiters), 3); /* a semaphore */
     assert_string_equal(waiters[0].owner, ALICE ":6");
 }
-
-/* ---- a name that is something else ----------------------------------------
- */
 
 static char reason[128];
 
@@ -236,7 +229,7 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-/* What the text is where the name has this kind, and 3 permits. */
+/* Returns the error text if the name has this kind, and 3 permits. */
 static const char *mismatch_with(const char *kind)
 {
     struct hf__core heeds = core;

@@ -1,5 +1,5 @@
-/* The greeting and the login, with each way to prove a password, with TLS that
- * begins behind the greeting, and with servers that cannot be trusted. */
+/* The greeting and the login: each way to prove a password, TLS after the
+ * greeting, and servers that cannot be trusted. */
 #include "mysql_fixture.h"
 
 #include "../../../lib/certs.h"
@@ -11,7 +11,7 @@
 #define NATIVE "mysql_native_password"
 #define SHA2 "caching_sha2_password"
 
-/* Of "secret" and SALT_TEXT; computed by Python's hashlib. */
+/* Proofs of "secret" with SALT_TEXT, computed by Python's hashlib. */
 #define NATIVE_HEX "b32bb3a583e1340c0a1108d58b1be49781ad8c2f"
 #define SHA2_HEX                                                               \
     "746ebe205d56a0707acb3e796e834e0dd7b1d61743b26bd5202c7a623230c7c9"
@@ -27,7 +27,7 @@ static void is_hex(const void *bytes, size_t len, const char *wanted)
     assert_string_equal(hex, wanted);
 }
 
-/* The login's packet, as it should be. */
+/* The server receives a correct login packet. */
 static void hears_login(struct scene *t, const char *plugin, const char *hex)
 {
     char got[512];
@@ -57,7 +57,7 @@ static void failed_with(struct scene *t, int code, const char *part)
     assert_null(strstr(t->c.link.text, "lost"));
 }
 
-/* Nothing of it is left in the buffer once it is sent. */
+/* The buffer is wiped once the password has been sent. */
 static void is_wiped(const struct scene *t)
 {
     const struct net_out *o = &t->c.link.stream.out;
@@ -83,8 +83,6 @@ CASE(test_scrambles)
     assert_true(hf__my_scramble(true, "", salt, to, &len));
     assert_int_equal(len, 0);
 }
-
-/* ---- who the server is --------------------------------------------------- */
 
 CASE_HERE(test_native_login)
 {
@@ -128,7 +126,7 @@ CASE_HERE(test_greeting_is_cut_anywhere)
     }
 }
 
-/* One that ends too early is no greeting. */
+/* A greeting that is cut anywhere is refused. */
 CASE_HERE(test_greeting_is_too_short)
 {
     unsigned char buf[512];
@@ -159,7 +157,7 @@ CASE_HERE(test_something_else_answers)
     }
 }
 
-/* It waits for us to speak, as most servers do. */
+/* The server waits for the client to speak first, as most protocols do. */
 CASE_HERE(test_nobody_greets)
 {
     connect_it(t);
@@ -234,8 +232,6 @@ CASE_HERE(test_old_versions)
     }
 }
 
-/* ---- refusals ------------------------------------------------------------ */
-
 static const struct {
     unsigned error;
     int code;
@@ -281,7 +277,7 @@ CASE_HERE(test_refusals_are_explained)
     }
 }
 
-/* There is no SQLSTATE then, but it is borne. */
+/* Such an error has no SQLSTATE, which the client accepts. */
 CASE_HERE(test_refusal_instead_of_a_greeting)
 {
     for (size_t i = 0; i < 6; i++) {
@@ -305,8 +301,6 @@ CASE_HERE(test_no_password_was_given)
     failed_with(t, HF_EAUTH, "HOLDFAST_PASSWORD");
 }
 
-/* ---- plugins ------------------------------------------------------------- */
-
 CASE_HERE(test_switch_of_plugins)
 {
     char got[64];
@@ -316,7 +310,7 @@ CASE_HERE(test_switch_of_plugins)
     hears_login(t, NATIVE, NATIVE_HEX);
     SAYS(t, 2, "\xfe" SHA2 "\0" SALT_TEXT "\0");
     is_hex(got, hears(t, 3, got, sizeof(got)), SHA2_HEX);
-    SAYS(t, 4, "\xfe" NATIVE "\0" SALT_TEXT); /* and again */
+    SAYS(t, 4, "\xfe" NATIVE "\0" SALT_TEXT); /* a second switch */
     is_hex(got, hears(t, 5, got, sizeof(got)), NATIVE_HEX);
     SAYS(t, 6,
          "\xfe"
@@ -350,7 +344,7 @@ CASE_HERE(test_unknown_plugins)
     failed_with(t, HF_EPROTO, "do not understand");
 }
 
-/* A server, or somebody in between, would like to read it. */
+/* Without TLS the server, or a man in the middle, could read the password. */
 CASE_HERE(test_clear_password_needs_tls)
 {
     char got[512];
@@ -374,7 +368,8 @@ CASE_HERE(test_sha2_that_is_cached)
     assert_int_equal(t->ups, 1);
 }
 
-/* On a Unix socket nobody else listens. */
+/* On a Unix socket nothing can be intercepted, so the password is sent as it
+ * is. */
 CASE_HERE(test_sha2_in_private)
 {
     char got[512];
@@ -390,21 +385,19 @@ CASE_HERE(test_sha2_in_private)
     assert_int_equal(t->ups, 1);
 }
 
-/* Whoever is in between could ask for it as well. */
+/* A man in the middle could ask for the password as well. */
 CASE_HERE(test_sha2_in_full_wants_a_safe_way)
 {
     char got[512];
 
     connect_it(t);
-    t->peer.hosts = "far away"; /* no Unix socket */
+    t->peer.hosts = "far away"; /* not a Unix socket */
     greets(t, CAPS_ALL, SHA2);
     hears(t, 1, got, sizeof(got));
     SAYS(t, 2, "\1\4");
-    t->peer.hosts = NULL; /* nothing is looked up */
+    t->peer.hosts = NULL; /* no name is looked up */
     failed_with(t, HF_EAUTH, "use TLS");
 }
-
-/* ---- the hello ----------------------------------------------------------- */
 
 CASE_HERE(test_hello_is_answered_before_it_is_up)
 {
@@ -417,7 +410,7 @@ CASE_HERE(test_hello_is_answered_before_it_is_up)
     hears(t, 0, got, sizeof(got));
     SAYS(t, 1, OK_PACKET);
     assert_int_equal(t->ups, 0);
-    SAYS(t, 1, "\xff\x28\4#42000no"); /* its owner decides */
+    SAYS(t, 1, "\xff\x28\4#42000no"); /* the owner of the connection decides */
     assert_string_equal(t->answers, "101:done 0 0\n102:error 1064 no\n");
     assert_int_equal(t->ups, 1);
 }
@@ -430,8 +423,6 @@ CASE_HERE(test_hello_is_refused_by_its_owner)
     SAYS(t, 1, OK_PACKET);
     failed_with(t, HF_ENOTSUP, ": as told");
 }
-
-/* ---- TLS ----------------------------------------------------------------- */
 
 static void with_tls(struct scene *t, const char *name, SSL_CTX **ctx)
 {
@@ -492,9 +483,9 @@ CASE_HERE(test_tls_begins_behind_the_greeting)
     assert_int_equal(t->downs, 0);
     len = SSL_read(ssl, got, sizeof(got));
     assert_true(len > 70);
-    assert_int_equal(got[3], 2); /* the number goes on */
+    assert_int_equal(got[3], 2); /* sequence numbers continue */
     assert_string_equal(got + 4 + 32, "me");
-    SSL_write(ssl, "\2\0\0\3\1\4", 6); /* now it may have the password */
+    SSL_write(ssl, "\2\0\0\3\1\4", 6); /* asks for the password */
     turn(t);
     assert_int_equal(SSL_read(ssl, got, sizeof(got)), 11);
     assert_memory_equal(got, "\7\0\0\4secret\0", 11);
@@ -538,8 +529,8 @@ CASE_HERE(test_server_without_tls)
     SSL_CTX_free(ctx);
 }
 
-/* Somebody in between may have written them: they would be taken for what the
- * server says inside of TLS. */
+/* A man in the middle may have added bytes after the greeting: the client must
+ * not take them for bytes of the server inside TLS. */
 CASE_HERE(test_plain_bytes_behind_the_greeting)
 {
     SSL_CTX *ctx;
@@ -553,7 +544,7 @@ CASE_HERE(test_plain_bytes_behind_the_greeting)
     failed_with(t, HF_EPROTO, "11 bytes follow the server's greeting");
     assert_true(hears_nothing(t));
     t->downs = 0;
-    connect_it(t); /* the same a little later */
+    connect_it(t); /* the bytes come a little later */
     says_raw(t, buf, len);
     hears_request(t);
     says_raw(t, buf + len, 11);

@@ -1,10 +1,9 @@
-/* The statements of a mutex' attempt as they go over the wire: they are those
- * that the comment in mutex.c shows. And which statement or outcome follows an
- * answer; what RINGS, LEFT_US and @b lead to is for the fault tests.
+/* The statements of a mutex attempt as they are sent: they must be those in the
+ * comment of mutex.c. Also which statement or outcome follows each answer; what
+ * RINGS, LEFT_US and @b lead to is left to the fault tests.
  *
  *     test_mysql_sql MUTEX_C
- *     test_mysql_sql             prints the statements, for that comment
- */
+ *     test_mysql_sql             prints the statements, for that comment */
 #include "../../cases.h"
 #include "backends/mysql/cmd.h"
 #include "backends/mysql/lock.h"
@@ -17,7 +16,7 @@
 #include "../../../lib/bare_core.h"
 
 #define THREAD 298
-#define HEAD 5 /* of a packet: its header, and that it is a statement */
+#define HEAD 5 /* a packet's header and command byte */
 
 static const char *mutex_c;
 static char database[] = "d";
@@ -43,7 +42,7 @@ static void note_unsent(hf_client *client, struct hf__req *req)
     unsent = req;
 }
 
-/* A fair mutex, whose waiter is the thread 298 of the server. */
+/* A fair mutex whose waiter has connection id 298. */
 static void set_up(struct scene *s)
 {
     *s = (struct scene){.core = core,
@@ -83,8 +82,6 @@ static void tear_down(struct scene *s)
     hf__my_conn_fini(&s->m.cmd);
 }
 
-/* ---- what is sent ------------------------------------------------------ */
-
 static void hex(char *to, const char *begin, const void *bytes, size_t len,
                 const char *end)
 {
@@ -105,7 +102,8 @@ static void replace(char *text, size_t size, const char *what, const char *by)
     }
 }
 
-/* With names for what differs from one attempt to the next. */
+/* Writes the statement with names for the values that differ between
+ * attempts. */
 static void statement(enum my_step step, char *to, size_t size)
 {
     struct scene s;
@@ -136,7 +134,7 @@ static void statement(enum my_step step, char *to, size_t size)
     tear_down(&s);
 }
 
-/* Without blanks, and without the asterisks of a comment. */
+/* Removes blanks and the asterisks of a comment. */
 static void squeeze(char *text)
 {
     char *to = text;
@@ -186,8 +184,6 @@ CASE(test_comment_shows_the_statements)
     free(source);
 }
 
-/* ---- what the answer means --------------------------------------------- */
-
 enum { COLUMNS = 8 };
 struct row {
     struct my_row row;
@@ -206,18 +202,18 @@ struct row {
 static const struct {
     const char *what;
     unsigned columns;
-    int step;     /* of what is sent next; -1: nothing is */
+    int step;     /* sent next; -1: none */
     int converts; /* enum my_conversion */
-    int result;   /* of an attempt that may not queue, if nothing is sent */
+    int result; /* of an attempt that may not queue, if no statement follows */
 } selects[] = {
-    {"held by another one", KIND | RINGS | LEFT, -1, 0, HF__BUSY},
-    {"the same, and our turn", KIND | RINGS | LEFT | TURN, -1, 0, HF__BUSY},
+    {"held by another client", KIND | RINGS | LEFT, -1, 0, HF__BUSY},
+    {"the same, on our turn", KIND | RINGS | LEFT | TURN, -1, 0, HF__BUSY},
     {"the same, and we have the bell", KIND | RINGS | LEFT | HAVE, -1, 0,
      HF__BUSY},
-    {"ours already", KIND | OURS | RINGS | LEFT, MY_STEP_UPSERT, 0, 0},
+    {"already ours", KIND | OURS | RINGS | LEFT, MY_STEP_UPSERT, 0, 0},
     {"from before the clock was set back", KIND | ODD | LEFT, MY_STEP_UPSERT, 0,
      0},
-    {"free, and our turn", KIND | OVER | TURN, MY_STEP_UPDATE, 0, 0},
+    {"free, on our turn", KIND | OVER | TURN, MY_STEP_UPDATE, 0, 0},
     {"of another kind", LEFT | TURN, MY_STEP_SELECT, MY_CONVERTING, 0},
 };
 
@@ -245,7 +241,7 @@ CASE(test_select_leads_on)
         assert_int_equal(taken(&s, &says), 0);
         if (selects[i].step < 0 ? done != &s.req || unsent
                                 : unsent != &s.req || done)
-            fail_msg("%s: is it over?", selects[i].what);
+            fail_msg("%s: wrong next step", selects[i].what);
         if (selects[i].step >= 0)
             assert_int_equal(s.lock->step, selects[i].step);
         else
@@ -255,7 +251,7 @@ CASE(test_select_leads_on)
     }
 }
 
-/* No row, and what the other two statements say. */
+/* No row, and the answers to the other two statements. */
 CASE(test_others_lead_on)
 {
     struct my_result none = {.columns = COLUMNS}, nothing = {.affected = 0},

@@ -1,9 +1,7 @@
-/* Statements and their answers, from good servers and bad ones. */
+/* Statements and the answers to them, from correct and from hostile servers. */
 #include "mysql_fixture.h"
 
 #define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
-
-/* ---- statements ---------------------------------------------------------- */
 
 CASE_HERE(test_statements_are_packets)
 {
@@ -20,7 +18,7 @@ CASE_HERE(test_statements_are_packets)
     assert_int_equal(a->number, 0);
     assert_true(a->sent.sent.at == clock_ns);
     assert_non_null(submit(t, 7));
-    assert_true(hears_nothing(t)); /* not before it is flushed */
+    assert_true(hears_nothing(t)); /* nothing is sent before a flush */
     hf__net_flush(&t->c.link.stream);
     hears(t, 0, got, sizeof(got));
     assert_string_equal(got, "\3a x'00ff2778' b 7f c 18446744073709551615 d "
@@ -32,7 +30,7 @@ CASE_HERE(test_statements_are_packets)
 
 CASE_HERE(test_statement_that_is_too_long)
 {
-    size_t size = (16u << 20) - 2, out; /* and the byte in front of it */
+    size_t size = (16u << 20) - 2, out; /* plus the command byte */
     char *text = malloc(size);
 
     assert_non_null(text);
@@ -54,12 +52,10 @@ CASE_HERE(test_statement_that_is_too_long)
     free(text);
 }
 
-/* ---- answers ------------------------------------------------------------- */
-
 #define COLUMN "\3def\0\0\0\1a\0\x0c\x2d\0\1\0\0\0\xfd\0\0\0\0\0"
 #define END(status) "\xfe\0\0" status "\0"
 
-/* Rows with NULL and an empty text, what was done, an error. */
+/* Rows with NULL and an empty text, an OK packet, an error. */
 static const char chain[] = "\1\0\0\1\2" /* two columns */
                             "\x17\0\0\2" COLUMN "\x17\0\0\3" COLUMN /* */
                             "\5\0\0\4" END("\2")                    /* */
@@ -134,7 +130,7 @@ CASE_HERE(test_many_are_under_way)
     assert_int_equal(t->c.sents.len, 0);
 }
 
-/* Sequence numbers begin anew behind 255. */
+/* Sequence numbers wrap after 255. */
 CASE_HERE(test_many_rows)
 {
     log_in(t);
@@ -174,9 +170,7 @@ CASE(test_numbers)
     assert_false(hf__my_number(NULL, NULL));
 }
 
-/* ---- what no server says ------------------------------------------------- */
-
-/* Whole packets behind each other, for a statement that is under way. */
+/* Whole packets, one after the other, sent in answer to a statement. */
 #define ODD(text)                                                              \
     {                                                                          \
         text, sizeof(text) - 1                                                 \
@@ -187,31 +181,32 @@ static const struct {
     const char *bytes;
     size_t len;
 } odd[] = {
-    ODD("\0\0\0\1"),                  /* an empty one */
-    ODD("\xff\xff\xff\1"),            /* one of 16 MB */
-    ODD("\1\0\x80\1"),                /* more than an answer */
-    ODD("\7\0\0\2" OK_PACKET),        /* an odd number */
-    ODD("\7\0\0\0" OK_PACKET),        /* another */
+    ODD("\0\0\0\1"),                  /* an empty packet */
+    ODD("\xff\xff\xff\1"),            /* a packet of 16 MB */
+    ODD("\1\0\x80\1"),                /* longer than any answer */
+    ODD("\7\0\0\2" OK_PACKET),        /* a wrong sequence number */
+    ODD("\7\0\0\0" OK_PACKET),        /* another one */
     ODD("\1\0\0\1\0"),                /* OK, cut off */
     ODD("\4\0\0\1\0\xfe\1\2"),        /* with a cut length */
     ODD("\5\0\0\1\0\xff\0\0\0"),      /* with no length */
     ODD("\1\0\0\1\xff"),              /* ERR, cut off */
-    ODD("\3\0\0\1\xff\0\0"),          /* of no error */
+    ODD("\3\0\0\1\xff\0\0"),          /* error number 0 */
     ODD("\x0c\0\0\1\xfb/etc/passwd"), /* LOCAL INFILE */
-    ODD("\5\0\0\1" END("\2")),        /* an end of nothing */
+    ODD("\5\0\0\1" END("\2")),        /* EOF without rows */
     ODD("\3\0\0\1\xfc\0\0"),          /* no columns */
     ODD("\3\0\0\1\xfc\1\x10"),        /* 4097 columns */
-    ODD("\2\0\0\1\1\1"),              /* something behind it */
+    ODD("\2\0\0\1\1\1"),              /* extra bytes */
     ODD("\x09\0\0\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), /* 2^64 - 1 */
-    ODD("\1\0\0\1\1\x17\0\0\2" COLUMN "\1\0\0\3\0"), /* no end of columns */
-    ODD("\1\0\0\1\1\x17\0\0\3" COLUMN),              /* a number is left out */
+    ODD("\1\0\0\1\1\x17\0\0\2" COLUMN "\1\0\0\3\0"), /* no EOF of columns */
+    /* a sequence number is skipped */
+    ODD("\1\0\0\1\1\x17\0\0\3" COLUMN),
     ODD(ROWS1 "\1\0\0\4\1"),           /* a value without its text */
-    ODD(ROWS1 "\3\0\0\4\1ab"),         /* something behind it */
-    ODD(ROWS1 "\3\0\0\4\xfc\xff\xff"), /* 65535 bytes of none */
+    ODD(ROWS1 "\3\0\0\4\1ab"),         /* extra bytes */
+    ODD(ROWS1 "\3\0\0\4\xfc\xff\xff"), /* 65535 bytes, all missing */
     ODD(ROWS1 "\x0b\0\0\4\xfe\xff\xff\xff\xff\xff\xff\xff\xff"
               "ab"),
     ODD("\1\0\0\1\2\x17\0\0\2" COLUMN "\x17\0\0\3" COLUMN
-        "\5\0\0\4" END("\2") "\1\0\0\5\xfb"), /* one value of two */
+        "\5\0\0\4" END("\2") "\1\0\0\5\xfb"), /* one of two values */
 };
 
 CASE_HERE(test_odd_answers_end_it)
@@ -223,7 +218,7 @@ CASE_HERE(test_odd_answers_end_it)
         hf__net_flush(&t->c.link.stream);
         says_raw(t, odd[i].bytes, odd[i].len);
         if (t->downs != 1)
-            fail_msg("answer %zu is taken: %s", i, t->answers);
+            fail_msg("answer %zu is accepted: %s", i, t->answers);
         assert_int_equal(t->down_code, HF_EPROTO);
         assert_string_equal(t->answers, "");
         assert_string_equal(t->lost, "1");
@@ -244,7 +239,8 @@ CASE_HERE(test_answer_nobody_asked_for)
     assert_int_equal(t->down_code, HF_EPROTO);
 }
 
-/* Whether or not something was sent in the meantime. */
+/* The client reports the reason, whether or not it has sent something
+ * meanwhile. */
 CASE_HERE(test_server_says_why_it_ends)
 {
     for (int asks = 0; asks < 2; asks++) {
@@ -279,7 +275,7 @@ static void says_much(struct scene *t, unsigned seq, size_t len)
     }
 }
 
-/* Small values weigh more in memory than on the wire. */
+/* Small values take more memory than bytes on the wire. */
 CASE_HERE(test_answer_of_too_many_values)
 {
     unsigned seq;
@@ -325,10 +321,8 @@ CASE_HERE(test_long_value)
         says_raw(t, value + i, sizeof(value) - i < 4096 ? 4 : 4096);
     SAYS(t, 5, END("\2"));
     assert_string_equal(t->answers, "1:(long)\n");
-    assert_int_equal(t->c.in.cap, 0); /* given back */
+    assert_int_equal(t->c.in.cap, 0); /* freed */
 }
-
-/* ---- failures ------------------------------------------------------------ */
 
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
@@ -347,7 +341,7 @@ CASE_HERE(test_end_tells_lost_from_unsent)
     assert_string_equal(t->not, "54");
     t->code = 0;
     t->downs = 0;
-    log_in(t); /* and nothing of it is left */
+    log_in(t); /* nothing of the old connection is left */
     assert_non_null(submit(t, 6));
     SAYS(t, 1, OK_PACKET);
     assert_string_equal(t->answers, "6:done 0 0\n");
@@ -368,7 +362,7 @@ CASE_HERE(test_owner_may_end_it)
 CASE_HERE(test_silence_ends_it)
 {
     log_in(t);
-    clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
+    clock_ns += 100000 * HF__MS; /* no statement is pending: no answer is due */
     assert_true(hf__link_timeout(&t->c.link) == HF__NEVER);
     assert_non_null(submit(t, 1));
     hf__net_flush(&t->c.link.stream);
@@ -378,7 +372,7 @@ CASE_HERE(test_silence_ends_it)
     assert_string_equal(t->lost, "1");
 }
 
-/* Everything that allocates. */
+/* Calls everything that allocates. */
 static void converse(struct scene *t)
 {
     char got[1024];
@@ -401,7 +395,7 @@ static void converse(struct scene *t)
         says_raw(t, chain, 20);
 }
 
-/* Whichever allocation fails: it is told, and the next try works. */
+/* Whichever allocation fails: the failure is reported, and a retry works. */
 CASE_HERE(test_out_of_memory)
 {
     bool failed = true;

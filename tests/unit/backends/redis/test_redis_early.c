@@ -1,6 +1,6 @@
 /*
- * The Redis module, without a server: messages that come before the answer to
- * the question that they are about, by a connection of their own.
+ * The Redis module, without a server: wakeup messages, which have a connection
+ * of their own, may arrive before the reply to the attempt that they belong to.
  */
 #include "../../cases.h"
 #include "backends/redis/channels.h"
@@ -17,7 +17,7 @@
 
 #define NAME "n"
 #define TOKEN 77
-/* The server's clock at a first look, in ms, and at the one after it. */
+/* The server's clock at a first attempt and at the next one, in ms. */
 #define LOOK 1700000000000
 #define NEXT_LOOK (LOOK + 40000)
 
@@ -54,7 +54,7 @@ static const struct hf__core core = {.now = test_now,
                                      .done = test_done,
                                      .bell = test_bell};
 
-/* A line to the semaphore, and its question, which is sent. */
+/* A line to the semaphore, and its attempt, which has been sent. */
 struct line {
     struct hf__remote remote;
     struct hf__req attempt;
@@ -89,7 +89,7 @@ static void attempt(struct redis *r, struct line *l, uint64_t hold_id)
     lock->lease_ms = l->attempt.lease_ms & RD_LEASE_MOST;
 }
 
-/* The same once more. */
+/* Sends the attempt again. */
 static void ask_again(struct line *l)
 {
     struct rd_lock *lock = l->remote.impl;
@@ -119,7 +119,8 @@ static void say(struct redis *r, const char *text)
     assert_int_equal(hf__rd_pipe_reply(&r->sub, &message, test_now()), 0);
 }
 
-/* "It is yours", to that one, by its look of that time. */
+/* The message that grants the permit to hold_id, as of its attempt at that
+ * time. */
 static void call(struct redis *r, uint64_t hold_id, int64_t look)
 {
     char text[64];
@@ -129,7 +130,8 @@ static void call(struct redis *r, uint64_t hold_id, int64_t look)
     say(r, text);
 }
 
-/* "Not yet", said at that time, and whether it is near: what it came to. */
+/* Replies "queued" as of that time, and whether the waiter is near the head;
+ * returns the attempt's result. */
 static int answer_place(struct redis *r, struct line *l, int64_t look,
                         int64_t near)
 {
@@ -183,7 +185,7 @@ static void end(struct redis *r, struct line *lines, size_t len)
     free(r);
 }
 
-static struct line line; /* what a case is about, beside its client */
+static struct line line; /* the line of the case, with its client */
 
 static int begin(void **state)
 {
@@ -207,8 +209,8 @@ CASE_HERE(test_early_message_is_the_answer)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The connection for commands is another one when the answer comes: who knows
- * which server's. It is asked again. */
+/* The reply comes over a new command connection, which may lead to another
+ * server: the attempt is sent again. */
 CASE_HERE(test_early_message_of_an_earlier_pair)
 {
     attempt(r, &line, 1);
@@ -219,7 +221,8 @@ CASE_HERE(test_early_message_of_an_earlier_pair)
     assert_int_equal(bells, 1);
 }
 
-/* More than are kept: whoever asks may have missed one, and looks again. */
+/* More messages than are kept: every attempt may have missed one, and is
+ * repeated. */
 CASE(test_early_messages_of_many)
 {
     enum { MANY = RD_EARLY + 8 };
@@ -240,7 +243,7 @@ CASE(test_early_messages_of_many)
     end(r, lines, MANY);
 }
 
-/* Who asks after that has missed nothing. */
+/* An attempt sent after that has missed nothing. */
 CASE_HERE(test_early_messages_are_nothing_to_later_questions)
 {
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
@@ -250,19 +253,20 @@ CASE_HERE(test_early_messages_are_nothing_to_later_questions)
     assert_int_equal(bells, 0);
 }
 
-/* Nor is it lost that those had to make room whose questions were answered. */
+/* Nothing is missed either if the dropped messages belonged to attempts that
+ * were answered. */
 CASE_HERE(test_early_messages_go_with_their_answers)
 {
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
-    r->cmd.sents.head += 2; /* answers have come since */
+    r->cmd.sents.head += 2; /* replies have come since */
     attempt(r, &line, 1);
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
 }
 
-/* Not a byte behind the end is read, whatever is said. */
+/* No byte after the end of a message is read, whatever the message. */
 CASE_HERE(test_message_ends_where_it_ends)
 {
     static const char *const texts[] = {
@@ -283,8 +287,6 @@ CASE_HERE(test_message_ends_where_it_ends)
     munmap(at, 2 * page);
 }
 
-/* ---- which look a message belongs to ------------------------------------ */
-
 static void first_look(struct redis *r)
 {
     attempt(r, &line, 1);
@@ -301,8 +303,9 @@ CASE_HERE(test_message_completes_the_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* It was handed over, and is over: a later look says that another one has it.
- * The message of then comes when that look is answered. */
+/* The permit was granted and has expired: a later attempt says that another
+ * client has it. Then the old message arrives, after the reply to that
+ * attempt. */
 CASE_HERE(test_message_of_an_earlier_look_is_none)
 {
     first_look(r);
@@ -313,7 +316,7 @@ CASE_HERE(test_message_of_an_earlier_look_is_none)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The same, and the message comes before the answer. */
+/* The same, but the message arrives before the reply. */
 CASE_HERE(test_earlier_message_before_the_answer)
 {
     first_look(r);
@@ -325,7 +328,7 @@ CASE_HERE(test_earlier_message_before_the_answer)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The message before the answer of its own look, that is not the first. */
+/* The message of a second attempt arrives before the reply to it. */
 CASE_HERE(test_message_before_the_answer_of_its_look)
 {
     first_look(r);
@@ -335,7 +338,7 @@ CASE_HERE(test_message_before_the_answer_of_its_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The look was answered by a grant. */
+/* The reply to the attempt was a grant. */
 CASE_HERE(test_message_that_was_not_needed_takes_no_room)
 {
     first_look(r);
@@ -346,9 +349,7 @@ CASE_HERE(test_message_that_was_not_needed_takes_no_room)
         assert_int_equal(r->chans.early[i].hold_id, 0);
 }
 
-/* ---- when to look again ------------------------------------------------ */
-
-/* The longest of many, in ms. */
+/* Returns the longest poll interval of many, in ms. */
 static int64_t looks_within(int64_t near)
 {
     struct redis *r = make();
@@ -372,9 +373,8 @@ CASE(test_first_and_last_look_often)
     assert_in_range(looks_within(0), 10000, 50000);
 }
 
-/* ---- who hears nothing ------------------------------------------------- */
-
-/* As long as the connection for messages is not there, whatever keeps it. */
+/* Waiters poll often while the connection for messages is down, whatever the
+ * cause. */
 CASE_HERE(test_deaf_one_looks_often)
 {
     r->chans.state = RD_SUB_CONFIRMED;

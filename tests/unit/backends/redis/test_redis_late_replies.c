@@ -1,6 +1,6 @@
 /*
- * The Redis module, without a server: a question that is lost, and how long it
- * may be answered still.
+ * The Redis module, without a server: an attempt is lost, and for how long the
+ * server may still execute it.
  */
 #include "backends/redis/cmd.h"
 #include "backends/redis/late_replies.h"
@@ -64,8 +64,8 @@ static void answer_busy(struct scene *s)
     assert_int_equal(s->attempt.result, HF__BUSY);
 }
 
-/* A question is lost, after another whose answer took so long; nobody wants it
- * any more. The connection is there again. */
+/* An attempt is lost and given up, after another whose reply took `way`. Then
+ * the connection is up again. */
 static struct scene *lost_after(hf__time way)
 {
     struct scene *s = begin();
@@ -80,7 +80,7 @@ static struct scene *lost_after(hf__time way)
     return s;
 }
 
-/* It is let go when so much time has passed, and not before. */
+/* The attempt is abandoned after that time, and not before. */
 static void let_go_after(struct scene *s, hf__time time)
 {
     size_t before = s->r->cmd.sents.len;
@@ -101,9 +101,9 @@ CASE(test_lost_question_of_a_quick_server)
     end(s);
 }
 
-/* Was the one before it executed when it was sent, or just before its answer
- * came? Then the server's clock is behind what we take it for, and this one is
- * valid for longer. */
+/* The server may have executed the earlier attempt just after it was sent, or
+ * just before the reply arrived. In the latter case its clock is behind our
+ * estimate, and the lost attempt is valid for longer. */
 CASE(test_lost_question_of_a_slow_server)
 {
     struct scene *s = lost_after(4000 * HF__MS);
@@ -114,7 +114,7 @@ CASE(test_lost_question_of_a_slow_server)
     end(s);
 }
 
-/* "7": the walk is not over, and goes on from there. */
+/* Cursor "7": the scan has not ended, and continues from there. */
 static void answer_list(struct redis *r)
 {
     struct rd_node name = {.type = REDIS_REPLY_STRING, .text = "a", .len = 1};
@@ -149,7 +149,7 @@ CASE(test_list_ends_when_its_caller_has_left)
     redis_end(r, server);
 }
 
-/* Its names are never the last ones either. The caller waits for ever. */
+/* The server never stops sending names, and the caller waits for ever. */
 CASE(test_list_of_too_many_names_ends)
 {
     int server;
@@ -175,8 +175,8 @@ CASE(test_list_of_too_many_names_ends)
     free(text);
 }
 
-/* The server may have told its clock when it answered, 3 s after the question
- * by whose time that clock is kept. */
+/* The server may have read its clock when it replied, 3 s after the request
+ * from which the estimate of that clock counts. */
 CASE(test_query_is_not_meant_for_longer_than_its_caller)
 {
     int server;
@@ -190,8 +190,6 @@ CASE(test_query_is_not_meant_for_longer_than_its_caller)
     assert_int_equal(hf__rd_meant_until(r, &q.req), SERVER_US + OP / 1000);
     redis_end(r, server);
 }
-
-/* ---- renewals ---------------------------------------------------------- */
 
 struct renewal {
     struct hf__batch batch;
@@ -222,8 +220,8 @@ static void answer_too_late(struct scene *s, int64_t now_us)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* The server's clock was set: by the new time the renewal is not late. Its
- * lease counts from the first time that it was sent. */
+/* The server's clock was set: by the new time the renewal is not late. The
+ * lease counts from the first time that the renewal was sent. */
 CASE(test_renewal_by_a_clock_that_jumped)
 {
     struct scene *s = begin();

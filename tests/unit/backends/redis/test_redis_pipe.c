@@ -1,6 +1,6 @@
 /*
- * A pipe by itself, without anything that knows of locks: its server is a
- * listening socket of this program, and says what a case wants it to.
+ * A pipe, tested without locks. Its server is a listening socket of the test
+ * program, which sends what a case wants.
  */
 #include "../../cases.h"
 #include "backends/redis/pipe.h"
@@ -15,7 +15,7 @@
 
 #define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
-/* What is kept of a command here. */
+/* A command that was sent. */
 struct asked {
     struct rd_sent sent;
     int number;
@@ -29,8 +29,8 @@ struct scene {
     struct rd_pipe pipe;
     unsigned ups, downs, pushes;
     int down_code;
-    char told[64];           /* which were answered, and how */
-    char lost[64], not [64]; /* which were not, or were never written */
+    char told[64];           /* numbers of those answered, and the replies */
+    char lost[64], not [64]; /* numbers of those lost, or never written */
 };
 
 static void up(struct rd_pipe *p, hf__time at)
@@ -107,7 +107,7 @@ static int end(void **state)
     return 0;
 }
 
-/* The server hears this, and nothing else. */
+/* The server receives this text and nothing else. */
 static void hears(struct scene *t, const char *text)
 {
     char got[512] = "";
@@ -126,7 +126,7 @@ static void says(struct scene *t, const char *text)
 static void connect_it(struct scene *t)
 {
     hf__link_start(&t->pipe.link, clock_ns);
-    clock_ns += 200 * HF__MS; /* over any pause */
+    clock_ns += 200 * HF__MS; /* longer than any pause */
     hf__link_advance(&t->pipe.link, clock_ns);
     if (t->server >= 0)
         close(t->server);
@@ -134,7 +134,7 @@ static void connect_it(struct scene *t)
     assert_true(t->server >= 0);
 }
 
-/* A code ends the connection. */
+/* Returning a code ends the connection. */
 static int answered(struct rd_pipe *p, struct rd_sent *sent,
                     const struct rd_node *reply, hf__time at)
 {
@@ -178,7 +178,7 @@ CASE_HERE(test_hello_comes_first)
     assert_int_equal(hf__link_opened(&t->pipe.link), HF__DONE);
 }
 
-/* Its text may quote the password. */
+/* The server's text may contain the password. */
 CASE_HERE(test_refused_hello_is_not_quoted)
 {
     t->pipe.password = "secret";
@@ -193,7 +193,7 @@ CASE_HERE(test_refused_hello_is_not_quoted)
 CASE_HERE(test_answers_find_their_commands)
 {
     connect_it(t);
-    assert_int_equal(t->ups, 1); /* without a hello, at once */
+    assert_int_equal(t->ups, 1); /* at once, since there is no hello */
     request(t, 1, 1);
     request(t, 2, 3);
     request(t, 3, 1);
@@ -208,7 +208,7 @@ CASE_HERE(test_answers_find_their_commands)
     assert_int_equal(t->pipe.sents.len, 0);
 }
 
-/* The ring grows while its beginning is not at its start. */
+/* The ring grows while its first element is not at its start. */
 CASE_HERE(test_many_are_under_way)
 {
     connect_it(t);
@@ -241,8 +241,8 @@ CASE_HERE(test_what_nobody_asked_for_is_pushed)
     assert_int_equal(t->downs, 0);
 }
 
-/* What was written is lost, the oldest first; what was not is given back, the
- * newest first. What failed is the oldest of those that are lost. */
+/* Written commands are lost, the oldest first; the others are given back, the
+ * newest first. The oldest lost command is the one that failed. */
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
     connect_it(t);
@@ -257,7 +257,7 @@ CASE_HERE(test_end_tells_lost_from_unsent)
     assert_string_equal(t->told, "1=1 ");
     assert_string_equal(t->lost, "23");
     assert_string_equal(t->not, "54");
-    connect_it(t); /* and nothing of it is left */
+    connect_it(t); /* nothing of the old connection is left */
     request(t, 6, 1);
     hf__net_flush(&t->pipe.link.stream);
     hears(t, X);
@@ -268,7 +268,7 @@ CASE_HERE(test_end_tells_lost_from_unsent)
 CASE_HERE(test_silence_ends_it)
 {
     connect_it(t);
-    clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
+    clock_ns += 100000 * HF__MS; /* no command is pending: no reply is due */
     assert_true(hf__link_timeout(&t->pipe.link) == HF__NEVER);
     request(t, 1, 1);
     hf__net_flush(&t->pipe.link.stream);
@@ -281,7 +281,7 @@ CASE_HERE(test_silence_ends_it)
     assert_string_equal(t->lost, "1");
 }
 
-/* An event of an earlier descriptor is nobody's. */
+/* An event of a closed descriptor must not reach the new connection. */
 CASE_HERE(test_old_event_is_ignored)
 {
     uint32_t old;

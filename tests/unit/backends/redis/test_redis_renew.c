@@ -1,5 +1,5 @@
 /*
- * The Redis module, without a server: a batch of renewals that goes out in
+ * The Redis module, without a server: a batch of renewals that is sent as
  * several commands.
  */
 #include "backends/redis/cmd.h"
@@ -46,8 +46,8 @@ static void end(struct scene *s)
     free(s);
 }
 
-/* The server does not know the script of the first, and knows that of the
- * second, whose lease began when it was sent. */
+/* The server lacks the script of the first command, and has that of the second,
+ * whose lease counts from when it was sent. */
 CASE(test_leases_count_from_what_was_sent_first)
 {
     struct scene *s = begin();
@@ -66,7 +66,8 @@ CASE(test_leases_count_from_what_was_sent_first)
     end(s);
 }
 
-/* A batch that had to wait was sent when its first command was. */
+/* The leases of a batch that had to wait count from when its first command was
+ * sent. */
 CASE(test_leases_do_not_count_from_before)
 {
     struct scene *s = begin();
@@ -88,9 +89,9 @@ CASE(test_leases_do_not_count_from_before)
     end(s);
 }
 
-/* A batch of the shortest lease waits, and nobody connects in a sixth of that:
- * when it is not meant any more there is more time. A longer one that waits
- * as well does not prolong that. */
+/* While a batch of the shortest lease waits, connecting may take a sixth of
+ * that lease, even if a batch of a longer lease waits too. Once the batch is no
+ * longer wanted, connecting may take longer. */
 CASE(test_patience_is_short_while_it_is_meant)
 {
     struct scene *s = begin();
@@ -113,8 +114,8 @@ CASE(test_patience_is_short_while_it_is_meant)
     end(s);
 }
 
-/* Each permit is a command: a script renews no more of them than one acquire
- * may take, of all holders together. */
+/* Each permit takes a command: a script renews at most as many permits, of all
+ * holders together, as one acquire may take. */
 CASE(test_scripts_are_bounded_by_permits)
 {
     enum { MANY = 40 };

@@ -1,6 +1,7 @@
 /*
- * The Redis module from below, without a server: answers in every cut, keys
- * that never meet, what is written, the digests of scripts.
+ * The lower layers of the Redis module, without a server: replies that are cut
+ * anywhere, keys of different names, commands on the wire, and the digests of
+ * scripts.
  */
 #include "../../cases.h"
 #include "backends/redis/keys.h"
@@ -10,7 +11,7 @@
 
 #include <openssl/sha.h>
 
-static size_t taken, allowed = SIZE_MAX; /* allocations: how many, at most */
+static size_t taken, allowed = SIZE_MAX; /* allocations, and their limit */
 
 static void *test_take(hf_client *client, size_t size)
 {
@@ -24,9 +25,8 @@ static void test_give(hf_client *client, void *p)
 
 static const struct hf__core core = {.alloc = test_take, .free = test_give};
 
-/* ---- answers ------------------------------------------------------------- */
-
-/* Feeds it in pieces of that size; the first whole answer, or NULL. */
+/* Feeds the text in pieces of that size; returns the first whole reply, or
+ * NULL. */
 static struct rd_node *feed(redisReader *reader, struct hf__arena *arena,
                             const char *text, size_t len, size_t piece, int *rc)
 {
@@ -98,7 +98,7 @@ CASE(test_reply_that_is_none)
     }
 }
 
-/* The announced length costs nothing; what really comes has a bound. */
+/* An announced length allocates nothing; the data that arrives is limited. */
 CASE(test_reply_without_end)
 {
     static char many[1 << 16];
@@ -164,17 +164,15 @@ CASE(test_numbers_as_text)
     }
 }
 
-/* ---- keys ---------------------------------------------------------------- */
-
-/* Of these, "m" and "{m}" may have the same: an owner follows, or one look too
- * many does no harm. */
+/* True for keys that "m" and "{m}" may share: an owner follows in the key, or
+ * one needless poll does no harm. */
 static bool may_meet(enum rd_key key)
 {
     return key == RD_KEY_TOKEN || key == RD_KEY_BASE || key == RD_CHANNEL ||
            key == RD_CHANNEL_RW || key == RD_CHANNEL_SEM;
 }
 
-/* The keys of two names never meet, but for some of Redisson's own. */
+/* Two names never share a key, except some of Redisson's own. */
 CASE(test_keys_never_meet)
 {
     static const char *const names[] = {
@@ -245,8 +243,6 @@ CASE(test_reserved_names)
     assert_false(hf__rd_reserved("x", 1));
 }
 
-/* ---- what is written ----------------------------------------------------- */
-
 CASE(test_commands_on_the_wire)
 {
     static const char wanted[] = "*4\r\n$3\r\nSET\r\n$3\r\na\0b\r\n$0\r\n\r\n"
@@ -263,7 +259,7 @@ CASE(test_commands_on_the_wire)
     hf__rd_put_num(o, INT64_MIN);
     assert_int_equal(o->len, sizeof(wanted) - 1);
     assert_memory_equal(o->data, wanted, o->len);
-    o->from = 4; /* half sent, and more is wanted than there is room */
+    o->from = 4; /* half sent, and the next command does not fit */
     assert_int_equal(hf__net_reserve(&s, 1 << 16), 0);
     assert_int_equal(o->from, 0);
     assert_memory_equal(o->data, wanted + 4, o->len);
@@ -287,11 +283,11 @@ CASE(test_scripts_have_the_servers_digests)
 }
 
 /*
- * Clients of different versions share locks, so they have to run the same
- * scripts. If this test fails without intent, restore the script. If a script
- * has to change, make sure that the old and the new text can work on the same
- * keys, and put in the digest that the failure prints (sha1sum of
- * build/src/backends/redis/lua/NAME.lua says the same).
+ * Clients of different versions share locks, so they must run the same scripts.
+ * If this test fails unexpectedly, restore the script. If a script has to
+ * change, make sure that the old and the new text can work on the same keys,
+ * and insert the digest that the failure prints (sha1sum of
+ * build/src/backends/redis/lua/NAME.lua prints the same).
  */
 static const char *const digests[RD_SCRIPTS] = {
     [RD_TAKE] = "b867564126bf280ed0021c39618c8cb24283d5fa",
@@ -377,7 +373,7 @@ CASE(test_errors_that_may_pass)
 
 #define QUOTED "ERR Error running script (call to f_bed10a): @user_script:12: "
 
-/* As Redis 6 says them of scripts. */
+/* The error texts of scripts in Redis 6. */
 CASE(test_errors_that_are_quoted)
 {
     assert_int_equal(hf__rd_error_code(QUOTED "WRONGTYPE Operation against"),

@@ -1,7 +1,7 @@
 /*
- * The Redis module, without a server: whether both connections end at one
- * server, what is believed until that is known, and what happens when the
- * server refuses a subscription.
+ * The Redis module, without a server: whether both connections lead to one
+ * server, which messages are trusted until that is known, and what happens when
+ * the server refuses a subscription.
  */
 #include "backends/redis/cmd.h"
 #include "backends/redis/flights.h"
@@ -31,7 +31,7 @@ static void note_line(hf_client *client, const char *fmt, ...)
     lines++;
 }
 
-/* A client whose line waits for a mutex, with both connections. */
+/* A client with both connections, one of whose lines waits for a mutex. */
 struct scene {
     struct redis *r;
     struct hf__core core;
@@ -53,7 +53,7 @@ static void connect_messages(struct scene *s)
     s->messages = fds[1];
 }
 
-/* One element after the other; the payload is a text or a number. */
+/* A message with these elements; the payload is a text or a number. */
 static void told(struct scene *s, const char *what, const char *text)
 {
     struct rd_node payload = {
@@ -142,7 +142,8 @@ static void end(struct scene *s)
     free(s);
 }
 
-/* "It is yours": is it believed? */
+/* Sends the message that grants the mutex; returns whether the client trusts
+ * it. */
 static bool is_believed(struct scene *s)
 {
     char text[64];
@@ -151,7 +152,7 @@ static bool is_believed(struct scene *s)
     bells = 0;
     snprintf(text, sizeof(text), "u1 %d %lld n", TOKEN, LOOK);
     told(s, "message", text);
-    assert_int_equal(bells, 1); /* a reason to look, in any case */
+    assert_int_equal(bells, 1); /* in any case a reason to poll */
     rc = hf__rd_attempt(s->r, &s->attempt);
     assert_true(rc == HF__GRANTED || rc == HF__PENDING);
     return rc == HF__GRANTED;
@@ -176,7 +177,7 @@ SCENE_CASE(test_believed_when_heard_and_counted)
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     told(s, "message", "p1");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    assert_int_equal(bells, 1); /* it has asked before it was heard */
+    assert_int_equal(bells, 1); /* its attempt was sent before the proof */
     assert_true(is_believed(s));
 }
 
@@ -196,18 +197,18 @@ SCENE_CASE(test_not_believed_before_the_proof)
     assert_false(is_believed(s));
 }
 
-/* A replica passes the number on; its master counts nobody. */
+/* A replica passes the number on, but its master has no subscriber. */
 SCENE_CASE(test_not_counted_is_apart)
 {
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 0);
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
-    assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* made anew */
+    assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* being replaced */
     assert_int_equal(lines, 1);
 }
 
-/* It hears nothing of what is said at the other server. */
+/* The subscriber does not receive what is published at the other server. */
 SCENE_CASE(test_not_heard_is_apart)
 {
     told(s, "subscribe", "1");
@@ -226,8 +227,8 @@ static void prove_anew(struct scene *s, int64_t many)
     counted(s, many);
 }
 
-/* After the second failure it stays, for the messages that come, and is made
- * anew rarely; the log says so once. */
+/* After the second failure the connection stays, for the messages that do come,
+ * and is replaced only rarely. The log says so once. */
 SCENE_CASE(test_apart_again_stays)
 {
     hf__time pause = 0;
@@ -240,7 +241,7 @@ SCENE_CASE(test_apart_again_stays)
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(lines, 2);
     bells = 0;
-    assert_false(is_believed(s)); /* but it is a reason to look */
+    assert_false(is_believed(s)); /* but it is a reason to poll */
     answer_queued(s);
     for (int i = 0; i < 10; i++) {
         hf__time at = hf__rd_pair_timeout(s->r);
@@ -262,8 +263,8 @@ SCENE_CASE(test_apart_again_stays)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
 }
 
-/* Refused for now: the proof is begun again, until it succeeds or is refused
- * for good. */
+/* If the proof is refused for now, the client repeats it until it succeeds or
+ * is refused for good. */
 SCENE_CASE(test_refused_for_now_is_proved_again)
 {
     told(s, "subscribe", "1");
@@ -289,8 +290,8 @@ SCENE_CASE(test_refused_for_now_is_proved_again)
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
 }
 
-/* A connection is lost before the proof is begun again: that of the new one
- * counts. */
+/* A connection is lost before the proof is repeated: only the proof over the
+ * new one counts. */
 SCENE_CASE(test_proof_again_ends_with_its_connection)
 {
     told(s, "subscribe", "1");
@@ -304,7 +305,7 @@ SCENE_CASE(test_proof_again_ends_with_its_connection)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
 }
 
-/* The rights are there later: a proof of then is one. */
+/* The user gets the rights later: a proof then succeeds. */
 SCENE_CASE(test_proof_after_a_refused_one)
 {
     told(s, "subscribe", "1");
@@ -317,8 +318,8 @@ SCENE_CASE(test_proof_after_a_refused_one)
     assert_false(s->r->chans.refused);
 }
 
-/* The command connection is lost, and made anew: proved anew. A number of then
- * proves nothing. */
+/* The command connection is lost and replaced, so a new proof is needed. A
+ * number of the old proof proves nothing. */
 SCENE_CASE(test_new_command_connection_is_proved_anew)
 {
     told(s, "subscribe", "1");
@@ -337,8 +338,8 @@ SCENE_CASE(test_new_command_connection_is_proved_anew)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
 }
 
-/* The connection for messages is made anew while the first proof is under way:
- * its answer says nothing of the new pair. */
+/* The connection for messages is replaced during the first proof, whose reply
+ * says nothing about the new pair. */
 SCENE_CASE(test_answer_of_an_earlier_pair_proves_nothing)
 {
     told(s, "subscribe", "1");
@@ -354,7 +355,7 @@ SCENE_CASE(test_answer_of_an_earlier_pair_proves_nothing)
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
 }
 
-/* It is refused: waiters look, and the connection stays. */
+/* The proof is refused: waiters poll, and the connection stays. */
 SCENE_CASE(test_refused_proof_is_none)
 {
     told(s, "subscribe", "1");
@@ -366,15 +367,13 @@ SCENE_CASE(test_refused_proof_is_none)
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
 }
 
-/* Nobody waits, nothing is subscribed: nothing is asked. */
+/* Without waiters there is no subscription, so no proof is sent. */
 SCENE_CASE(test_no_proof_without_messages)
 {
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     assert_int_equal(s->r->cmd.sents.len, 0);
 }
-
-/* ---- the server refuses a subscription ---------------------------------- */
 
 static void subscription_is_refused(struct scene *s, const char *text)
 {
@@ -397,7 +396,7 @@ static struct scene *begin_live(void)
     return s;
 }
 
-/* Returns the pause, after which there is a new connection. */
+/* Makes a new connection; returns the pause before it. */
 static hf__time subscribe_anew(struct scene *s)
 {
     hf__time pause = hf__rd_sub_timeout(s->r) - clock_ns;
@@ -442,18 +441,18 @@ CASE(test_subscription_refused_for_now_is_made_anew)
     }
 }
 
-/* The pauses get longer, up to a limit. The log has one line until a
- * subscription has succeeded. */
+/* The pauses grow up to a limit. The log has one line until a subscription
+ * succeeds. */
 CASE(test_subscription_refused_again_and_again)
 {
     struct scene *s = begin_live();
     hf__time pause = 0;
 
     for (int i = 0; i < 20; i++) {
-        subscription_is_refused(s, "BUSY a script"); /* a name's */
-        subscription_is_refused(s, "BUSY a script"); /* our own */
+        subscription_is_refused(s, "BUSY a script"); /* the channel of a name */
+        subscription_is_refused(s, "BUSY a script"); /* the client's own */
         assert_int_equal(lines, 1);
-        s->r->sub.link.heard_at = HF__NEVER / 2; /* no PING here */
+        s->r->sub.link.heard_at = HF__NEVER / 2; /* avoids a PING */
         pause = subscribe_anew(s);
         assert_in_range(pause, 100 * HF__MS, 60000 * HF__MS);
     }
@@ -465,7 +464,8 @@ CASE(test_subscription_refused_again_and_again)
     end(s);
 }
 
-/* The names' channels are refused, our own is not: waiters poll. */
+/* The server refuses the channels of names, but not the client's own: waiters
+ * poll. */
 SCENE_CASE(test_one_subscription_of_two_is_refused)
 {
     hf__rd_sub.up(&s->r->sub, clock_ns);
@@ -476,7 +476,8 @@ SCENE_CASE(test_one_subscription_of_two_is_refused)
     assert_true(s->r->chans.refused);
 }
 
-/* Until something is changed: the connection stays as it is. */
+/* The connection stays, and waiters poll until an administrator changes the
+ * server. */
 CASE(test_subscription_refused_for_good)
 {
     static const char *const texts[] = {
@@ -489,7 +490,7 @@ CASE(test_subscription_refused_for_good)
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct scene *s = begin_live();
 
-        s->r->sub.link.heard_at = HF__NEVER / 2; /* no PING here */
+        s->r->sub.link.heard_at = HF__NEVER / 2; /* avoids a PING */
         subscription_is_refused(s, texts[i]);
         assert_int_equal(bells, 1);
         assert_int_equal(lines, 1);
@@ -500,9 +501,8 @@ CASE(test_subscription_refused_for_good)
     }
 }
 
-/* ---- events ------------------------------------------------------------ */
-
-/* The command connection is being made while a subscription is confirmed. */
+/* The command connection is still connecting when a subscription is
+ * confirmed. */
 SCENE_CASE(test_connecting_is_still_waited_for)
 {
     s->r->cmd.link.state = NET_CONNECTING;
@@ -527,9 +527,6 @@ SCENE_CASE(test_event_of_an_earlier_connection_is_ignored)
     assert_int_equal(s->r->cmd.link.state, NET_UP);
 }
 
-/* ---- wishes ---------------------------------------------------------------
- */
-
 static uint64_t wishes[8];
 static size_t wishes_len;
 
@@ -552,8 +549,8 @@ static void granted(struct scene *s, int64_t token)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* Wishes for two holds come before the grants of both. Each is reported, and
- * not again when the same hold is granted a second time. */
+/* Wishes for two holds arrive before the grants of both. Each is reported once,
+ * even if the same hold is granted a second time. */
 CASE(test_wishes_that_come_before_their_grants)
 {
     struct scene *s = begin();
@@ -587,7 +584,7 @@ CASE(test_wishes_that_come_before_their_grants)
     assert_int_equal(wishes_len, 2);
     for (int i = 0; i < 2; i++)
         hf__rd_detach(s->r, &two[i]);
-    s->r->listens = false; /* as when the scene's own lock was attached */
+    s->r->listens = false; /* as when the lock of the scene was attached */
     end(s);
 }
 

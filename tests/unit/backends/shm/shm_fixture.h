@@ -1,7 +1,7 @@
 /*
- * What the tests of shared memory stand on: a file of their own, clients and
- * locks there, processes that hold one, threads that wait for one; and time, of
- * which what was waited for a processor is not counted.
+ * Helpers of the shared-memory tests: a file of their own, clients and locks in
+ * it, processes that hold a lock, threads that wait for one, and times that
+ * exclude waiting for a processor.
  */
 #ifndef SHM_FIXTURE_H
 #define SHM_FIXTURE_H
@@ -24,8 +24,8 @@
 
 #define OK(call) assert_int_equal(call, 0)
 
-/* Within which a death is noticed; instrumented code is not held to the bound
- * of the contract. */
+/* The time in which a death must be noticed; instrumented code may take longer
+ * than the contract allows. */
 #define DEATH_MS (SANITIZED ? 2000 : 100)
 
 struct place {
@@ -62,7 +62,7 @@ static inline void unmap(void *f)
     munmap(f, sizeof(struct shm_file));
 }
 
-/* Until the end of the case. */
+/* Maps the file until the end of the case. */
 static inline struct shm_file *map(const struct place *p)
 {
     int fd = open(p->file, O_RDWR | O_CLOEXEC);
@@ -85,8 +85,8 @@ static inline void nap_ms(long ms)
     poll(NULL, 0, (int)ms);
 }
 
-/* A case closes its clients and frees its handles by these, or leaves it to the
- * end of the case. */
+/* A case that does not close a client or free a lock with these leaves that to
+ * the end of the case. */
 static inline void end_client(void *client)
 {
     OK(hf_close(client));
@@ -132,7 +132,6 @@ static inline hf_lock *make_lock_of(hf_client *client, const char *name,
     return lock;
 }
 
-/* A mutex. */
 static inline hf_lock *make_lock(hf_client *client, const char *name, bool fair)
 {
     hf_lock_options opt = LOCK_OPTIONS(.fairness = fair ? HF_FAIR : HF_UNFAIR);
@@ -165,7 +164,7 @@ static inline void assert_refused(const char *url, int code, const char *text)
         fail_msg("\"%s\" does not say \"%s\"", err.text, text);
 }
 
-/* Opens it once, so that there is a good file. */
+/* Opens a client once, which makes a valid file. */
 static inline void make_file(const struct place *p)
 {
     close_client(open_client(p->url));
@@ -177,7 +176,7 @@ static inline void wait_for_ever(void)
         pause();
 }
 
-/* A process that takes the mutex x and does as it is told. */
+/* Forks a process that acquires the mutex x and then calls then(). */
 static inline pid_t child_with_lock(const char *url, bool fair,
                                     int64_t lease_ms, void (*then)(void))
 {
@@ -204,8 +203,8 @@ static inline pid_t child_with_lock(const char *url, bool fair,
     return pid;
 }
 
-/* What is no fault of ours: waiting for a processor, of a thread or a process
- * and of anybody on the machine. */
+/* Delay that the library does not cause: the time that a thread or process, and
+ * any process of the machine, waited for a processor. */
 struct lateness {
     int64_t own, all;
 };
@@ -226,12 +225,12 @@ static inline int64_t late_ms(struct lateness l)
     return (l.own > l.all ? l.own : l.all) / 1000000;
 }
 
-/* A thread that takes a lock once. */
+/* A thread that acquires a lock once. */
 struct waiter {
     pthread_t thread;
     hf_lock *lock;
     int64_t granted_at;   /* atomic, ms; 0: not yet */
-    struct lateness late; /* of the call */
+    struct lateness late; /* during the call */
     int rc;
 };
 
@@ -259,8 +258,9 @@ static inline bool waiter_has_it(struct waiter *w)
     return __atomic_load_n(&w->granted_at, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* They have had it, so long after that time. One may have been waiting for
- * another to tell it, so that none counts what any waited for a processor. */
+/* Checks that each waiter was granted the lock between `least` and `most` after
+ * `since`. A waiter may have depended on another to wake it, so each may be
+ * late by the sum of all delays. */
 static inline void waiters_end(struct waiter *w, int len, int64_t since,
                                int64_t least, int64_t most)
 {
@@ -285,7 +285,7 @@ static inline void waiter_end(struct waiter *w, int64_t since, int64_t least,
     waiters_end(w, 1, since, least, most);
 }
 
-/* This thread has it soon. */
+/* The calling thread acquires the lock soon. */
 static inline void takes_it_soon(hf_lock *lock, const hf_acquire_options *opt)
 {
     struct lateness before = lateness_of_thread();
@@ -297,7 +297,7 @@ static inline void takes_it_soon(hf_lock *lock, const hf_acquire_options *opt)
                         late_ms(lateness_since(before, lateness_of_thread())));
 }
 
-/* How many wait for x. */
+/* Returns the number of waiters of x. */
 static inline size_t waiters(hf_client *client)
 {
     hf_info *info;
@@ -321,7 +321,7 @@ static inline void on_done(void *arg, hf_lock *lock, int result)
     a->result = result;
 }
 
-/* How long it took, but for waiting for a processor. */
+/* Returns how long it took, without the time waited for a processor. */
 static inline int64_t dispatch_until(hf_client *client, struct async *a,
                                      int calls)
 {

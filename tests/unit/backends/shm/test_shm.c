@@ -1,11 +1,9 @@
 /*
- * The shared-memory backend: limits, tokens, inspection. What every backend
- * must do is tested by the conformance suite; its file, deaths and waiting, in
- * the files beside this one.
+ * The shared-memory backend: limits, tokens, inspection. The conformance suite
+ * tests what every backend must do; the files beside this one test the file,
+ * deaths and waiting.
  */
 #include "shm_fixture.h"
-
-/* ---- limits ------------------------------------------------------------- */
 
 CASE_HERE(test_4096_names_and_no_more)
 {
@@ -56,7 +54,7 @@ CASE_HERE(test_names_of_the_dead_are_taken_back)
     int status;
     pid_t pid;
 
-    client = open_client(p->url); /* before, so that it does not bury them */
+    client = open_client(p->url); /* first, so that it does not clean up */
     pid = fork();
     if (!pid) {
         take_all_names(p->url);
@@ -75,7 +73,8 @@ CASE_HERE(test_4095_clients_and_no_more)
 
     make_file(p);
     f = map(p);
-    /* As if they were there: ours and alive, as far as one can tell. */
+    /* Fills the other slots with what looks like live clients of this
+     * process. */
     open_client(p->url);
     for (unsigned i = 2; i < SHM_SLOTS; i++) {
         atomic_store(&f->slot[i].alive, atomic_load(&f->slot[1].alive));
@@ -105,8 +104,6 @@ CASE_HERE(test_4096_waits_and_no_more)
     assert_int_equal(hf_lock_timed(wanted, 10, &err), HF_ETIMEDOUT);
     hf_lock_release(held, NULL);
 }
-
-/* ---- tokens ------------------------------------------------------------- */
 
 CASE_HERE(test_tokens_rise_when_the_name_is_made_again)
 {
@@ -141,7 +138,7 @@ CASE_HERE(test_tokens_rise_when_the_count_wraps)
         uint64_t word = atomic_load(&f->entry[0].word);
         uint64_t epoch = atomic_load(&f->entry[0].epoch);
 
-        /* Just before the end of this half of the count's range. */
+        /* Just before the count leaves this half of its range. */
         atomic_store(&f->entry[0].word,
                      (word & ~SHM_COUNT_MASK) |
                          (((epoch & 1) << 23 | 0x7ffff0) << 40));
@@ -156,8 +153,6 @@ CASE_HERE(test_tokens_rise_when_the_count_wraps)
         assert_int_equal(atomic_load(&f->entry[0].epoch), epoch + 1);
     }
 }
-
-/* ---- kinds, inspection, breaking ---------------------------------------- */
 
 CASE_HERE(test_fair_and_unfair_do_not_mix)
 {
@@ -222,7 +217,8 @@ CASE_HERE(test_inspect_list_break)
     close_client(other);
 }
 
-/* Whatever is in the tables: an error or a grant, not a crash or a hang. */
+/* Whatever the tables contain: a call fails or is granted, but neither crashes
+ * nor hangs. */
 CASE_HERE(test_garbage_in_the_tables_does_no_harm)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

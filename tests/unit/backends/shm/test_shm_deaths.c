@@ -1,7 +1,7 @@
 /*
- * Shared memory when processes die or are stopped: who waits is told, within
- * the time of the contract, and nobody is held up. Killing at random and at
- * every step is in tests/faults.
+ * Shared memory when processes die or are stopped: waiters are woken within the
+ * time of the contract, and none is held up. Killing at random and at every
+ * step is in tests/faults.
  */
 #include "shm_fixture.h"
 
@@ -27,7 +27,7 @@ static void death_is_noticed(const char *url, bool fair)
     waiter_start(&w, make_lock(client, "x", fair));
     nap_ms(120);
     at = now_ms();
-    kill(pid, SIGKILL); /* and not waited for: a zombie */
+    kill(pid, SIGKILL); /* it stays a zombie */
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
     close_client(client);
@@ -44,7 +44,7 @@ CASE_HERE(test_killed_holder_is_noticed)
     death_is_noticed(url, false);
 }
 
-/* Holds y0, y1 ... and then x, or waits for that. */
+/* The child holds y0, y1 ... and then acquires x, or waits for it. */
 static pid_t child_with_many(const char *url, int many)
 {
     int fds[2];
@@ -73,7 +73,8 @@ static pid_t child_with_many(const char *url, int many)
     return pid;
 }
 
-/* The kernel wakes one of those who wait for the dead: he tells the others. */
+/* The kernel wakes one of the waiters of a dead process: it wakes the
+ * others. */
 CASE_HERE(test_one_death_is_told_to_all)
 {
     enum { MANY = 24 };
@@ -97,7 +98,8 @@ CASE_HERE(test_one_death_is_told_to_all)
     waitpid(pid, NULL, 0);
 }
 
-/* It waited for x, and one is behind it; it held y, and one waits for that. */
+/* The dead process waited for x, with a waiter behind it, and held y, which
+ * another waiter wants. */
 CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
     hf_client *client = open_client(p->url), *clients[2];
@@ -122,7 +124,7 @@ CASE_HERE(test_death_of_a_waiter_that_holds_another)
     waitpid(pid, NULL, 0);
 }
 
-/* The one whom the kernel wakes is stopped: the others look for themselves, and
+/* The waiter that the kernel wakes is stopped: the others poll by themselves,
  * not all at the same moment. */
 static void death_beside_a_stopped_one(const char *url, int many)
 {
@@ -145,7 +147,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     }
     nap_ms(50);
     kill(stopped, SIGSTOP);
-    nap_ms(450); /* so that all others have looked, and are behind it */
+    nap_ms(450); /* all others have polled, and are behind it */
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);
@@ -162,7 +164,8 @@ CASE_HERE(test_death_while_a_waiter_is_stopped)
     death_beside_a_stopped_one(p->url, 16);
 }
 
-/* The one before us has left the queue: we watch the holder from then on. */
+/* The waiter ahead has left the queue: the next one watches the holder from
+ * then on. */
 CASE_HERE(test_death_after_the_one_before_gave_up)
 {
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
@@ -192,7 +195,8 @@ CASE_HERE(test_death_after_the_one_before_gave_up)
     close_client(other);
 }
 
-/* The helper thread is gone, the process is not: it may still be writing. */
+/* The helper thread is gone, but the process is alive and may still be
+ * writing. */
 CASE_HERE(test_a_mark_alone_is_not_a_death)
 {
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
@@ -226,7 +230,7 @@ static void exec_lets_go(const struct place *p)
     assert_int_equal(hf_lock_timed(lock, WAIT_LONG_MS, NULL), 0);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status)); /* it lived, as another program */
+    assert_true(WIFSIGNALED(status)); /* it was alive, as another program */
     close(may_exec[0]);
     close(may_exec[1]);
     hf_lock_release(lock, NULL);
@@ -264,8 +268,8 @@ static bool is_another_program(pid_t pid)
     return !strcmp(name, "sleep\n");
 }
 
-/* A child that was forked before has the descriptor, too: that is not closed
- * before the child has ended. */
+/* A child that was forked before the exec has the descriptor as well, which
+ * stays open until the child has exited. */
 CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
 {
     hf_client *client;
@@ -294,8 +298,8 @@ CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
     munmap(grandchild, sizeof(*grandchild));
 }
 
-/* A child has the descriptor of a client that was closed. Whoever comes next
- * has the client's slot, and no part in that. */
+/* A child still has the descriptor of a client that was closed. It does not
+ * affect the next client, which has the same slot. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
 {
     hf_client *client = open_client(p->url);
@@ -306,7 +310,7 @@ CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
         wait_for_ever();
     close_client(client);
     fd = open(p->file, O_RDWR | O_CLOEXEC);
-    OK(flock(fd, LOCK_EX | LOCK_NB)); /* nobody uses it, as far as one sees */
+    OK(flock(fd, LOCK_EX | LOCK_NB)); /* the file looks unused */
     close(fd);
     exec_lets_go(p);
     kill(child, SIGKILL);
@@ -322,7 +326,7 @@ static void have_a_child(void)
     wait_for_ever();
 }
 
-/* The same of a client that was killed: its slot is not the next one's. */
+/* The same after a client that was killed: the next client has another slot. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
     pid_t pid;
@@ -381,7 +385,7 @@ CASE_HERE(test_a_renewal_never_shortens_the_lease)
     assert_int_equal(hf_lock_release(lock, NULL), 0);
 }
 
-/* Waits for x, with a lease to come, and is stopped. */
+/* Starts a waiter for x that asks for a lease, and stops it. */
 static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
 {
     struct shm_file *f = map(p);
@@ -402,7 +406,8 @@ static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
     return pid;
 }
 
-/* Handed to a waiter that is stopped: its lease ends as well. */
+/* The lock is handed to a waiter that is stopped: its lease ends all the
+ * same. */
 CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
 {
     hf_client *client = open_client(p->url);
@@ -418,7 +423,7 @@ CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
     waitpid(pid, NULL, 0);
 }
 
-/* Nor those who stand behind it already. */
+/* It does not hold up waiters that are already behind it either. */
 CASE_HERE(test_stopped_waiter_with_lease_before_another)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

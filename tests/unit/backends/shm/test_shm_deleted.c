@@ -1,8 +1,8 @@
 /*
- * The file of shared memory is deleted under those who use it, as logind does
- * when a user's last session ends; or it or its directory is renamed. Who opens
- * it then is in another world: the old one ends as soon as its own clients have
- * seen it, whatever they do.
+ * The file of shared memory is deleted while it is in use, as logind does when
+ * a user's last session ends; or it or its directory is renamed. A client that
+ * opens the path then uses a new file. The locks of the old file are lost as
+ * soon as its own clients notice, whatever they do.
  */
 #include "shm_fixture.h"
 
@@ -21,8 +21,6 @@ static void says_deleted(const char *text)
          !strstr(text, " was renamed or replaced")))
         fail_msg("%s", text);
 }
-
-/* ---- what becomes of the file -------------------------------------------- */
 
 static void deleted(const struct place *p)
 {
@@ -77,7 +75,7 @@ static void on_event(void *arg, const hf_event *event)
 
     if (event->type != HF_EVENT_LOST)
         return;
-    says_deleted(event->reason); /* of all, and of each */
+    says_deleted(event->reason); /* of the client, and of each hold */
     told->lost++;
 }
 
@@ -89,7 +87,7 @@ static hf_lock *make_kind(hf_client *client, const char *name, int kind)
     return make_lock_of(client, name, &opt);
 }
 
-/* A new name asks the kernel, so that it is known from then on. */
+/* A new name makes the client check the file, so that it notices. */
 static void find_out(hf_client *client)
 {
     hf_error err = HF_ERROR_INIT;
@@ -160,8 +158,8 @@ CASE_DELETING(test_who_holds_is_told_of_a_replaced_directory)
     holders_are_told(p, replaced_with_its_directory);
 }
 
-/* It was renamed and is back: nobody was able to open another one but for that
- * moment, and the old one is the one that others open. */
+/* The file was renamed and renamed back: only in between could a client open
+ * another one, so the old file is the one that other clients open. */
 CASE_DELETING(test_a_file_that_is_back_is_the_same)
 {
     hf_client *client = open_client(p->url);
@@ -172,14 +170,14 @@ CASE_DELETING(test_a_file_that_is_back_is_the_same)
     renamed(p);
     snprintf(to, sizeof(to), "%s.old", p->file);
     OK(rename(to, p->file));
-    other = make_lock(client, "y", true); /* asks the kernel */
+    other = make_lock(client, "y", true); /* makes the client check the file */
     OK(hf_lock_check(lock));
     free_lock(other);
     OK(hf_lock_release(lock, NULL));
 }
 
-/* A daemon that holds a lock takes another root directory, or gives up the
- * right to follow the path. Nobody but root may. */
+/* A daemon that holds a lock changes its root directory, or gives up the right
+ * to follow the path. Only root may do either. */
 static int after_it_cannot_look(const struct place *p, bool has_another_root)
 {
     hf_client *client = open_client(p->url);
@@ -228,8 +226,8 @@ CASE_DELETING(test_deleted_file_is_noticed)
     close_client(client);
 }
 
-/* Deletes the file, takes a token in the new world, then one in the old: 0 if
- * the old one's client has noticed before. */
+/* Deletes the file, takes a token from the new file, then one from the old: 0
+ * if the old file's client has noticed first. */
 static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
 {
     hf_client *client = open_client(p->url);
@@ -250,7 +248,8 @@ static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
     return old;
 }
 
-/* So that the resource refuses the old world and not the new one. */
+/* The resource then refuses holders of the old file, not those of the new
+ * one. */
 CASE_DELETING(test_a_late_grant_of_the_old_world_has_a_lower_token)
 {
     uint64_t old = 0, fresh = 0;
@@ -306,7 +305,7 @@ CASE_DELETING(test_no_latch_is_there_once_it_is_known)
     hf_latch_free(latch);
 }
 
-/* It stands in the queue of the old world, where nobody lets go any more. */
+/* The waiter is in the queue of the old file, where no holder will release. */
 CASE_DELETING(test_who_waits_is_told)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

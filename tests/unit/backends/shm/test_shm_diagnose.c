@@ -1,4 +1,4 @@
-/* What hf_diagnose() says of shared memory. */
+/* What hf_diagnose() reports about shared memory. */
 #include "../../../lib/diagnosis.h"
 #include "shm_fixture.h"
 
@@ -12,7 +12,7 @@
 bool hf__shm_logind_removes(const char *conf); /* diagnose.h */
 bool hf__shm_lingers(const char *dir, uid_t);
 
-/* "members of group NAME (GID" */
+/* Returns "members of group NAME (GID". */
 static const char *group_text(void)
 {
     static char text[128];
@@ -43,7 +43,7 @@ CASE_HERE(test_diagnose_says_who_shares_it)
     diagnosis_says(c, HF_LEVEL_OK, "sharing", group_text());
 }
 
-/* In memory, and on a disk, if this machine has both. */
+/* In memory, and on a disk, if the machine has both. */
 CASE_HERE(test_diagnose_says_where_it_is)
 {
     hf_client *c = open_client(p->url);
@@ -62,7 +62,7 @@ CASE_HERE(test_diagnose_sees_who_lingers)
 
     assert_non_null(me);
     assert_false(hf__shm_lingers(p->dir, getuid()));
-    assert_false(hf__shm_lingers(p->dir, (uid_t)-2)); /* there is no such */
+    assert_false(hf__shm_lingers(p->dir, (uid_t)-2)); /* no such user */
     snprintf(path, sizeof(path), "%s/%s", p->dir, me->pw_name);
     OK(close(open(path, O_CREAT | O_WRONLY, 0600)));
     assert_true(hf__shm_lingers(p->dir, getuid()));

@@ -1,6 +1,6 @@
 /*
- * The file of shared memory: what is refused, who may be there, and how it is
- * begun anew.
+ * The file of shared memory: what is refused, who may open it, and when it is
+ * made again.
  */
 #include "shm_fixture.h"
 
@@ -39,7 +39,7 @@ CASE_HERE(test_file_is_a_groups_if_asked)
     assert_refused(p->url, HF_EBACKEND, "its group may write");
 }
 
-/* Who made it was killed before it gave it to the group. */
+/* The client that made it was killed before it gave it to the group. */
 CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
     char url[200], private[80];
@@ -52,21 +52,22 @@ CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
     OK(mkdir(private, 0700));
     assert_refused(url, HF_EBACKEND, "keeps out the group");
     OK(stat(p->dir, &st));
-    assert_int_equal(st.st_mode & 07777, 0700); /* not what we would make */
+    assert_int_equal(st.st_mode & 07777, 0700); /* left as it is */
     OK(rmdir(private));
     close_client(open_client(url));
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 01770);
-    OK(chmod(p->dir, 0700)); /* somebody wants it so: there is a file in it */
+    OK(chmod(p->dir, 0700)); /* intended, since it contains a file */
     assert_refused(url, HF_EBACKEND, "keeps out the group");
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-enum { USER = 4242, GROUP = 4343 }; /* nobody's, for root to give things to */
+enum { USER = 4242, GROUP = 4343 }; /* unused ids, for root to give files to */
 
-/* How somebody fares who opens it meanwhile: another user, if we are root, who
- * may open everything. */
+/* Opens it while the directory is being given to the group; returns the wait
+ * status. If the test runs as root, who may open everything, the opener is
+ * another user. */
 static int opened_while_it_is_given(const struct place *p)
 {
     gid_t group = getuid() == 0 ? GROUP : getegid();
@@ -94,7 +95,7 @@ static int opened_while_it_is_given(const struct place *p)
     return status;
 }
 
-/* Or is about to: that takes it a moment, but on a busy machine. */
+/* The directory will soon be given to the group, except on a busy machine. */
 CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
 {
     int status = -1;
@@ -129,7 +130,7 @@ CASE_HERE(test_existing_makes_nothing)
     assert_int_equal(open_existing(p), 0);
 }
 
-/* One of an earlier boot, one of another version, one that is empty. */
+/* Files of an earlier boot, of another version, and an empty one. */
 CASE_HERE(test_existing_begins_nothing_anew)
 {
     struct shm_file *f;
@@ -264,7 +265,7 @@ static void make_another_version(const struct place *p)
     assert_int_equal(pwrite(fd, &version, sizeof(version),
                             offsetof(struct shm_header, version)),
                      sizeof(version));
-    assert_int_equal(ftruncate(fd, 8192), 0); /* its layout was another, too */
+    assert_int_equal(ftruncate(fd, 8192), 0); /* of another layout */
     close(fd);
 }
 
@@ -289,7 +290,7 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     uint64_t token;
 
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
-    memcpy(copy, f, sizeof(*f)); /* as it would be after a crash: held */
+    memcpy(copy, f, sizeof(*f)); /* as after a crash: held */
     hf_lock_release(lock, NULL);
     free_lock(lock);
     close_client(client);
@@ -301,7 +302,7 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     free(copy);
 }
 
-/* Process ids are of the one, the ends of leases of the other. */
+/* Process ids belong to the pid namespace, lease ends to the time namespace. */
 static void another_namespace(const struct place *p, const char *path,
                               unsigned shift)
 {
@@ -323,7 +324,7 @@ CASE_HERE(test_another_namespace_is_refused_while_in_use)
     another_namespace(p, "/proc/self/ns/time", 32);
 }
 
-/* How many of them cannot. */
+/* Returns how many of them fail. */
 static int open_many_at_once(const struct place *p)
 {
     int status, bad = 0, go[2];
@@ -335,7 +336,7 @@ static int open_many_at_once(const struct place *p)
             char end;
 
             close(go[1]);
-            if (read(go[0], &end, 1)) /* until all are there */
+            if (read(go[0], &end, 1)) /* waits until all have started */
                 _exit(2);
             _exit(hf_open(p->url, NULL, &client, NULL) ? 1 : hf_close(client));
         }
@@ -363,7 +364,8 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
     }
 }
 
-/* Who comes at the same time has the shared lock for a moment, too. */
+/* Another client that opens it at the same time also has the shared lock for a
+ * moment. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
     int fds[2];

@@ -1,7 +1,7 @@
 /*
- * The file of shared memory has values that nobody who keeps to the rules
- * writes: several at once, which the flips of single bits (shm_flips) do not
- * come to. Every call ends, in its time.
+ * The file of shared memory contains values that no correct client writes:
+ * several wrong values at once, which the single-bit flips of shm_flips do not
+ * cover. Every call returns in time.
  */
 #include "shm_fixture.h"
 
@@ -9,11 +9,11 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* What handles are made with, where it takes too long. */
+/* The op_timeout of clients, where waiting takes too long. */
 enum { OP_MS = 500 };
 enum { BEYOND_MS = 1000, CROWD_MS = 1000 };
 
-static struct shm_file *spoilt; /* in the moment before it is locked */
+static struct shm_file *spoilt; /* made invalid just before it is locked */
 static atomic_bool spoils = true;
 
 __attribute__((visibility("default"))) int flock(int fd, int operation)
@@ -23,7 +23,7 @@ __attribute__((visibility("default"))) int flock(int fd, int operation)
     return (int)syscall(SYS_flock, fd, operation);
 }
 
-/* A process that lives and has nothing to do with us. */
+/* Forks a live process that does not use the file. */
 static pid_t stranger(void)
 {
     pid_t pid = fork();
@@ -106,7 +106,7 @@ static void *alternate(void *arg)
 
     for (unsigned i = 0; !atomic_load(&w->ends); i++) {
         atomic_store(&w->file->header.tables, (uint32_t)w->pid[i % 2]);
-        usleep(200000); /* seen, and shorter than the patience */
+        usleep(200000); /* noticeable, but shorter than the client waits */
     }
     return NULL;
 }
@@ -142,8 +142,8 @@ static void strangers_end(const struct writer *w)
     }
 }
 
-/* Until the text says that many want the tables: a writer that stands still for
- * as long as our patience is one that does not let go. */
+/* Retries until the error says that too many want the tables: if the writer
+ * does not run for as long as the client waits, the error is another one. */
 static void many_are_in_the_tables(hf_client *client)
 {
     hf_error err = HF_ERROR_INIT;
@@ -178,7 +178,7 @@ CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
     munmap(w.file, sizeof(*w.file));
 }
 
-/* On a busy machine a process may not run for a second while it has them. */
+/* On a busy machine a process that has the tables may not run for a second. */
 static void *lock_for_long(void *arg)
 {
     struct writer *w = arg;
@@ -200,7 +200,7 @@ CASE_HERE(test_a_first_handle_waits_for_the_tables)
     writer_begin(&w, lock_for_long);
     err.code = 1;
     OK(hf_lock_new(client, "new", 3, NULL, &lock, &err));
-    assert_int_equal(err.code, 1); /* as it was */
+    assert_int_equal(err.code, 1); /* unchanged */
     free_lock(lock);
     writer_end(&w);
     strangers_end(&w);
@@ -215,8 +215,8 @@ static void *make_first(void *client)
     return (void *)(intptr_t)hf_lock_new(client, "new", 3, NULL, &lock, NULL);
 }
 
-/* hf_lock_new returns ECLOSED within a second. Only then the client is freed,
- * which ASan sees. */
+/* hf_lock_new returns ECLOSED within a second. The client is freed only then,
+ * or ASan reports it. */
 CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 {
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
@@ -238,7 +238,8 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
     waitpid(pid, NULL, 0);
 }
 
-/* A thread that lists thousands of names in a loop has them at each look. */
+/* A thread that lists thousands of names in a loop has the tables at each
+ * poll. */
 CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
     hf_client *client = open_with(p, OP_MS);
@@ -253,8 +254,8 @@ CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
     munmap(w.file, sizeof(*w.file));
 }
 
-/* Another process makes it one to be initialised, each time that it is. On a
- * machine that stands just then the text may be that of the time limit. */
+/* Whenever the file is initialised, another process makes it uninitialised. If
+ * the machine stalls, the error may be that of the time limit. */
 CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 {
     hf_error err = HF_ERROR_INIT;
@@ -262,7 +263,7 @@ CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
     char url[200];
 
     make_file(p);
-    spoilt = map(p); /* for good: a late helper thread may still be there */
+    spoilt = map(p); /* never unmapped: a late helper thread may still use it */
     snprintf(url, sizeof(url), "%s?connect_timeout=500ms", p->url);
     for (int i = 0; i < 10 && !strstr(err.text, "does not finish"); i++) {
         int64_t began = wait_fair();
@@ -275,7 +276,8 @@ CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
     make_file(p);
 }
 
-/* From a thread that had the same number before; or from nowhere. */
+/* The number is of a thread that had the same id earlier, or was written by a
+ * program outside. */
 CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
 {
     hf_client *client = open_client(p->url);
@@ -286,7 +288,7 @@ CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
     assert_int_equal(atomic_load(&f->header.tables), 0);
 }
 
-/* The bits beside the number mean nothing where there is none. */
+/* Without a thread id, the other bits mean nothing. */
 CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
 {
     hf_client *client = open_client(p->url);
@@ -300,8 +302,7 @@ CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
     }
 }
 
-/* A client of ours waits in that cell for the first name, as far as the file
- * tells. */
+/* Makes that cell look like a wait of this process for the first name. */
 static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
 {
     struct shm_cell *c = &f->cell[cell];
@@ -330,7 +331,7 @@ CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
     close_client(client);
 }
 
-/* More than a cell can have; and more of them than are looked at together. */
+/* More permits than a cell can have, in more cells than are read at once. */
 CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -367,8 +368,8 @@ CASE_HERE(test_a_kind_that_there_is_not)
     hf_lock_release(lock, NULL);
 }
 
-/* A byte of the file is no address: what a test can see of that is that a
- * client whose word is not its own any more can be closed. */
+/* No value in the file is used as an address. The observable part of that: a
+ * client can be closed when its word is no longer its own. */
 CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
 {
     struct shm_file *f;
@@ -384,8 +385,8 @@ CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
     close_client(open_client(p->url));
 }
 
-/* One waits, and the bit by which the word tells of the queue is lost: then it
- * has it at its next look. */
+/* The bit of the word that says that there are waiters is lost: the waiter
+ * acquires the lock at its next poll. */
 CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
 {
     static const struct {

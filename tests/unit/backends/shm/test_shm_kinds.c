@@ -1,11 +1,12 @@
 /*
- * Read-write locks, semaphores and latches in shared memory: limits, many at
- * a time, deaths and stops among them. What every backend must do is tested by
- * the conformance suite; killing and pausing at every step, in tests/faults.
+ * Read-write locks, semaphores and latches in shared memory: limits, many
+ * holders, deaths and stopped processes among them. The conformance suite tests
+ * what every backend must do; tests/faults kills and stops processes at every
+ * step.
  */
 #include "shm_fixture.h"
 
-/* The lock x. */
+/* Makes the lock x. */
 static hf_lock *make_kind(hf_client *client, enum hf_kind kind, uint32_t size)
 {
     hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size);
@@ -65,7 +66,7 @@ static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
     return pid;
 }
 
-/* It waits to write, or for a permit. */
+/* Waits to write, or for a permit. */
 static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
                          size_t waiting)
 {
@@ -73,9 +74,7 @@ static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
     await_waiters(client, waiting);
 }
 
-/* ---- deaths -------------------------------------------------------------- */
-
-/* More than the first in the queue can watch. */
+/* More readers than the first waiter can watch. */
 static void readers_die(const char *url, int n)
 {
     hf_client *client = open_client(url);
@@ -107,7 +106,7 @@ CASE_HERE(test_many_readers_die_before_a_writer)
     readers_die(url, 3);
 }
 
-/* Each permit comes back, whoever had it. */
+/* The permits of every dead process become free. */
 CASE_HERE(test_permits_of_many_dead_come_back)
 {
     enum { N = 20 };
@@ -139,7 +138,7 @@ CASE_HERE(test_permits_of_many_dead_come_back)
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
 }
 
-/* Takes one permit of two, or waits to. */
+/* The child takes one of two permits, or waits for one. */
 static pid_t child_takes(const char *url)
 {
     pid_t pid = fork();
@@ -153,8 +152,8 @@ static pid_t child_takes(const char *url)
     return pid;
 }
 
-/* Whoever becomes the first in the queue has other holders to watch than the
- * one before it, who holds it now. */
+/* A waiter that becomes first has other holders to watch than the previous
+ * first one, which is now a holder itself. */
 CASE_HERE(test_next_in_the_queue_watches_all_holders)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -182,8 +181,6 @@ CASE_HERE(test_next_in_the_queue_watches_all_holders)
     waitpid(waits, NULL, 0);
 }
 
-/* ---- stops --------------------------------------------------------------- */
-
 CASE_HERE(test_stopped_reader_loses_its_lease)
 {
     enum { LEASE_MS = 1500 };
@@ -202,11 +199,11 @@ CASE_HERE(test_stopped_reader_loses_its_lease)
     waitpid(pid, NULL, 0);
 }
 
-/* It is granted what it waits for while it is stopped, and loses it for good:
- * it does not stand in the queue again. */
+/* A stopped waiter is granted the lock, and loses it for good: it does not
+ * return to the queue. */
 CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
 {
-    enum { LEASE_MS = 1500 }; /* it is seen that it has it */
+    enum { LEASE_MS = 1500 }; /* long enough to see that it holds the lock */
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct waiter w;
@@ -221,13 +218,11 @@ CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
     at = now_ms();
     OK(hf_lock_release(lock, NULL));
     waiter_end(&w, at, LEASE_MS - 50, LEASE_MS + DEATH_MS);
-    kill(pid, SIGCONT); /* it comes again, as if nothing had been */
+    kill(pid, SIGCONT); /* it acquires again, as if it had not been stopped */
     assert_true(WAIT_FOR(holders(client) > 0));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }
-
-/* ---- many ---------------------------------------------------------------- */
 
 enum { MANY = 500 };
 
@@ -245,7 +240,7 @@ static void count(void *arg, hf_lock *lock, int result)
     m->failed += result != 0;
 }
 
-/* A hold with an end is not shared: each has a cell of its own. */
+/* Holds with a lease are not shared: each has a cell of its own. */
 static void many_wait(struct many *m, const char *url)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -288,7 +283,7 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
     assert_int_equal(waiters(client), MANY);
     f = map(p);
     OK(hf_lock_release(lock, NULL));
-    /* All of them have it, before one of them is awake. */
+    /* All of them have a hold before one of them has woken. */
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), MANY);
     dispatch_many(&m, MANY);
     start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
@@ -299,8 +294,6 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
     waiter_end(&w, 0, 0, INT64_MAX / 2);
 }
 
-/* ---- limits -------------------------------------------------------------- */
-
 static unsigned cells_taken(struct shm_file *f)
 {
     unsigned n = 0;
@@ -310,7 +303,7 @@ static unsigned cells_taken(struct shm_file *f)
     return n;
 }
 
-/* Idle lines keep few of them, and none when the handle is gone. */
+/* Idle lines keep few cells, and none once the handle is freed. */
 CASE_HERE(test_cells_are_given_back)
 {
     hf_client *client = open_client(p->url);
@@ -335,7 +328,7 @@ CASE_HERE(test_4096_shared_holds_and_no_more)
     struct shm_file *f = map(p);
     hf_error err = HF_ERROR_INIT;
 
-    for (unsigned i = 0; i < SHM_CELLS; i++) /* somebody's, who lives */
+    for (unsigned i = 0; i < SHM_CELLS; i++) /* taken by a live client */
         atomic_store(&f->cell[i].owner,
                      1 | (atomic_load(&f->slot[1].gen) & 0xff) << 12);
     assert_int_equal(take(lock, HF_WRITE, 100, 0, &err), HF_EBACKEND);
@@ -361,7 +354,7 @@ CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
     close_client(client);
 }
 
-/* Of all kinds, one after the other, on one name. */
+/* One name is used as a lock of each kind in turn. */
 CASE_HERE(test_tokens_rise_from_kind_to_kind)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
@@ -383,14 +376,12 @@ CASE_HERE(test_tokens_rise_from_kind_to_kind)
     }
 }
 
-/* ---- the latch ----------------------------------------------------------- */
-
 static void *wait_for_latch(void *arg)
 {
     return (void *)(intptr_t)hf_latch_wait(arg, 10000, NULL, NULL);
 }
 
-/* Who waited for the last round is not kept by the next. */
+/* Waiters of the last round are not held up by the next. */
 CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -414,7 +405,8 @@ CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
     OK(hf_latch_free(waited));
 }
 
-/* It is in use while it is set, though nobody has it open; then no more. */
+/* The name stays in use while the latch is set, even if no client has it open,
+ * and no longer. */
 CASE_HERE(test_latch_outlives_its_clients)
 {
     hf_client *client = open_client(p->url);

@@ -1,6 +1,6 @@
 /*
- * Holders in shared memory that listen: what they are told is of one hold, and
- * who does not listen is left alone.
+ * Holders in shared memory that listen: each notification belongs to one hold,
+ * and holders that do not listen are not woken.
  */
 #include "shm_fixture.h"
 
@@ -21,8 +21,8 @@ static void hear(void *arg, const hf_event *e)
     ears->token = e->token;
 }
 
-/* What it hears it does not hear by looking at its holds: that is every 200 s.
- */
+/* The client does not find out by checking its holds, which happens every 200
+ * s. */
 static hf_client *open_listening(const char *url, struct ears *ears)
 {
     hf_client_options opt =
@@ -41,7 +41,7 @@ static bool heard(hf_client *client, const unsigned *what)
     return *what;
 }
 
-/* A lock, and a way to take it. */
+/* A lock, and a way to acquire it. */
 struct way {
     hf_lock_options lock;
     hf_acquire_options take;
@@ -78,7 +78,7 @@ static struct shm_entry *entry_of(struct shm_file *f, const char *name)
     return &f->entry[i];
 }
 
-/* The only cell of the entry. */
+/* Returns the only cell of the entry. */
 static struct shm_cell *cell_of(struct shm_file *f, struct shm_entry *e)
 {
     unsigned i = 0;
@@ -88,7 +88,7 @@ static struct shm_cell *cell_of(struct shm_file *f, struct shm_entry *e)
     return &f->cell[i];
 }
 
-/* The only client but the one who asks. */
+/* Returns the slot of the client that listens, which was opened first. */
 static struct shm_slot *slot_of(struct shm_file *f)
 {
     return &f->slot[1];
@@ -100,8 +100,6 @@ static void ring(struct shm_slot *slot)
     atomic_fetch_add(&slot->doorbell, 1);
     syscall(SYS_futex, &slot->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
-
-/* ---- the cases ----------------------------------------------------------- */
 
 static void broken_is_heard(const char *url, int way)
 {
@@ -170,7 +168,8 @@ CASE_HERE(test_who_does_not_listen_is_not_woken)
     }
 }
 
-/* Who marks a hold may be late, and dead before it rings. */
+/* The client that marks a hold may be late, and may die before it wakes the
+ * holder. */
 CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
     struct ears ears = {0};
@@ -207,7 +206,7 @@ CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
     }
 }
 
-/* The mark is for the next holder by the time that it looks. */
+/* When the holder looks, the mark already belongs to the next one. */
 CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
     struct ears ears = {0};
@@ -226,7 +225,8 @@ CASE_HERE(test_broken_and_the_mark_is_anothers)
     assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
 }
 
-/* Takes it, and exits as soon as it hears of that hold. */
+/* The child acquires the lock, and exits when it is notified about that
+ * hold. */
 static pid_t child_that_waits(const char *url, const struct way *w)
 {
     pid_t pid = fork();
@@ -243,10 +243,10 @@ static pid_t child_that_waits(const char *url, const struct way *w)
     _exit(ears.wanted == 1 && ears.token == token_of(lock) ? 0 : 1);
 }
 
-/* One who waited is asked before it has seen that it holds. */
+/* A waiter is asked for its hold before it has seen that it was granted. */
 CASE_HERE(test_asked_before_it_is_seen)
 {
-    static const int ways[] = {0, 2, 3, 4}; /* unfair, it would not hold */
+    static const int ways[] = {0, 2, 3, 4}; /* not 1, which is unfair */
     hf_client *a = open_client(p->url);
     int status;
 

@@ -1,5 +1,5 @@
 /*
- * The file of shared memory: whose it may be, and whose the directory.
+ * Which users may own the file of shared memory and its directory.
  */
 #include "shm_fixture.h"
 
@@ -7,20 +7,20 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
-enum { USER = 4242, GROUP = 4343 }; /* others */
+enum { USER = 4242, GROUP = 4343 }; /* neither ours */
 
-/* Not only root is to see here what other users do. What the library asks for
- * as well is answered by these: */
-static ino_t strange; /* it belongs to USER */
+/* Fakes of system calls and databases, so that the test can have other users
+ * without being root: */
+static ino_t strange; /* a file of USER */
 static ino_t
-    shared; /* it belongs to GROUP, of that name and with that member: */
+    shared; /* a file of GROUP, the group with this name and this member: */
 static char *group_name, *other_member;
-static uid_t we;      /* 0: who we are */
-static bool is_known; /* USER is in the user database: */
+static uid_t we;      /* our user id; 0: the real one */
+static bool is_known; /* the user database has USER, with these groups: */
 static gid_t first_group, second_group;
-static size_t entry_len;  /* bytes that its entry there needs */
+static size_t entry_len;  /* bytes that its entry needs */
 static bool is_no_giving; /* we are not in the group */
-static int group_error;   /* what the group database answers */
+static int group_error;   /* the result of the group database */
 
 #define OVERRIDE __attribute__((visibility("default")))
 
@@ -123,8 +123,8 @@ CASE_HERE(test_a_stranger_s_file_is_refused)
     assert_refused_if_strange(p, p->file);
 }
 
-/* The directory, or the file, is given to our group, by a user who is in these
- * groups. */
+/* The directory or the file belongs to our group, and was made by a user with
+ * these groups. */
 static void opened_if_a_member_made_it(const struct place *p, const char *path,
                                        gid_t first, gid_t second, bool is_good)
 {
@@ -149,7 +149,7 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
     strange = 0;
 }
 
-/* In a directory with the setgid bit anybody can make what our group has. */
+/* In a directory with the setgid bit any user can make files of our group. */
 CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
     const char *path[] = {p->dir, p->file};
@@ -205,8 +205,8 @@ CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
     close_client(open_client(url));
 }
 
-/* Otherwise its owner could use it, and the members of the group would learn
- * only that their permission is denied. */
+/* Otherwise only the owner could use it, and members of the group would just
+ * see "permission denied". */
 CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
     char url[200], text[200];
@@ -217,9 +217,9 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
              "%s: has mode 0700 and group %u, which keeps out the group %u",
              p->dir, (unsigned)getegid(), (unsigned)getegid());
     OK(chmod(p->dir, 0700));
-    close_client(open_client(p->url)); /* it is not empty from here on */
+    close_client(open_client(p->url)); /* from here on it has a file */
     assert_refused(url, HF_EBACKEND, text);
-    OK(chmod(p->dir, 0711)); /* members have to open it */
+    OK(chmod(p->dir, 0711)); /* members must be able to open it */
     snprintf(text, sizeof(text), "%s: has mode 0711 and", p->dir);
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->dir, 0750));
@@ -229,7 +229,7 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
     close_client(open_client(url));
 }
 
-/* It would be ours alone, and keep the members of the group out. */
+/* A file that stayed ours would keep the members of the group out. */
 CASE_HERE(test_what_cannot_be_given_is_not_left)
 {
     char url[200];
@@ -244,7 +244,7 @@ CASE_HERE(test_what_cannot_be_given_is_not_left)
     OK(chmod(p->dir, 01770));
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
-    close(creat(p->file, 0600)); /* by a process of ours that was killed */
+    close(creat(p->file, 0600)); /* made by a process of ours that was killed */
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
     is_no_giving = false;
@@ -264,17 +264,17 @@ CASE_HERE(test_a_group_that_cannot_be_looked_up)
     assert_refused(url, HF_ENOMEM, "out of memory");
     group_error = EIO;
     assert_refused(url, HF_EBACKEND, strerror(EIO));
-    group_error = ERANGE; /* however many bytes */
+    group_error = ERANGE; /* for a buffer of any size */
     assert_refused(url, HF_EBACKEND, strerror(ERANGE));
 }
 
-/* The default directory, which anybody may have made before us. */
+/* Any user may have made the default directory before us. */
 CASE_HERE(test_a_taken_default_directory_is_told)
 {
     char path[64], text[200];
     struct stat st;
 
-    we = 1000000000 + (uid_t)getpid(); /* nobody else's */
+    we = 1000000000 + (uid_t)getpid(); /* a user id that is not in use */
     snprintf(path, sizeof(path), "/dev/shm/holdfast-%u", (unsigned)we);
     snprintf(text, sizeof(text), "%s: belongs to user %d, not to us (%u)", path,
              USER, (unsigned)we);
@@ -294,10 +294,8 @@ CASE_HERE(test_a_taken_default_directory_is_told)
     strange = 0;
 }
 
-/* ---- the directories above ----------------------------------------------- */
-
-/* A directory below ours, and the text by which the latter is refused; NULL: it
- * is not. */
+/* Opens a directory below ours, and expects the text that refuses ours, or
+ * success if it is NULL. */
 static void below_is_refused(const struct place *p, const char *text)
 {
     char dir[100], file[120], url[200], full[200];
@@ -337,7 +335,7 @@ CASE_HERE(test_a_parent_that_its_group_may_write)
     below_is_refused(p, "its group 4343 may write to it");
     group_name = "staff";
     below_is_refused(p, "its group 4343 may write to it");
-    group_name = "us"; /* a private one */
+    group_name = "us"; /* a private group */
     below_is_refused(p, NULL);
     other_member = "us";
     below_is_refused(p, NULL);
@@ -349,7 +347,7 @@ CASE_HERE(test_a_parent_that_its_group_may_write)
     group_name = other_member = NULL;
 }
 
-/* Its members may write to the locks as well. */
+/* The members of that group may write to the locks as well. */
 CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
     char dir[100], file[120], url[200];
@@ -370,14 +368,14 @@ CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 
     OK(stat(p->dir, &st));
     strange = st.st_ino;
-    OK(chmod(p->dir, 01777)); /* the owner may rename what is not its own */
+    OK(chmod(p->dir, 01777)); /* its owner may rename files of other users */
     below_is_refused(p, "belongs to user 4242");
     strange = 0;
     below_is_refused(p, NULL);
 }
 
-/* Root of a namespace that knows no other user: what belongs to the machine's
- * root is nobody's there, from / on. */
+/* Root of a namespace without other users: files of the machine's root, such as
+ * /, have an unknown owner there. */
 CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
     struct stat st;
@@ -388,7 +386,8 @@ CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
     strange = 0;
 }
 
-/* The links on the way count, and what is above their targets. */
+/* The directories of symbolic links on the path count, and those above their
+ * targets. */
 CASE_HERE(test_links_above_are_followed)
 {
     char open[80], target[90], link[120], again[80], url[200];

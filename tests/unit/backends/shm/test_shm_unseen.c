@@ -1,11 +1,12 @@
 /*
- * Deaths in shared memory that those who are to see them do not: the first who
- * waits is stopped, or the kernel has not marked the dead. Others find them
- * when they look by themselves, every 2 s.
+ * Deaths in shared memory that go unnoticed at first: the first waiter is
+ * stopped, or the kernel has not marked the dead. Other waiters notice when
+ * they poll, every 2 s.
  */
 #include "shm_fixture.h"
 
-/* A kind that several can hold at once, and what one alone takes of it. */
+/* A lock that several clients can hold at once, and how to acquire all or some
+ * of it. */
 struct sharing {
     hf_lock_options lock;
     hf_acquire_options all, some;
@@ -67,8 +68,8 @@ static bool is_held(hf_client *client)
     return n > 0;
 }
 
-/* The first who waits is stopped, and the holder goes without a word: who
- * stands behind the first could share with it, and does not wait for it. */
+/* The first waiter is stopped, and the holder dies or is stopped. The next
+ * waiter could share with the first, and does not wait for it. */
 static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
 {
     struct sharing k = sharing_of(kind);
@@ -87,7 +88,7 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     assert_true(WAIT_FOR(waiters(other) == 2));
     assert_true(wait_asleep(first, first));
     kill(first, SIGSTOP);
-    nap_ms(50); /* so that the one behind it has looked, and sleeps */
+    nap_ms(50); /* so that the next one has polled, and sleeps */
     kill(holder, lease_ms ? SIGSTOP : SIGKILL);
     assert_true(WAIT_FOR_MS(__atomic_load_n(&s.is_over, __ATOMIC_ACQUIRE),
                             lease_ms + 3000));
@@ -118,8 +119,8 @@ static void takes_it_at_a_look(hf_lock *lock)
     OK(hf_lock_release(lock, NULL));
 }
 
-/* The kernel does not mark the dead if it has taken their memory away before
- * (out of memory): so it looks then. */
+/* If the kernel is out of memory and takes a process's memory first, it does
+ * not mark its death. This makes it look so. */
 static void kill_unmarked(struct shm_file *f, pid_t pid, unsigned slot)
 {
     shm_u32 *alive = &f->slot[slot].alive;

@@ -1,5 +1,5 @@
 /* Ways of waiting in shared memory: with futex_waitv and without, asynchronous,
- * many at a time. */
+ * and many at a time. */
 #include "shm_fixture.h"
 
 #include <linux/filter.h>
@@ -21,7 +21,7 @@ static void *lock_often(void *arg)
     return lock;
 }
 
-/* Clients of one process are strangers to each other. */
+/* Clients of one process exclude each other like those of several. */
 static void contend(const char *url, bool fair)
 {
     hf_client *clients[4];
@@ -148,8 +148,9 @@ static void cancel(hf_client *client, hf_lock *lock, struct async *a)
     assert_int_equal(a->result, HF_ECANCELED);
 }
 
-/* A thread sleeps for all of its client who want x. When the first of them, who
- * wanted a lease, gives up, the place in the queue is another. */
+/* A thread sleeps on behalf of all waiters of its client for x. When the
+ * first of them, which asked for a lease, gives up, their place in the queue
+ * changes. */
 CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
 {
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -177,7 +178,8 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_release(y, NULL));
 }
 
-/* The same, if that has had it meanwhile; and it must wait for yet another. */
+/* The same, if the first one is granted and released, and another client is
+ * next. */
 CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -197,7 +199,7 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     OK(hf_lock_acquire_async(next, NULL, on_done, &b, NULL));
     waiter_start(&w, make_lock(client, "x", true));
     nap_ms(50);                 /* it sleeps */
-    cancel(client, want_y, &a); /* its place is the next one's */
+    cancel(client, want_y, &a); /* its place goes to the next waiter */
     OK(hf_lock_release(x, NULL));
     dispatch_until(client, &a, 2);
     OK(a.result);
@@ -236,7 +238,7 @@ static pid_t tid_of(const struct sleeper *s)
     return __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
 }
 
-/* How often it has gone to sleep. */
+/* Returns how often the thread has gone to sleep. */
 static long sleeps_of(const struct sleeper *s)
 {
     static const char what[] = "\nvoluntary_ctxt_switches:";
@@ -250,8 +252,8 @@ static long sleeps_of(const struct sleeper *s)
     return strtol(at + sizeof(what) - 1, NULL, 10);
 }
 
-/* Threads of one client stand behind each other in the queue: they have not
- * each other's death to fear, and look every 2 s like everybody. */
+/* Threads of one client wait behind each other: they need not watch for each
+ * other's death, and poll every 2 s like all waiters. */
 CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
@@ -288,7 +290,8 @@ CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 
 enum { NO_FILTERS = 77 };
 
-/* As a filter does that is older than the call: with an error of its own. */
+/* Does what a filter older than the call does: the call fails with an unusual
+ * error. */
 static void forbid_waitv(void)
 {
     struct sock_filter code[] = {
@@ -313,7 +316,7 @@ static int64_t cpu_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* It does not get it, and does not work for that. */
+/* The wait times out without using the processor. */
 static void wait_in_vain(const char *url)
 {
     hf_client *client = open_client(url);
@@ -327,7 +330,7 @@ static void wait_in_vain(const char *url)
     _exit(rc != HF_ETIMEDOUT ? 1 : cpu_ms() - before > 100 ? 2 : 0);
 }
 
-/* It has it soon after it may. */
+/* The waiter acquires the lock soon after its release. */
 static void wait_without_a_thread(const char *url)
 {
     hf_client *client = open_client(url);
@@ -381,7 +384,7 @@ CASE_HERE(test_waitv_that_a_filter_forbids)
     ends_well(child_that(wait_in_vain, p->url));
     pid = child_that(wait_without_a_thread, p->url);
     assert_true(WAIT_FOR(waiters(client) == 1 || has_ended(pid)));
-    nap_ms(30); /* its helper has noticed that it is forbidden */
+    nap_ms(30); /* its helper has noticed that the call is forbidden */
     at = wait_fair();
     OK(hf_lock_release(lock, NULL));
     ends_well(pid);
@@ -395,8 +398,8 @@ static void crowd_member(const char *url, int ready)
     hf_client *client;
     hf_lock *lock;
 
-    /* Among so many who has the tables may not run for longer than the others
-     * have patience. */
+    /* With so many processes, the one that has the tables may not run for
+     * longer than the others wait. */
     while ((rc = hf_open(url, NULL, &client, NULL)) == HF_EBACKEND && --tries)
         ;
     if (rc)

@@ -1,9 +1,9 @@
 /*
- * What is asked about the children beside an entry: the whole backend, above a
- * fake of the library whose answers the test gives. There is a stranger of
- * ZooKeeper's own recipe, which counts if it is ephemeral: what becomes of a
- * lock if that is not told, is refused, was told before a new entry was made,
- * or if there is no memory for it.
+ * What the client asks about foreign children beside its entry: the whole
+ * backend, on a fake client library whose answers the test gives. A child of
+ * ZooKeeper's own recipe counts if it is ephemeral. The cases: that answer is
+ * lost, is refused, came before a new entry was made, or cannot be stored for
+ * lack of memory.
  */
 #include "../../cases.h"
 #include "backends/zookeeper/call.h"
@@ -27,7 +27,7 @@ struct call {
     char path[200];
     void (*done)(void);
     const void *data;
-    zoo_op_result_t *results; /* MULTI */
+    zoo_op_result_t *results; /* of MULTI */
 };
 
 static struct {
@@ -36,14 +36,12 @@ static struct {
     struct hf__req req;
     struct call calls[CALLS_MAX]; /* in the order of sending */
     size_t len;
-    char mine[100]; /* our own entry */
-    long blocks;    /* of memory */
+    char mine[100]; /* the client's own entry */
+    long blocks;    /* allocated */
     bool no_memory;
     int result;     /* of the attempt */
     char text[300]; /* of its error */
 } fake;
-
-/* ---- the core ---------------------------------------------------------- */
 
 static void *take(hf_client *c, size_t size)
 {
@@ -96,8 +94,6 @@ static const struct hf__core core = {.alloc = take,
                                      .log = say,
                                      .due = due};
 
-/* ---- the library ------------------------------------------------------- */
-
 #define FAKE __attribute__((visibility("default"))) int
 
 static int sent(enum what what, const char *path, void (*done)(void),
@@ -147,7 +143,7 @@ FAKE zoo_amulti(zhandle_t *zh, int len, const zoo_op_t *ops,
     return ZOK;
 }
 
-/* Those below are not answered. */
+/* The calls below are never answered. */
 FAKE zoo_adelete(zhandle_t *zh, const char *path, int version,
                  void_completion_t done, const void *data)
 {
@@ -159,8 +155,6 @@ FAKE zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *arg,
 {
     return ZOK;
 }
-
-/* ---- its answers ------------------------------------------------------- */
 
 static struct call next_call(enum what what)
 {
@@ -215,13 +209,11 @@ static void both_are_listed(void)
     answer_list(STRANGER, fake.mine);
 }
 
-/* ---- cases ------------------------------------------------------------- */
-
 static int begin(void **state)
 {
     memset(&fake, 0, sizeof(fake));
     fake.z.core = fake.z.watches.core = &core;
-    fake.z.zh = (zhandle_t *)&fake; /* the fake does not look at it */
+    fake.z.zh = (zhandle_t *)&fake; /* the fake never reads it */
     fake.z.up = true;
     fake.z.session_id = 8;
     fake.z.timeout_ms = 30000;
@@ -259,7 +251,7 @@ static void attempt(void)
         HF__PENDING);
 }
 
-/* Up to the question about the stranger. */
+/* Runs an attempt up to the request about the foreign child. */
 static void enter(void)
 {
     attempt();
@@ -308,7 +300,7 @@ CASE_HERE(test_without_memory_no_unfair_one_is_granted)
     assert_int_equal(fake.result, HF_EMISMATCH);
 }
 
-/* The list was answered all the same. */
+/* The list of children was answered. */
 CASE_HERE(test_question_that_is_lost_is_asked_again)
 {
     long blocks;
@@ -326,7 +318,8 @@ CASE_HERE(test_question_that_is_lost_is_asked_again)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* Asked again, the server would refuse again, at once and for ever. */
+/* If the client asked again, the server would refuse again, at once and for
+ * ever. */
 CASE_HERE(test_question_that_is_refused_ends_the_attempt)
 {
     enter();
@@ -336,7 +329,7 @@ CASE_HERE(test_question_that_is_refused_ends_the_attempt)
     assert_int_equal(fake.len, 0);
 }
 
-/* Our entry has gone with all the others, and the sequence began anew. */
+/* Our entry was deleted with all the others, and the sequence restarted. */
 CASE_HERE(test_new_entry_asks_anew)
 {
     enter();
@@ -350,7 +343,7 @@ CASE_HERE(test_new_entry_asks_anew)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* As above, but the answer comes when the new entry is made already. */
+/* The same, but the answer arrives while the new entry is being made. */
 CASE_HERE(test_answer_of_the_time_before_is_not_used)
 {
     struct call early;
@@ -367,7 +360,7 @@ CASE_HERE(test_answer_of_the_time_before_is_not_used)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* A name that was free may be an ephemeral child's the next time. */
+/* A name that was free may next belong to an ephemeral child. */
 CASE_HERE(test_one_that_had_gone_is_not_remembered)
 {
     const struct zk_lock *lock = fake.remote.impl;

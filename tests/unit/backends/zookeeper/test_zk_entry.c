@@ -1,4 +1,5 @@
-/* Entries of ZooKeeper's locks: their forms, their order, whom to watch. */
+/* Entries of ZooKeeper's locks: their forms, their order, and which one to
+ * watch. */
 #include "../../cases.h"
 #include "backends/zookeeper/entry.h"
 
@@ -94,7 +95,7 @@ static void assert_guess(const char *child, enum zk_rule rule, int64_t mine,
     assert_ptr_equal(e.name, child);
 }
 
-/* What Curator and kazoo look at is the end of a name. */
+/* Curator and kazoo look at the end of a name. */
 CASE(test_guess_by_the_end)
 {
     static const enum zk_rule rules[] = {ZK_RULE_MUTEX, ZK_RULE_WRITE,
@@ -116,7 +117,7 @@ CASE(test_guess_by_the_end)
     }
 }
 
-/* Where Curator sorts it before our own it waits for it. */
+/* Curator waits for an entry that it sorts before its own. */
 CASE(test_guess_by_curators_order)
 {
     static const char *const first[] = {"", "-x", "%FF", "000", "000000000"};
@@ -197,14 +198,12 @@ CASE(test_entry_names_of_ours_are_read_back)
     }
 }
 
-/* ---- the queue ----------------------------------------------------------- */
-
 struct known {
     char *const *child;
     const int64_t *czxid;
 };
 
-/* Of one that is there. */
+/* The child must exist. */
 static int64_t known_czxid(const void *arg, const char *child)
 {
     const struct known *k = arg;
@@ -260,7 +259,7 @@ CASE(test_place_of_a_mutex)
     assert_int_equal(p.watch, 4);
 }
 
-/* Strangers count if they are known to be ephemeral. */
+/* Foreign children count if they are known to be ephemeral. */
 CASE(test_place_among_strangers)
 {
     char *child[] = {"lock-0000000005", "x-a-0000000003", "000", BARE,
@@ -311,7 +310,7 @@ CASE(test_place_of_readers_and_writers)
     }
 }
 
-/* Curator's read within a write has the sequence of the write. */
+/* In Curator, a read within a write has the sequence number of the write. */
 CASE(test_place_behind_a_read_within_a_write)
 {
     char *child[] = {"__READ__0000000003", "__WRIT__0000000003",
@@ -330,7 +329,7 @@ CASE(test_place_sees_other_kinds)
 {
     static const struct {
         char *other;
-        bool mutex, write, read, unfair; /* it does not go together with */
+        bool mutex, write, read, unfair; /* the rules that exclude it */
     } want[] = {
         {"lock-0000000001", false, true, true, true},
         {"__READ__0000000001", true, false, false, true},
@@ -373,7 +372,7 @@ CASE(test_place_sees_other_kinds)
     }
 }
 
-/* There is one holder, with lock and without. */
+/* There is one holder, with `lock` and without. */
 CASE(test_place_beside_a_holder_of_an_unfair_mutex)
 {
     char *child[] = {"lock", "_h_00000000-4b5a-4697-8877-665544332211",
@@ -388,7 +387,7 @@ CASE(test_place_beside_a_holder_of_an_unfair_mutex)
     assert_int_equal(p.mismatch, ZK_NOBODY);
 }
 
-/* They see us, and it is they who leave. */
+/* The later clients see our entry, and leave. */
 CASE(test_place_does_not_mind_other_kinds_behind)
 {
     char *child[] = {"lock-0000000002", "__WRIT__0000000003",
@@ -422,7 +421,7 @@ CASE(test_place_where_the_sequence_sticks)
     assert_int_equal(p.tied, 2);
 }
 
-/* What is in flight then goes round, and the next one is where it was. */
+/* Entries in between wrap, and the order stays. */
 CASE(test_place_where_the_sequence_goes_round)
 {
     char kazoos[] = BARE "__lock__2147483647";

@@ -1,5 +1,5 @@
 /* Names of ZooKeeper's nodes: what stays readable, what is encoded, what is
- * refused, and that two never meet. */
+ * refused, and that no two names share a path. */
 #include "../../cases.h"
 #include "backends/zookeeper/path.h"
 
@@ -40,8 +40,8 @@ CASE(test_path_encodes_what_cannot_be_carried)
     assert_path("%00", "", "/%2500");
     assert_path("\xff\xfe", "", "/%FF%FE");
     assert_path("\xc3", "", "/%C3");                      /* cut short */
-    assert_path("\xc0\xaf", "", "/%C0%AF");               /* too long */
-    assert_path("\xe0\x80\xaf", "", "/%E0%80%AF");        /* too long */
+    assert_path("\xc0\xaf", "", "/%C0%AF");               /* overlong */
+    assert_path("\xe0\x80\xaf", "", "/%E0%80%AF");        /* overlong */
     assert_path("\xc2\x85", "", "/%C2%85");               /* control */
     assert_path("\xed\xa0\x80", "", "/%ED%A0%80");        /* surrogate */
     assert_path("\xee\x80\x80", "", "/%EE%80%80");        /* private use */
@@ -117,7 +117,7 @@ CASE(test_path_of_no_name)
     assert_int_equal(hf__zk_name("/abc", "", out, 3), HF_EINVAL);
 }
 
-/* Of the bytes that matter, in all orders. */
+/* Names of the bytes that matter, in many orders. */
 CASE(test_paths_never_meet)
 {
     static const char bytes[] = "%/.04\x01\xc3\xbc\xed";

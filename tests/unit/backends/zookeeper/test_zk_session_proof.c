@@ -1,9 +1,10 @@
 /*
- * For how long a session of ZooKeeper's is taken to live, against a model of
- * the servers: a follower hears of us, and tells the leader twice a tick. The
- * leader ends the session a timeout after it was told last. Whenever a write is
- * acknowledged the two may be cut off from each other: what we rely on then
- * must not outlast what the leader knows.
+ * How long the client may rely on its ZooKeeper session, tested against a model
+ * of the servers. A follower hears the client, and reports that to the leader
+ * twice a tick. The leader ends the session one timeout after the last report.
+ * Follower and leader may lose each other whenever a write has been
+ * acknowledged: the client must then not rely on the session for longer than
+ * the leader keeps it.
  */
 #include "../../cases.h"
 #include "backends/zookeeper/session_proof.h"
@@ -27,14 +28,10 @@ static void due(hf_client *c, hf__time at)
 
 static const struct hf__core core = {.now = now, .due = due};
 
-/* ---- what session_proof.c calls ---------------------------------------- */
-
 int zoo_recv_timeout(zhandle_t *zh)
 {
     return model.timeout_ms;
 }
-
-/* ---- the servers --------------------------------------------------------- */
 
 static hf__time chance(hf__time below)
 {
@@ -42,12 +39,12 @@ static hf__time chance(hf__time below)
     return (hf__time)((model.seed >> 16) % (uint64_t)below);
 }
 
-/* When the leader was told last, if the follower heard of us at those times;
- * its pings come at `phase' and every half tick from then on. */
+/* Returns the time of the last report to the leader, if the follower heard the
+ * client at those times and reports at `phase` and every half tick after it. */
 static hf__time leader_knew(const hf__time *heard, int len, hf__time phase,
                             hf__time half_tick)
 {
-    hf__time sent = heard[len - 1], last = heard[0]; /* it opened the session */
+    hf__time sent = heard[len - 1], last = heard[0]; /* session opened */
 
     for (int i = 0; i < len; i++) {
         hf__time pings = (heard[i] - phase + half_tick - 1) / half_tick;
@@ -59,7 +56,8 @@ static hf__time leader_knew(const hf__time *heard, int len, hf__time phase,
     return last;
 }
 
-/* How often we rely on the session for longer than it lives. */
+/* Returns how often the client relies on the session for longer than it
+ * lives. */
 static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
 {
     hf__time heard[REQUESTS], half = tick_ms * HF__MS / 2;
@@ -85,7 +83,7 @@ static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
     return wrong;
 }
 
-/* A server grants no less, unless it was told to. */
+/* A server grants no shorter timeout, unless it is configured to. */
 CASE(test_life_of_two_ticks_or_more)
 {
     for (int i = 0; i < TURNS; i++) {
@@ -98,7 +96,7 @@ CASE(test_life_of_two_ticks_or_more)
     }
 }
 
-/* minSessionTimeout was lowered: the tick has to be said. */
+/* With a lower minSessionTimeout the client must be given the tick. */
 CASE(test_life_of_less_than_two_ticks)
 {
     int without = 0;
@@ -110,17 +108,17 @@ CASE(test_life_of_less_than_two_ticks)
         assert_int_equal(mistakes(timeout, tick, tick), 0);
         without += mistakes(timeout, tick, 0);
     }
-    assert_true(without > 0); /* the model sees what is wrong */
+    assert_true(without > 0); /* the model detects mistakes */
 }
 
-/* One that is said too small changes nothing. */
+/* A configured tick that is too small changes nothing. */
 CASE(test_life_with_a_tick_that_is_too_small)
 {
     for (int i = 0; i < TURNS; i++)
         assert_int_equal(mistakes(4000, 2000, 1), 0);
 }
 
-/* Longer than a session there is no tick for which anything could be held. */
+/* With a tick longer than the session nothing could be held. */
 CASE(test_life_needs_a_tick)
 {
     struct zk z = {.core = &core, .tick_ms = 2000};

@@ -187,7 +187,7 @@ void check_code(int rc, const char *verb, long n)
         return;
     if (!hooks && (rc == HF_EBACKEND || rc == HF_EUNKNOWN))
         return;
-    print_error("%s: with allocation %ld failed it says %s\n", verb, n,
+    print_error("%s: after allocation %ld failed it returned %s\n", verb, n,
                 hf_error_name(rc));
     fail();
 }

@@ -65,7 +65,7 @@ static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
     int64_t op_ms = any_faults.op_ms;
 
     if (!WAIT_FOR_MS(taker_back(t), look_ms + op_ms + 1000))
-        fail_msg("it waits still");
+        fail_msg("it still waits");
     if (t->rc != HF_EBACKEND)
         fail_msg("%d: %s", t->rc, t->err.text);
     assert_true(t->returned - asked >= op_ms * 1000000);

@@ -123,7 +123,8 @@ static void threads_hear_it(hf_lock *lock)
     for (int i = 0; i < THREADS; i++)
         pthread_join(t.thread[i], NULL);
     if (t.wrong)
-        fail_msg("%u of %d, beside others: %s", t.wrong, THREADS * 10, t.text);
+        fail_msg("%u of %d concurrent acquires: %s", t.wrong, THREADS * 10,
+                 t.text);
 }
 
 static void note_result(void *arg, hf_lock *lock, int result)

@@ -536,7 +536,7 @@ CASE(test_watches_that_fail)
     watches = __atomic_load_n(&liar.watches, __ATOMIC_RELAXED) - watches;
     txns = __atomic_load_n(&liar.txns, __ATOMIC_RELAXED) - txns;
     if (watches > 4 || txns > 20)
-        fail_msg("%u streams, %u looks in 3 s", watches, txns);
+        fail_msg("%u streams, %u polls in 3 s", watches, txns);
     lies(NULL, NULL);
     taker_gets_it(t, 3000);
 }

@@ -157,7 +157,7 @@ static void looks_by_itself(struct world *w, const struct shape *s,
     else
         let_go(w, &h);
     if (!WAIT_FOR_MS(proc_ready(&p, 0), REPEAT_MS + 500))
-        fail_msg("%s: the waiter did not look", s->name);
+        fail_msg("%s: the waiter did not poll", s->name);
     has_it(&p, s->kind == HF_LATCH);
     OK(proc_end(&p));
     if (breaks && h.lock)

@@ -212,7 +212,7 @@ CASE(test_try_delays_no_others)
     assert_int_equal(my_number("select get_lock('hfq:%s', 0)", hash), 1);
     while (answers_beside_a_try(w, c, lock) < ANSWERS)
         if (++rounds == ROUNDS)
-            fail_msg("others wait for the pauses of a try");
+            fail_msg("the pauses of a try delay other requests");
     assert_int_equal(my_number("select release_lock('hfq:%s')", hash), 1);
 }
 

@@ -143,7 +143,7 @@ static void waiter_looks_and_has_it(void)
         kill(waiter.pid, SIGUSR2);
     while (!actor_hear(&waiter, &a, 1) && now_ns() < until);
     if (a.rc)
-        stage_blame("the waiter did not get it");
+        stage_blame("the waiter did not get the lock");
 }
 
 static void waiter_waits_for_another(void)
@@ -186,7 +186,7 @@ static bool hand_over_to_one_who_goes_on(int n)
     if (holder_of("x", &is_leased) != waiter.pid)
         stage_blame("the waiter does not hold it");
     if (is_leased)
-        stage_blame("it holds it with the lease of another wait");
+        stage_blame("the waiter holds it with the lease of another wait");
     if (has_it) {
         actor_ask(&holder, 'n', 0, 0);
         if (!actor_hear(&waiter, &a, LONG_MS) || a.rc)

@@ -262,7 +262,8 @@ static void loses_any_lease(struct world *w, hf_lock *a, int permits,
                            &w->err));
         delete_lease(w, permits, which[i]);
         if (!WAIT_FOR_MS(is_lost(w, a), within_ms))
-            fail_msg("lease %d of %d is not missed", which[i], permits);
+            fail_msg("the loss of lease %d of %d is not noticed", which[i],
+                     permits);
         COMES_MS(!zk_server_children(w->zk, LEASES), 10000);
         EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     }

@@ -227,7 +227,7 @@ CASE(test_parent_swept_all_the_time)
     OK(pthread_create(&thread, NULL, sweep, &s));
     for (int i = 0; i < 150; i++) {
         if (hf_lock_timed(a, 5000, &w->err))
-            fail_msg("the %dth: %s", i, w->err.text);
+            fail_msg("round %d: %s", i, w->err.text);
         assert_true(token_of(a) > last);
         last = token_of(a);
         t = i % 10 ? NULL : taker_start(w, b, 5000);
@@ -275,7 +275,7 @@ CASE(test_parent_swept_while_another_is_refused)
     OK(pthread_create(&other, NULL, be_refused, &r));
     for (int i = 0; i < 200; i++) {
         if (hf_lock_timed(a, 5000, &w->err))
-            fail_msg("the %dth: %s", i, w->err.text);
+            fail_msg("round %d: %s", i, w->err.text);
         OK(hf_lock_release(a, &w->err));
     }
     __atomic_store_n(&s.over, 1, __ATOMIC_RELEASE);

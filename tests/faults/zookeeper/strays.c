@@ -168,7 +168,7 @@ static void is_waited_for(struct world *w, const char *child,
 
     put(w, child, ZOO_EPHEMERAL);
     if (take(w, lock, m, 0) != HF_EBUSY)
-        fail_msg("%s is not minded: %s", child, w->err.text);
+        fail_msg("%s is not waited for: %s", child, w->err.text);
     t = taker_start_as(w, lock, m->mode, 0, WAIT_LONG_MS);
     COMES(zk_server_number(w->zk, "zk_watch_count") >= 1);
     assert_false(taker_back(t));

@@ -245,8 +245,7 @@ CASE(test_stopped_claim_ends_at_its_deadline)
     take(w, a);
     OK(server_stop(w->process));
     deadline = deadline_of(a);
-    /* If a renewal's reply was already on its way, the claim ends at the
-     * new deadline. */
+    /* A renewal's reply on its way may move the deadline once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1300);
     OK(server_continue(w->process));

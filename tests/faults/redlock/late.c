@@ -35,8 +35,7 @@ CASE(test_renewal_answered_after_the_deadline)
     for (int i = 0; i < 3; i++)
         proxy_set(way[i], PROXY_DELAY, 3000);
     deadline = deadline_of(a);
-    /* If a renewal's reply was already on its way, the claim ends at the
-     * new deadline. */
+    /* A renewal's reply on its way may move the deadline once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1500 + 300);
     assert_true(NEVER_MS(hf_lock_check(a) != HF_ELOST, 3500));

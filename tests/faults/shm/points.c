@@ -171,7 +171,7 @@ static void d_two_wait_for_victim(pid_t victim)
 
     waiter_waits_for(victim);
     await_settled(1, victim);
-    is_early = has_ended(victim); /* otherwise the two would race each other */
+    is_early = has_ended(victim); /* then the two would race each other */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
         await_settled(2, victim); /* otherwise it would race the first */
@@ -325,7 +325,7 @@ static void p_no_file(void)
     unlink(stage_path);
 }
 
-/* Switches the file's PID namespace between ours and another one. */
+/* Switches the file's namespace between ours and another one. */
 static void change_namespace(void)
 {
     off_t at = offsetof(struct shm_header, world);
@@ -360,7 +360,7 @@ static void d_no_file(pid_t victim)
     stage_map();
 }
 
-/* If the victim died on the way, the file is back in our namespace. */
+/* A victim that died early leaves the other namespace: undo that. */
 static void d_other_namespace(pid_t victim)
 {
     while (!has_ended(victim))

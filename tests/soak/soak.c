@@ -2,19 +2,19 @@
  * soak NAME|URL [--seed N] [--seconds N] [--rounds N] [--useless]
  * soak --names
  *
- * Processes lock, read and write what the lock guards, and release, while
- * others are killed and stopped, the network fails and servers stop or die:
- * faults drawn from a seed. NAME is one that the conformance suite knows; the
- * server of a URL is not hurt.
+ * Processes lock, read and write what the lock guards, and release, while some
+ * of them are killed and stopped, the network fails, and servers are stopped or
+ * killed: a seed decides which faults. NAME is one of the conformance suite's;
+ * the server of a URL is not hurt.
  *
- * A round is a lock of a kind, a few faults and a verdict, from a seed of its
- * own: seed, seed + 1, ... The referee is the history (history.h) that the
- * processes write (record.h): a holder claims the lock until the deadline that
- * it knows. The processors are not drawn from the seed: the same round again is
- * the same faults, not the same history.
+ * A round is a lock of some kind, a few faults and a verdict. It has its own
+ * seed: seed, seed + 1, ... The verdict comes from the history (history.h) that
+ * the processes write (record.h): a holder claims the lock until the deadline
+ * that it knows. The seed does not control the scheduler, so a repeated round
+ * has the same faults but another history.
  *
- * --useless: every process has a lock of its own, so that they protect nothing.
- * The verdict has to say so. --names: prints those that were built.
+ * --useless: every process has its own lock, so that the locks protect nothing;
+ * the verdict must be a violation. --names: prints the names that were built.
  */
 #include "../conformance/conf.h"
 #include "../conformance/servers.h"
@@ -25,15 +25,15 @@
 #include <stdio.h>
 
 #define WORKERS 5
-#define STEPS 4 /* of a round; those of the dead whose places are taken: 16 */
+#define STEPS 4 /* of a round */
 #define TTL_MS 600
 #define OP_TIMEOUT_MS 5000
-#define PATIENCE 5     /* times that a machine which stands is tried again */
-#define STUCK_MS 60000 /* no call lasts that long, even then */
+#define PATIENCE 5     /* retries on a machine that stalls */
+#define STUCK_MS 60000 /* longer than any call */
 #define MS ((int64_t)1000000)
 
 _Static_assert(WORKERS *(STEPS + 1) <= RECORD_OWNERS,
-               "a place in the record for everybody");
+               "the record has room for every owner");
 
 struct worker {
     struct proc p;
@@ -55,7 +55,7 @@ struct round {
     struct worker worker[WORKERS];
     bool unhurried; /* a server or the network has failed */
     int64_t excused;
-    char verdict[320]; /* "": all is well */
+    char verdict[320]; /* "": no violation */
 };
 
 static const char *started_as;
@@ -70,7 +70,7 @@ static void on_signal(int sig)
     asked_to_end = 1;
 }
 
-/* splitmix64: seeds that are close to each other have nothing in common. */
+/* splitmix64: similar seeds give unrelated numbers. */
 static uint32_t draw(struct round *r, uint32_t below)
 {
     uint64_t x = r->chance += 0x9e3779b97f4a7c15;
@@ -91,8 +91,6 @@ static void against(struct round *r, const char *check, const char *text)
         snprintf(r->verdict, sizeof(r->verdict), "%s: %.280s", check, text);
 }
 
-/* ---- processes ---------------------------------------------------------- */
-
 static const char *url_of(const struct worker *w)
 {
     return w->far ? conf.url_at(proxy_port(proxy)) : conf.url;
@@ -104,7 +102,7 @@ static int tell(struct worker *w, struct proc_cmd *cmd, struct proc_reply *r)
     return proc_do(&w->p, cmd, r) || r->rc ? -1 : 0;
 }
 
-/* Into a place that is free; the network and the servers are well. */
+/* Starts a process in a free place, while the network and the servers work. */
 static void join(struct round *r, struct worker *w)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = TTL_MS};
@@ -115,7 +113,7 @@ static void join(struct round *r, struct worker *w)
     snprintf(cmd.text, sizeof(cmd.text), "%s", url_of(w));
     snprintf(cmd.label, sizeof(cmd.label), "soak");
     if (proc_start(&w->p)) {
-        against(r, "START", "no process");
+        against(r, "START", "cannot start a process");
         return;
     }
     for (int tries = 0; tell(w, &cmd, &reply); tries++)
@@ -153,8 +151,8 @@ static void kill_one(struct round *r, struct worker *w)
     struct proc_reply reply = {0};
 
     if (proc_ready(&w->p, 0) && !proc_recv(&w->p, &reply, WAIT_LONG_MS) &&
-        reply.rc) /* it has ended by itself: report why */
-        against(r, hf_error_name(reply.rc), "is what a verb said");
+        reply.rc) /* it ended by itself: report why */
+        against(r, hf_error_name(reply.rc), "was returned by a call");
     proc_kill(&w->p);
     record_killed(r->record, &r->history, w->process, before);
     total.kills++;
@@ -170,8 +168,6 @@ static void stop_one(struct round *r, struct worker *w)
     record_stopped(&r->history, w->process, before);
     total.stops++;
 }
-
-/* ---- faults ------------------------------------------------------------- */
 
 static void hurt_network(struct round *r)
 {
@@ -197,11 +193,12 @@ static void hurt_server(struct round *r)
     total.faults++;
 }
 
-/* Whoever was killed has a successor, and everything passes again. */
+/* Replaces killed processes, continues stopped ones, and repairs the servers
+ * and the network. */
 static void heal(struct round *r)
 {
     if (servers_heal())
-        against(r, "SERVER", "it does not come back");
+        against(r, "SERVER", "a server does not restart");
     if (proxy) {
         proxy_set(proxy, PROXY_PASS, 0);
         proxy_cut(proxy);
@@ -228,7 +225,8 @@ static uint64_t grants(const struct round *r)
     return sum;
 }
 
-/* Each of them has had the lock once more, or its events are full. */
+/* Waits until each process has acquired the lock once more, or has ended
+ * because its record is full. */
 static void all_work(struct round *r)
 {
     for (int i = 0; i < WORKERS && !r->verdict[0]; i++) {
@@ -241,12 +239,12 @@ static void all_work(struct round *r)
                             proc_ready(&w->p, 0),
                         STUCK_MS))
             continue;
-        snprintf(text, sizeof(text), "owner %u has nothing more", w->owner);
+        snprintf(text, sizeof(text), "owner %u gets no more grants", w->owner);
         against(r, "STUCK", text);
     }
 }
 
-/* Several at once, for longer than a lease or not. */
+/* Causes several faults at once, for longer than a lease or not. */
 static void step(struct round *r)
 {
     uint32_t what = 1 + draw(r, 15), which = draw(r, WORKERS);
@@ -265,8 +263,6 @@ static void step(struct round *r)
     heal(r);
     all_work(r);
 }
-
-/* ---- a round ------------------------------------------------------------ */
 
 static bool has(enum hf_kind kind)
 {
@@ -320,10 +316,10 @@ static void end_workers(struct round *r)
             against(r, "RET", "a process does not end");
             proc_kill(&w->p);
         } else if (reply.rc) {
-            against(r, hf_error_name(reply.rc), "is what a verb said");
+            against(r, hf_error_name(reply.rc), "was returned by a call");
             proc_kill(&w->p);
         } else if (proc_end(&w->p)) {
-            against(r, "CLOSE", "it did not end well");
+            against(r, "CLOSE", "a process could not close its client");
         }
     }
 }
@@ -353,13 +349,14 @@ static void judge(struct round *r)
     against(r, v.check, v.text);
 }
 
-/* What the dead left goes with their leases, at the latest. */
+/* Whatever killed processes left behind must go at the latest with their
+ * leases. */
 static void look_for_leaks(struct round *r)
 {
     if (!conf.fresh || !conf.left || WAIT_FOR(conf.left() == 0))
         return;
     conf.print_left();
-    against(r, "LEAK", "something is left at the server");
+    against(r, "LEAK", "the server still has something");
 }
 
 static const char *kind_name(enum hf_kind kind)
@@ -367,7 +364,7 @@ static const char *kind_name(enum hf_kind kind)
     return kind == HF_MUTEX ? "mutex" : kind == HF_RWLOCK ? "rwlock" : "sem";
 }
 
-/* False: it was against the contract. */
+/* False: a violation of the contract. */
 static bool play(uint64_t seed)
 {
     static struct round r;
@@ -384,7 +381,7 @@ static bool play(uint64_t seed)
     }
     total.grants += grants(&r);
     if (asked_to_end && !strncmp(r.verdict, "OPEN", 4))
-        r.verdict[0] = '\0'; /* it was not given the time */
+        r.verdict[0] = '\0'; /* it had no time to open */
     total.violations += r.verdict[0] != '\0';
     printf("# seed %llu: %s %s, %llu grants, %llu faults%s%s\n",
            (unsigned long long)seed, r.fairness == HF_FAIR ? "fair" : "unfair",
@@ -400,11 +397,9 @@ static bool play(uint64_t seed)
     return !r.verdict[0];
 }
 
-/* ---- all of it ----------------------------------------------------------- */
-
 struct options {
     uint64_t seed;
-    long seconds, rounds; /* 0: no bound */
+    long seconds, rounds; /* 0: no limit */
 };
 
 static void print_names(void)

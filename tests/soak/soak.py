@@ -2,13 +2,13 @@
 """What `./dev soak' runs.
 
 soak.py BUILD [MINUTES] [--seed N] [--only PATTERN]
-    the fault matrix, with seeds that come from one, until the time is over
+    the fault matrix, with seeds derived from one, until the time is up
 soak.py BUILD shards [N] [PATTERN]
-    every suite N times beside a busy loop per processor, and which has failed
+    every suite N times beside a busy loop per CPU; lists those that failed
 
 A program of the matrix runs for a short while and prints what it has done
-(tests/lib/tally.h); its exit status is 0 if nothing was against the contract.
-^C ends what runs, in good order; once more, at once.
+(tests/lib/tally.h); it exits with 0 if it found no violation of the contract.
+^C lets running programs finish and clean up; a second ^C kills them.
 """
 import argparse
 import os
@@ -27,13 +27,13 @@ import suites  # pylint: disable=wrong-import-position
 
 COUNTS = ["grants", "kills", "stops", "faults", "violations"]
 TALLY = re.compile("# tally: " + ", ".join(r"(\d+) " + c for c in COUNTS))
-SLICE_S = 20  # of a program that has a server
-PATIENCE_S = 300  # one that takes longer hangs
+SLICE_S = 20  # how long a program with a server runs
+PATIENCE_S = 300  # a program that runs for longer hangs
 PROCESSORS = os.cpu_count() or 1
 
 
 def minutes(text):
-    """More than none."""
+    """A positive number of minutes."""
     number = float(text)
     if not number > 0:
         raise ValueError(text)
@@ -41,7 +41,7 @@ def minutes(text):
 
 
 def matrix(build):
-    """Name, and the command for a seed and so many seconds."""
+    """{name: function of a seed and a number of seconds that returns a command}"""
     def at(path):
         return os.path.join(build, "tests", path)
 
@@ -62,7 +62,7 @@ def matrix(build):
 
 
 class Run:
-    """One program, for a while."""
+    """A running program of the matrix."""
 
     def __init__(self, name, command):
         self.name = name
@@ -72,7 +72,7 @@ class Run:
         # pylint: disable=consider-using-with
         self.out = tempfile.TemporaryFile("w+", encoding="utf-8",
                                           errors="replace")
-        # ^C is for us: its servers are of its group, too.
+        # In its own session, so that ^C does not hit its servers.
         self.process = subprocess.Popen(command, stdout=self.out,
                                         stderr=subprocess.STDOUT,
                                         start_new_session=True)
@@ -84,7 +84,7 @@ class Run:
         return self.process.poll() is not None
 
     def end(self):
-        """Those with servers end as soon as they can; the others soon."""
+        """Asks a program with servers to end; the others end soon anyway."""
         if "--seconds" in self.command:
             self.process.terminate()
 
@@ -104,7 +104,7 @@ class Run:
 
 
 class Progress:
-    """A line that is written over and over; without a terminal, one a minute."""
+    """A line that is rewritten; without a terminal, a new one each minute."""
 
     def __init__(self):
         self.live = sys.stdout.isatty()
@@ -138,7 +138,7 @@ class Soak:
 
     def start(self):
         name = list(self.programs)[self.started % len(self.programs)]
-        # Rounds of one program count their seeds on from here.
+        # The rounds of a program use the seeds from here on.
         seed = (self.seed + self.started * 1000) % 2**63
         self.started += 1
         slice_s = max(1, round(min(SLICE_S, self.left())))
@@ -151,7 +151,7 @@ class Soak:
             -signal.SIGTERM, -signal.SIGKILL)
         if status and not stopped:
             counts[-1] = max(counts[-1], 1)
-            self.progress.say("VIOLATION: %s (status %d); what it said:"
+            self.progress.say("VIOLATION: %s (status %d); its output:"
                               % (run.name, status))
             for line in run.text().splitlines()[-60:]:
                 self.progress.say("    " + line)
@@ -212,11 +212,8 @@ class Soak:
         return 1 if violations else 0
 
 
-# ---- every shard, many times --------------------------------------------------
-
-
 def one_pass(options, chosen, ran, failed):
-    """All of them once."""
+    """Runs all chosen suites once."""
     runner = suites.Runner(options, len(chosen))
     try:
         runner.run_all(chosen)
@@ -236,7 +233,7 @@ def tell_shards(names, ran, failed):
         print("FAILED: %s, in %d runs:" % (name, ran[name]))
         for case in sorted(set(failed[name])):
             print("    %d times: %s" % (failed[name].count(case), case))
-    print("%d suites, each %d times at least; %d of them have failed"
+    print("%d suites, each at least %d times; %d of them failed"
           % (len(names), min(ran.get(n, 0) for n in names), len(failed)))
     return 1 if failed or len(ran) < len(names) else 0
 
@@ -254,7 +251,7 @@ def shards(build, times, pattern):
             for _ in range(PROCESSORS)]
     try:
         for i in range(times):
-            print("%d of %d, beside %d busy loops: %d suites, %d have failed"
+            print("%d of %d, beside %d busy loops: %d suites, %d failed"
                   % (i + 1, times, len(busy), len(names), len(failed)),
                   flush=True)
             one_pass(options, chosen, ran, failed)

@@ -1,14 +1,14 @@
 /*
- * Every allocation of ours fails in turn: the n-th of a scene (only that one,
- * or all from there on), for n = 1, 2, 3 … until the verb succeeds without a
- * failed one. Each time the verb returns a code for it, no lock is half held,
- * all works once there is memory again, and nothing is left allocated.
+ * Every allocation fails in turn: the n-th of a scene (only that one, or all
+ * from there on), for n = 1, 2, 3 ... until the scene passes without a failed
+ * one. Each time the call must return a code for it, leave no lock half held,
+ * work again once there is memory, and leave nothing allocated.
  *
  *     alloc NAME|URL [PATTERN]
  *
- * as the conformance suite takes them. With WHOLE_PROCESS malloc() itself fails
- * instead of our allocator: this includes libc, hiredis and the records of
- * threads, and what is left is not counted.
+ * NAME and URL are as for the conformance suite. With WHOLE_PROCESS malloc()
+ * itself fails instead of our allocator: that includes libc, hiredis and thread
+ * structures, and leaks are not counted.
  */
 #include "alloc.h"
 
@@ -18,14 +18,12 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#define MOST 500 /* no verb needs that many */
+#define MOST 500 /* no call needs that many */
 
-/* ---- memory ---- */
-
-static long blocks;    /* atomic: given and not taken back */
+static long blocks;    /* atomic: allocated and not freed */
 static long countdown; /* atomic: the allocation that fails; 0: none */
-static long failed;    /* atomic: how many did */
-static bool for_good;  /* and all after it, until it is disarmed */
+static long failed;    /* atomic: how many have failed */
+static bool for_good;  /* all after it fail too, until disarm() */
 
 static bool fails(void)
 {
@@ -81,7 +79,7 @@ static void *give(void *ctx, size_t size)
     }
     p = malloc(size);
     if (p) {
-        memset(p, 0xa5, size); /* it need not be zeroed */
+        memset(p, 0xa5, size); /* as it need not be zeroed */
         __atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
     }
     return p;
@@ -115,8 +113,6 @@ void disarm(void)
     __atomic_store_n(&countdown, 0, __ATOMIC_SEQ_CST);
 }
 
-/* ---- the stage ---- */
-
 static void hear(void *arg, const hf_event *e)
 {
     struct stage *s = arg;
@@ -130,7 +126,7 @@ int open_client(struct stage *s, hf_client **c)
 
     opt.hooks = hooks;
     opt.ttl_ms = s->ttl_ms;
-    /* Where nothing has memory one often waits for all of it. */
+    /* Without any memory a call often waits for the whole timeout. */
     opt.op_timeout_ms = opt.connect_timeout_ms = hooks ? 20000 : 2000;
     opt.label = "alloc";
     opt.on_event = hear;
@@ -138,9 +134,9 @@ int open_client(struct stage *s, hf_client **c)
     return hf_open(conf.url, &opt, c, E);
 }
 
-/* Long enough for a machine that stands still for seconds. A third of a
- * session's time may be left when it is renewed, and all requests under way are
- * lost when it ends: so a session lasts as long as any wait. */
+/* Long enough for a machine that stalls for seconds. A session may be renewed
+ * with a third of its time left, and its end cancels all requests in flight, so
+ * a session lasts as long as any wait. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))
@@ -157,7 +153,7 @@ static void set(struct stage *s, const struct scene *scene)
     s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
 }
 
-/* Another client can acquire it: nothing is half-held. */
+/* Another client can acquire the lock: nothing is half held. */
 static void theirs_again(struct stage *s)
 {
     OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
@@ -168,7 +164,7 @@ static void ours_again(struct stage *s)
 {
     if (hooks)
         OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
-    else /* a lost connection is made again, but not at once */
+    else /* a lost connection is replaced, but not at once */
         COMES(hf_lock_timed(s->lock, WAIT_LONG_MS, NULL) == 0);
     OK(hf_lock_check(s->lock));
     conf_token(s->lock);
@@ -183,15 +179,15 @@ static void strike(struct stage *s)
     OK(hf_close(s->other));
 }
 
-/* Out of memory, or it did without. Where it is not our own that fails, a
- * connection may be lost by it. */
+/* The call is out of memory or did without. If malloc() itself fails, a
+ * connection may be lost, too. */
 void check_code(int rc, const char *verb, long n)
 {
     if (rc == 0 || rc == HF_ENOMEM)
         return;
     if (!hooks && (rc == HF_EBACKEND || rc == HF_EUNKNOWN))
         return;
-    print_error("%s: with allocation %ld failed it says %s\n", verb, n,
+    print_error("%s: after allocation %ld failed it returned %s\n", verb, n,
                 hf_error_name(rc));
     fail();
 }
@@ -206,9 +202,7 @@ void they_let_go(struct stage *s, long n)
         check_code(rc, "their hf_lock_release", n);
 }
 
-/* ---- all of them ---- */
-
-/* How many failed before it came through. */
+/* Returns how many attempts had a failed allocation before one had none. */
 static long play_until_it_comes_through(const struct scene *scene)
 {
     long before = __atomic_load_n(&blocks, __ATOMIC_SEQ_CST), n = 0, hits = 0;

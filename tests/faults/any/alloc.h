@@ -1,31 +1,31 @@
-/* What the scenes of alloc share. */
+/* What alloc.c and its scenes share. */
 #ifndef ALLOC_H
 #define ALLOC_H
 
 #include "../../conformance/conf.h"
 
 struct stage {
-    hf_client *c, *other; /* whose memory fails; whose does not */
+    hf_client *c, *other; /* c's allocations fail, other's do not */
     hf_lock *lock, *theirs;
     const char *name;
     int64_t ttl_ms; /* of c */
-    int lost;       /* events */
+    int lost;       /* number of loss events */
 };
 
 /* From now on the n-th allocation fails; none fails. */
 void arm(long n);
 void disarm(void);
-bool any_failed(void); /* since it was armed */
+bool any_failed(void); /* since arm() */
 
 int open_client(struct stage *, hf_client **);
-/* The other client, whose memory fails as well if it is the whole process's.
- * Its release is made good later. */
+/* Releases the other client's lock. With WHOLE_PROCESS its memory fails as
+ * well, and then the release is retried later. */
 void they_let_go(struct stage *, long n);
-/* Fails the test unless it is a code for it, or 0. */
+/* Fails the test unless rc is 0 or a code that a failed allocation explains. */
 void check_code(int rc, const char *verb, long n);
 
-/* The code of the call, during which the n-th allocation fails: 0, or one that
- * says so. */
+/* Evaluates the call while the n-th allocation fails, checks its code and
+ * returns it. */
 #define TRY(n, call)                                                           \
     ({                                                                         \
         int try_rc;                                                            \
@@ -38,17 +38,17 @@ void check_code(int rc, const char *verb, long n);
     })
 
 enum scene_flag {
-    SCENE_INSPECTS = 1 << 0, /* only where that is declared */
-    SCENE_ONCE = 1 << 1,     /* without memory for good all is lost, rightly */
-    SCENE_TWICE = 1 << 2,    /* in two ways, so at least two times */
-    SCENE_SURELY = 1 << 3,   /* it cannot do without memory */
+    SCENE_INSPECTS = 1 << 0, /* needs HF_CAP_INSPECT */
+    SCENE_ONCE = 1 << 1,     /* without any memory the hold is rightly lost */
+    SCENE_TWICE = 1 << 2,    /* has two variants, so runs at least twice */
+    SCENE_SURELY = 1 << 3,   /* must have failed at least once */
     SCENE_RENEWS = 1 << 4,   /* lasts for a lease */
-    SCENE_KINDS = 1 << 5,    /* only where there are others than the mutex */
+    SCENE_KINDS = 1 << 5,    /* needs locks other than the mutex */
 };
 
 struct scene {
     const char *name;
-    /* Makes the n-th allocation fail, once, and checks what comes of it. */
+    /* Makes the n-th allocation fail, once, and checks the outcome. */
     void (*play)(struct stage *, long n);
     unsigned flags;
 };

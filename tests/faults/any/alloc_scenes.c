@@ -1,10 +1,10 @@
-/* The scenes of alloc: each verb, and what must hold after it failed. */
+/* The scenes of alloc: each call, and what must hold after it failed. */
 #include "alloc.h"
 
 #include <poll.h>
 #include <stdio.h>
 
-/* Whether a release got there does not matter. */
+/* It does not matter whether a release arrived. */
 static int known(int rc)
 {
     return rc == HF_EUNKNOWN ? 0 : rc;
@@ -61,7 +61,7 @@ static void acquire(struct stage *s, long n)
 struct waiter {
     struct conf_thread t;
     hf_lock *lock;
-    uint32_t go; /* atomic: the thread is there, memory may fail */
+    uint32_t go; /* atomic: the thread runs, so memory may fail */
     int rc;
 };
 
@@ -74,7 +74,7 @@ static void wait_for_it(void *arg)
     w->rc = hf_lock_timed(w->lock, WAIT_LONG_MS, NULL);
 }
 
-/* The holder releases when the waiter sleeps, or when it has given up. */
+/* The holder releases when the waiter sleeps or has given up. */
 static void acquire_contended(struct stage *s, long n)
 {
     struct waiter w = {.lock = s->lock};
@@ -106,8 +106,6 @@ static void try_held(struct stage *s, long n)
     check_code(rc == HF_EBUSY ? 0 : rc, "hf_lock_try", n);
     OK(hf_lock_release(s->theirs, E));
 }
-
-/* ---- asynchronous ---- */
 
 static bool dispatched(struct stage *s, struct conf_call *call)
 {
@@ -168,9 +166,7 @@ static void async_cancel(struct stage *s, long n)
     OK(hf_lock_release(s->theirs, E));
 }
 
-/* ---- the others ---- */
-
-/* Whatever it says, the hold has ended where it was called. */
+/* Whatever the release returns, the hold has ended for its caller. */
 static void release(struct stage *s, long n)
 {
     OK(hf_lock_timed(s->lock, WAIT_LONG_MS, E));
@@ -179,8 +175,8 @@ static void release(struct stage *s, long n)
     EXPECT(HF_ENOTOWNER, hf_lock_check(s->lock));
 }
 
-/* More at once than there was memory for before: what cannot be sent for want
- * of it is sent later. */
+/* More releases at once than earlier requests had memory for: one that cannot
+ * be sent because memory is missing is sent later. */
 static void release_many(struct stage *s, long n)
 {
     enum { MANY = 12 };
@@ -227,8 +223,8 @@ static bool is_good_beyond(hf_lock *lock, int64_t then)
     return deadline > then || deadline == HF_NO_DEADLINE;
 }
 
-/* A renewal that had no memory is made good before the hold ends; the first,
- * or the second. */
+/* A renewal that had no memory, the first or the second, is repeated before the
+ * hold ends. */
 static void watchdog(struct stage *s, long n)
 {
     int64_t begun, deadline;
@@ -245,7 +241,8 @@ static void watchdog(struct stage *s, long n)
     OK(hf_lock_release(s->lock, E));
 }
 
-/* An event may be lost then; the call and the descriptor tell all the same. */
+/* The event may be missing without memory; hf_lock_check() and the descriptor
+ * still report the loss. */
 static void loss(struct stage *s, long n)
 {
     int fd = hf_lock_fd(s->lock);
@@ -260,9 +257,8 @@ static void loss(struct stage *s, long n)
     EXPECT(HF_ELOST, hf_lock_release(s->lock, E));
 }
 
-/* In a folder of its own. Listing a folder of ZooKeeper takes memory for
- * each node in it, and the server removes the nodes of unused names when it
- * likes. */
+/* Uses a folder of its own: listing a ZooKeeper folder allocates for each node
+ * in it, and the server removes the nodes of unused names at any time. */
 static void queries(struct stage *s, long n)
 {
     char folder[80], name[96];
@@ -298,14 +294,14 @@ static void diagnose(struct stage *s, long n)
     arm(n);
     rc = hf_diagnose(s->c, &diagnosis, E);
     disarm();
-    /* No room for a long answer: the connection ends. */
+    /* If there is no room for a long reply, the connection ends. */
     if (rc != HF_EUNKNOWN && rc != HF_ENOTSUP)
         check_code(rc, "hf_diagnose", n);
     assert_int_equal(diagnosis == NULL, rc != 0);
     hf_diagnosis_free(diagnosis);
 }
 
-/* Broken or not: the code says which. */
+/* The code tells whether the hold was broken. */
 static void break_it(struct stage *s, long n)
 {
     int rc, released;
@@ -317,7 +313,7 @@ static void break_it(struct stage *s, long n)
         EXPECT(rc ? 0 : HF_ELOST, released);
 }
 
-/* The client asks itself. Whether it hears that or not, the hold goes on. */
+/* The client asks itself. Whether it hears that or not, it keeps the hold. */
 static void ask(struct stage *s, long n)
 {
     int rc;
@@ -361,9 +357,7 @@ static void permits(struct stage *s, long n)
     conf_free(lock);
 }
 
-/* ---- a question and its answer ---- */
-
-/* The result of the call, or of its callback. */
+/* The result of the call or, if that succeeded, of its callback. */
 static int outcome(struct stage *s, int rc, struct conf_call *call)
 {
     if (rc)
@@ -373,7 +367,7 @@ static int outcome(struct stage *s, int rc, struct conf_call *call)
     return call->result;
 }
 
-/* It holds as before, or reads. */
+/* The lock is held as before, or for reading. */
 static void downgrade(struct stage *s, long n)
 {
     hf_lock *lock =
@@ -403,7 +397,7 @@ static void note_latch(void *call, hf_latch *latch, int result)
     conf_note(call, NULL, result);
 }
 
-/* It was counted down, or it was not and says so. */
+/* The latch was counted down, or the call says that it was not. */
 static void latch_down(struct stage *s, long n)
 {
     struct conf_call call = {0, 0};
@@ -429,7 +423,7 @@ static void latch_down(struct stage *s, long n)
     OK(hf_latch_free(latch));
 }
 
-/* While another question is under way, which has what was in reserve. */
+/* Another request is in flight, and uses the reserved memory. */
 static void latch_wait(struct stage *s, long n)
 {
     struct conf_call call = {0, 0};
@@ -446,8 +440,6 @@ static void latch_wait(struct stage *s, long n)
     OK(hf_latch_free(other));
 }
 
-/* ---- closing ---- */
-
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
 {
     (void)watch;
@@ -461,7 +453,7 @@ static bool is_seen(struct stage *s, const int *calls)
     return hf_client_dispatch(s->c) < 0 || *calls;
 }
 
-/* Once it watches, no change is lost for want of memory. */
+/* Once the watch exists, missing memory loses no change. */
 static void watch_name(struct stage *s, long n)
 {
     hf_watch *w = NULL;
@@ -473,9 +465,9 @@ static void watch_name(struct stage *s, long n)
     arm(n);
     began = wait_fair();
     rc = hf_watch_new(s->c, s->name, HF_CSTRING, 0, see, &calls, &w, E);
-    /* It does not wait until there is memory. */
+    /* The call must not wait until there is memory. */
     assert_true(wait_within(began, WAIT_LONG_MS / 2));
-    if (rc != HF_EUNKNOWN) /* the connection may have ended by it */
+    if (rc != HF_EUNKNOWN) /* the failure may have ended the connection */
         check_code(rc, "hf_watch_new", n);
     assert_int_equal(w == NULL, rc != 0);
     rc = hf_lock_timed(s->theirs, WAIT_LONG_MS, E);
@@ -491,7 +483,8 @@ static void watch_name(struct stage *s, long n)
     OK(hf_lock_release(s->theirs, E));
 }
 
-/* With a hold, a wait and an asynchronous one under way. */
+/* Closes a client that has a hold, a waiting thread and an asynchronous
+ * acquire. */
 static void close_busy(struct stage *s, long n)
 {
     hf_lock *busy[3];
@@ -517,8 +510,6 @@ static void close_busy(struct stage *s, long n)
         conf_free(busy[i]);
     OK(hf_lock_release(s->theirs, E));
 }
-
-/* ---- all of them ---- */
 
 const struct scene scenes[] = {
     {"test_alloc_open_and_close", open_and_close, SCENE_SURELY},

@@ -1,5 +1,5 @@
-/* The way to the server: answers swallowed, late, cut in the middle; a server
- * that is stopped. */
+/* Faults that every server must survive: replies that are swallowed, late or
+ * cut in the middle, and a server that is stopped. */
 #include "any_faults.h"
 
 GROUP("any");
@@ -15,8 +15,6 @@ static void take(struct world *w, hf_lock *lock)
 {
     OK(hf_lock_timed(lock, WAIT_LONG_MS, &w->err));
 }
-
-/* ---- the answer goes nowhere ---- */
 
 static void lost_attempt(struct world *w, enum proxy_mode mode)
 {
@@ -114,8 +112,8 @@ CASE(test_renewal_swallowed_is_retried)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The connection stays open and never answers again. Only the client can find
- * out. */
+/* The connection stays open and never answers again; only the client can find
+ * that out. */
 CASE(test_silent_connection_is_given_up)
 {
     hf_lock *a = world_far(w, any_faults.ttl_ms + 2500, 5000);
@@ -138,7 +136,7 @@ CASE(test_partition_claim_ends_by_itself)
     take(w, a);
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     take(w, b);
-    /* Before another client gets the lock, the first claim has ended. */
+    /* The first claim has ended before another client gets the lock. */
     EXPECT(HF_ELOST, hf_lock_check(a));
     assert_true(wait_within(began, 1000 + any_faults.tick_ms + 1000 + 500));
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
@@ -175,8 +173,6 @@ void any_gone_for(struct world *w, enum proxy_mode how, int64_t ttl_ms,
 CASE_IS(test_refused_for_a_while,
         any_gone_for(w, PROXY_REFUSE, 30000, 300, 4000))
 
-/* ---- stopped ---- */
-
 CASE(test_stopped_acquire_times_out_and_leaves_nothing)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 700, HF_FAIR_DEFAULT);
@@ -193,7 +189,7 @@ CASE(test_stopped_acquire_times_out_and_leaves_nothing)
 /* Longer than a timed wait may be late. */
 #define STANDS_MS 1500
 
-/* A try waits for no other holder, but for the server's answer. */
+/* A try waits for the server's reply, but not for another holder. */
 static void try_meets_a_server_that_stands(
     struct world *w,
     struct taker *(*start)(struct world *, hf_lock *, int64_t wait_ms))
@@ -249,7 +245,7 @@ CASE(test_stopped_claim_ends_at_its_deadline)
     take(w, a);
     OK(server_stop(w->process));
     deadline = deadline_of(a);
-    /* A renewal may have been on its way back; then at the next deadline. */
+    /* A renewal's reply on its way may move the deadline once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1300);
     OK(server_continue(w->process));
@@ -257,8 +253,6 @@ CASE(test_stopped_claim_ends_at_its_deadline)
     world_is_clean(w);
     world_free_for_all(w, a);
 }
-
-/* ---- to and fro ---- */
 
 static void *play(void *arg)
 {
@@ -271,8 +265,8 @@ static void *play(void *arg)
     return (void *)failed;
 }
 
-/* A message and an answer come as they like, and none is lost: a lost one would
- * cost a safety look, almost 2 s. */
+/* The message and the reply come in either order, and none is lost: a lost one
+ * would cost almost 2 s, until the next safety poll. */
 static void to_and_fro(struct world *w, enum hf_fairness fair, int64_t ttl_ms)
 {
     hf_lock *a = world_lock(w, w->near_url, ttl_ms, 5000, fair);
@@ -296,7 +290,8 @@ CASE_OF(unfair, test_unfair_hand_overs_are_heard)
     to_and_fro(w, HF_UNFAIR, 30000);
 }
 
-/* With a lease too short to hand anything over: who waits is called. */
+/* The lease is too short to hand anything over, so waiters are notified
+ * instead. */
 CASE_IS(test_fair_calls_are_heard, to_and_fro(w, HF_FAIR, 5000))
 
 CASE_OF(unfair, test_unfair_calls_are_heard)

@@ -1,5 +1,4 @@
-/* Connections that break in the middle of an answer, and while a client
- * waits. */
+/* Connections that break in the middle of a reply, and while a client waits. */
 #include "any_faults.h"
 
 GROUP("cuts");
@@ -9,7 +8,7 @@ void any_cut_answers(struct world *w, hf_lock *lock, enum proxy_mode mode,
 {
     uint64_t last = 0;
 
-    world_free_for_all(w, lock); /* no answers but those that are meant */
+    world_free_for_all(w, lock); /* so that only the intended replies are cut */
     for (long n = 0; n < most; n += step) {
         proxy_set(w->proxy, mode, n);
         if (hf_lock_timed(lock, 8000, &w->err))
@@ -49,26 +48,24 @@ CASE_IS(test_reset_in_the_middle_of_an_answer, cut_all(w, PROXY_RESET))
 CASE_IS(test_half_close_in_the_middle_of_an_answer,
         cut_all(w, PROXY_HALF_CLOSE))
 
-/* ---- every request loses its connection ---- */
-
-/* Pauses between connections grow from some 10 ms to an eighth of op_timeout;
- * a backend may have two at a time. */
+/* Pauses between connections grow from about 10 ms to an eighth of op_timeout;
+ * a backend may open two at a time. */
 static void are_paced(uint64_t connections)
 {
     if (connections > 60)
         fail_msg("%llu connections", (unsigned long long)connections);
 }
 
-#define REPEAT_MS 2000 /* a waiter looks again after so long at most */
+#define REPEAT_MS 2000 /* a waiter polls at least this often */
 
-/* A wait for ever, which began at that time and asks again within so many ms,
- * ends when the server has not answered for op_timeout. */
+/* An endless wait that began at `asked` and polls within look_ms fails once the
+ * server has not answered for op_timeout. */
 static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
 {
     int64_t op_ms = any_faults.op_ms;
 
     if (!WAIT_FOR_MS(taker_back(t), look_ms + op_ms + 1000))
-        fail_msg("it waits still");
+        fail_msg("it still waits");
     if (t->rc != HF_EBACKEND)
         fail_msg("%d: %s", t->rc, t->err.text);
     assert_true(t->returned - asked >= op_ms * 1000000);
@@ -99,7 +96,7 @@ CASE(test_every_request_is_cut)
     world_free_for_all(w, a);
 }
 
-/* The server has queued it before. */
+/* The server has queued the waiter before the cuts begin. */
 CASE(test_every_look_is_cut)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
@@ -111,14 +108,14 @@ CASE(test_every_look_is_cut)
     world_free_for_all(w, b);
 }
 
-/* The server is lost to a waiter that it has queued. */
+/* A waiter that is queued loses its server. */
 static void lose_server(struct world *w, enum proxy_mode mode)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
     int64_t asked = wait_now();
     struct taker *t = taker_behind(w, a, b, -1);
 
-    assert_true(NEVER_MS(taker_back(t), 200)); /* the answer has come */
+    assert_true(NEVER_MS(taker_back(t), 200)); /* the reply has come */
     proxy_set(w->proxy, mode, 0);
     if (mode == PROXY_REFUSE)
         proxy_cut(w->proxy);
@@ -131,9 +128,9 @@ static void lose_server(struct world *w, enum proxy_mode mode)
 CASE_IS(test_waiter_cannot_connect, lose_server(w, PROXY_REFUSE))
 CASE_IS(test_waiter_is_cut_off, lose_server(w, PROXY_BLACK_HOLE))
 
-/* Some are, again and again, for longer than op_timeout, but the server answers
- * in between. If the machine stood for op_timeout, the wait would rightly end.
- */
+/* Some polls are cut, again and again for longer than op_timeout, but the
+ * server answers in between. (If the machine stalled for op_timeout, the wait
+ * would rightly end.) */
 CASE(test_waiter_survives_cuts)
 {
     enum { LONG_OP_MS = 5000, CUTS_MS = 7000 };

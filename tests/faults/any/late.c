@@ -1,8 +1,8 @@
 /*
- * A request that was not done in time is not done later: once its caller has
- * heard that there was no answer, a verb must not take effect when the server
- * can be reached again. The request was never sent, or it arrives after all
- * that followed.
+ * A request that timed out is not executed later: once the caller has heard
+ * that there was no reply, the call must not take effect when the server can be
+ * reached again. Either the request was never sent, or it arrives after all
+ * that followed it.
  */
 #include "any_faults.h"
 
@@ -14,7 +14,7 @@ enum { OP_MS = 1000 };
 
 enum way { UNSENT, LATE };
 
-/* A verb of the far client, and what would have changed at the server. */
+/* A call of the far client, and how to tell whether it changed the server. */
 struct verb {
     int (*call)(hf_client *, hf_error *);
     void (*prepare)(struct world *, hf_client *near);
@@ -56,13 +56,13 @@ static void not_done_later(struct world *w, const struct verb *verb,
     hf_client *near;
 
     world_far(w, any_faults.ttl_ms, OP_MS);
-    /* What it leaves at the server goes soon, too. */
+    /* Whatever this client leaves at the server also expires soon. */
     world_lock(w, w->near_url, any_faults.ttl_ms, OP_MS, HF_FAIR_DEFAULT);
     near = w->clients[1];
-    assert_true(can_ask(w->clients[0])); /* the scripts are known */
+    assert_true(can_ask(w->clients[0])); /* loads the scripts */
     begin(w, way);
-    /* The first request notices that the connection is gone. When the last one
-     * has ended, the time of the others has surely passed. */
+    /* The first request finds the connection broken. When the last one has
+     * ended, the time of the earlier ones has passed. */
     for (int i = 0; i < 3; i++) {
         int rc = verb->call(w->clients[0], &w->err);
 
@@ -76,8 +76,6 @@ static void not_done_later(struct world *w, const struct verb *verb,
     verb->tidy(w, near);
     world_is_clean(w);
 }
-
-/* ---- break ---- */
 
 static int call_break(hf_client *c, hf_error *err)
 {
@@ -108,8 +106,6 @@ static const struct verb breaks = {call_break, hold, is_held, let_go};
 
 CASE_IS(test_break_that_was_not_sent, not_done_later(w, &breaks, UNSENT))
 CASE_IS(test_break_that_comes_late, not_done_later(w, &breaks, LATE))
-
-/* ---- latch ---- */
 
 static hf_latch *latch_of(hf_client *c)
 {
@@ -183,8 +179,6 @@ CASE_IS(test_set_that_comes_late, not_done_later(w, &sets, LATE))
 CASE_IS(test_down_that_was_not_sent, not_done_later(w, &downs, UNSENT))
 CASE_IS(test_down_that_comes_late, not_done_later(w, &downs, LATE))
 
-/* ---- latch, without waiting ---- */
-
 struct done {
     bool called;
     int result;
@@ -240,9 +234,7 @@ CASE_IS(test_async_down_that_was_not_sent,
         not_done_later(w, &async_downs, UNSENT))
 CASE_IS(test_async_down_that_comes_late, not_done_later(w, &async_downs, LATE))
 
-/* ---- ask ---- */
-
-static struct world *asked; /* whose near client holds */
+static struct world *asked; /* its near client holds the lock */
 
 static int call_ask(hf_client *c, hf_error *err)
 {
@@ -255,7 +247,8 @@ static void hold_and_listen(struct world *w, hf_client *near)
     hold(w, near);
 }
 
-/* Some would hear of it when they renew; one that is slow is not to blame. */
+/* Some backends deliver a request with a renewal. A slow renewal is no
+ * failure. */
 static bool is_not_asked(hf_client *near)
 {
     int rc = hf_lock_renew(asked->locks[1], 0, &asked->err);
@@ -284,11 +277,9 @@ static void ask_is_not_done_later(struct world *w, enum way way)
 CASE_IS(test_ask_that_was_not_sent, ask_is_not_done_later(w, UNSENT))
 CASE_IS(test_ask_that_comes_late, ask_is_not_done_later(w, LATE))
 
-/* ---- put ---- */
-
-/* It is not kept until there is a connection. (One that comes late is done if
- * the hold is still there: no server that has this verb has a clock to refuse
- * it by.) */
+/* A put is not kept until there is a connection. (A put that arrives late is
+ * executed if the hold still exists: no server with this call has a clock by
+ * which to refuse it.) */
 CASE(test_put_that_was_not_sent)
 {
     hf_lock *far = world_far(w, any_faults.ttl_ms, OP_MS);

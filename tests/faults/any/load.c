@@ -1,4 +1,4 @@
-/* Many want a lock while its servers fall. */
+/* Clients contend for a lock while its servers fail. */
 #include "any_faults.h"
 
 struct worker {
@@ -20,7 +20,7 @@ static void enter(struct worker *k)
         k->last = token;
     }
     wait_tick();
-    /* One that was lost meanwhile does not count as being inside. */
+    /* A client whose hold was lost meanwhile does not count as being inside. */
     k->grants += hf_lock_check(k->lock) == 0;
     __atomic_sub_fetch(k->inside, 1, __ATOMIC_SEQ_CST);
 }
@@ -53,7 +53,7 @@ static bool goes_on(const struct worker *k, bool (*hurt)(void))
     return WAIT_FOR(__atomic_load_n(&k->grants, __ATOMIC_RELAXED) > before + 3);
 }
 
-/* Nothing is asserted while the threads run: they use what is on this stack. */
+/* Asserts nothing while the threads run, because they use this stack. */
 void any_load(struct world *w, const char *const url[ANY_LOAD],
               bool (*hurt)(void))
 {

@@ -1,4 +1,4 @@
-/* Why a hold was lost, on any server: the texts of all that tell of it. */
+/* The reason of a loss, on any server, in every text that reports it. */
 #include "any_faults.h"
 
 #include "../../lib/proc.h"
@@ -8,7 +8,7 @@
 GROUP("loss");
 
 enum {
-    TTL_MS = 5000,   /* long enough for a machine that stands still */
+    TTL_MS = 5000,   /* long enough for a machine that stalls */
     SHORT_MS = 1000, /* of a process that is stopped */
 };
 
@@ -25,7 +25,7 @@ static void take(struct world *w, hf_lock *lock)
     OK(hf_lock_timed(lock, WAIT_LONG_MS, &w->err));
 }
 
-/* The time in "since 2026-11-16 04:21:57 UTC". */
+/* Parses the time in "since 2026-11-16 04:21:57 UTC". */
 static int64_t time_in(const char *text)
 {
     const char *since = strstr(text, "since ");
@@ -45,7 +45,7 @@ static void names_the_proxy(const struct world *w, const char *text)
 
 static const char unreachable[] = "the server could not be used since ";
 
-/* The server is away and comes back: the reason stays the same. */
+/* The server is unreachable and then returns: the reason stays the same. */
 CASE(test_loss_names_the_error_and_since_when)
 {
     hf_lock *a = world_far(w, TTL_MS, 1000), *b = world_near(w);
@@ -58,7 +58,7 @@ CASE(test_loss_names_the_error_and_since_when)
     began = time(NULL);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* It can be known before the loss. */
+    /* The error is known before the loss. */
     COMES(hf_lock_explain(a, &err) != 0 || err.text[0]);
     expect_words(err.text, unreachable);
     assert_true(time_in(err.text) >= began - 1);
@@ -70,14 +70,14 @@ CASE(test_loss_names_the_error_and_since_when)
     names_the_proxy(w, w->ears[0].reason);
     OK(hf_lock_release(b, NULL));
     world_is_clean(w);
-    /* The next hold has nothing to do with it. */
+    /* The next hold starts without a reason. */
     take(w, a);
     OK(hf_lock_explain(a, &err));
     assert_string_equal(err.text, "");
     OK(hf_lock_release(a, NULL));
 }
 
-/* The server does not answer, and nothing says that it is gone. */
+/* The server does not answer, and no error says that it is gone. */
 CASE(test_loss_by_silence_says_so)
 {
     hf_lock *a = world_far(w, TTL_MS, 1000);
@@ -89,7 +89,7 @@ CASE(test_loss_by_silence_says_so)
     world_heal(w);
 }
 
-/* Nothing is left that the server would have to say. */
+/* After the loss hf_close() has no request to wait for. */
 CASE(test_loss_leaves_close_nothing_to_wait_for)
 {
     enum { OP_MS = 15000 };
@@ -123,7 +123,7 @@ CASE(test_loss_by_break_says_so)
     expect_words(w->ears[0].reason, "was broken");
 }
 
-/* It was taken away, and the release is the first to find out. */
+/* The hold was broken, and the release is the first to find out. */
 static void found_by_the_release(struct world *w, bool is_quiet)
 {
     hf_lock *a;
@@ -159,8 +159,8 @@ void any_puppet(struct world *w, struct proc *p, int64_t ttl_ms)
     assert_int_equal(r.rc, 0);
 }
 
-/* It is stopped until another one has the lock. Its release comes as soon as it
- * goes on, perhaps before any other thread of it has run. */
+/* The holder is stopped until another client has the lock. Its release runs as
+ * soon as it continues, perhaps before its other threads. */
 CASE(test_loss_while_stopped_says_so)
 {
     struct proc_cmd give = {.op = PROC_GIVE};
@@ -173,7 +173,7 @@ CASE(test_loss_while_stopped_says_so)
         OK(proc_stop(&p));
         OK(proc_send(&p, &give));
         take(w, b);
-        pass(500); /* a renewal may have been under way */
+        pass(500); /* a renewal may have been in flight */
         OK(proc_continue(&p));
         OK(proc_recv(&p, &r, WAIT_LONG_MS));
         assert_int_equal(r.rc, HF_ELOST);
@@ -223,12 +223,10 @@ void any_holder_stopped(struct world *w, int64_t ttl_ms, int64_t within_ms)
         EXPECT(HF_ELOST, r.rc);
     }
     assert_int_equal(w->server->left(w), 1);
-    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* its thread has it */
+    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* the taker's thread has it */
     taker_gives(t);
     OK(proc_end(&p));
 }
-
-/* ---- the server is gone for a while ---- */
 
 void any_restart_while_acquiring(struct world *w, hf_lock *a, int64_t down_ms,
                                  int64_t within_ms)
@@ -250,7 +248,8 @@ void any_outage_is_two_lines(struct world *w)
     world_free_for_all(w, a);
     assert_int_equal(world_lines(w, 0), 0);
     server_kill(w->process);
-    for (int i = 0; i < 3; i++) /* attempts to connect, each of them */
+    /* each of these tries to connect several times */
+    for (int i = 0; i < 3; i++)
         EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(world_lines(w, 0), 1);
     OK(server_again(w->process));

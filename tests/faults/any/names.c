@@ -1,4 +1,5 @@
-/* A server that is known by name: it moves, or its name cannot be resolved. */
+/* A server that is known by host name: it moves, or its name cannot be
+ * resolved. */
 #include "any_faults.h"
 
 #include <dlfcn.h>
@@ -9,22 +10,23 @@
 
 GROUP("names");
 
-/* It is there, says a resolver of our own: 127.0.0.host; of host 0: ::1. */
+/* The state of our own resolver: the addresses 127.0.0.host, or ::1 for host
+ * 0. */
 static struct {
     struct {
-        int host, port; /* atomic; port 0: no more */
+        int host, port; /* atomic; port 0: no such address */
     } at[2];
-    bool hangs;     /* atomic; but not for ever */
+    bool hangs;     /* atomic; not forever */
     int fails;      /* atomic: EAI_... instead of an answer, or 0 */
-    uint32_t asked; /* atomic */
-    uint32_t busy;  /* atomic: who waits for it */
+    uint32_t asked; /* atomic: number of lookups */
+    uint32_t busy;  /* atomic: lookups in progress */
 } resolver;
 
 typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
                       struct addrinfo **);
 
-/* One at a time: of the locks in there TSan knows nothing, if it is not its own
- * getaddrinfo that calls it. */
+/* One at a time, because TSan does not see libc's locks unless its own
+ * getaddrinfo makes the call. */
 static int ask_libc(const char *node, const char *service,
                     const struct addrinfo *hints, struct addrinfo **list)
 {
@@ -113,7 +115,7 @@ void any_proxy_gone(struct proxy *proxy)
     proxy_cut(proxy);
 }
 
-/* A lock by name, its server where the proxy is. */
+/* A lock at a host name that leads to the proxy. */
 static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
 {
     char url[128];
@@ -123,7 +125,7 @@ static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
     return world_lock(w, url, ttl_ms, 1000, HF_FAIR_DEFAULT);
 }
 
-/* The name is looked up again while the session still lives. */
+/* The server moves; the name is resolved again before the session ends. */
 CASE(test_server_that_moves_is_found)
 {
     struct proxy *elsewhere = proxy_start_at(2, w->port);
@@ -158,14 +160,15 @@ CASE(test_server_that_moved_long_ago_is_found)
     proxy_end(elsewhere);
 }
 
-/* The server is gone, and the resolver does not say whereto. */
+/* The server is gone, and the resolver does not answer. */
 static void nothing_is_found(struct world *w)
 {
     resolver_hangs(true);
     any_proxy_gone(w->proxy);
 }
 
-/* The lock is held, and the program makes no call, while a lookup hangs. */
+/* Returns a held lock, without any call by the program, while a lookup
+ * hangs. */
 static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
 {
     hf_lock *a = named_lock(w, ttl_ms);
@@ -176,7 +179,7 @@ static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
     return a;
 }
 
-/* A call that has a deadline does not wait for a resolver. */
+/* A call with a deadline does not wait for the resolver. */
 CASE(test_lookup_that_hangs_keeps_nobody)
 {
     hf_lock *a = named_lock(w, 6000);
@@ -206,7 +209,8 @@ CASE(test_lookup_that_hangs_costs_no_hold)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The session has ended: the servers are where they were. */
+/* The session ends while the lookup hangs; afterwards the old address works
+ * again. */
 CASE(test_lookup_that_hangs_keeps_no_session)
 {
     hf_lock *a = held_without_a_server(w, 1000);
@@ -235,7 +239,7 @@ CASE(test_lookup_that_hangs_keeps_no_close)
     resolver_hangs(false);
 }
 
-/* Does hf_open say that it may succeed later? */
+/* Does hf_open() say that it may succeed later? */
 static bool may_pass(struct world *w)
 {
     hf_error err = HF_ERROR_INIT;
@@ -249,7 +253,8 @@ static bool may_pass(struct world *w)
     return err.may_pass;
 }
 
-/* A resolver that has no answer now is not one that knows of no such name. */
+/* A resolver that has no answer now differs from one that knows no such
+ * name. */
 CASE(test_unknown_name_does_not_pass)
 {
     resolver_leads_to(1, w->proxy);

@@ -1,8 +1,8 @@
 /*
- * A server that answers, and refuses: every acquire hears that, each time and
- * at once, in the server's own words; nothing stays pending; and as soon as the
- * server stops refusing, an acquire works. For each kind of lock and each
- * refusal that the server has (any_refusals).
+ * A server that answers and refuses: every acquire must fail with the server's
+ * own words, each time and at once; nothing may stay pending; and an acquire
+ * must work as soon as the server stops refusing. For each kind of lock and
+ * each refusal of the server (any_refusals).
  */
 #include "any_faults.h"
 
@@ -59,7 +59,7 @@ static hf_acquire_options wish(int64_t wait_ms)
     return opt;
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* What is wrong with the result; NULL: nothing. */
 static const char *judge(int rc, const hf_error *err, int64_t began)
 {
     static _Thread_local char text[1000];
@@ -98,7 +98,7 @@ struct threads {
     pthread_t thread[THREADS];
     hf_lock *lock;
     uint32_t wrong;  /* atomic */
-    char text[1000]; /* of the first */
+    char text[1000]; /* of the first wrong result */
 };
 
 static void *hear_it(void *arg)
@@ -123,7 +123,8 @@ static void threads_hear_it(hf_lock *lock)
     for (int i = 0; i < THREADS; i++)
         pthread_join(t.thread[i], NULL);
     if (t.wrong)
-        fail_msg("%u of %d, beside others: %s", t.wrong, THREADS * 10, t.text);
+        fail_msg("%u of %d concurrent acquires: %s", t.wrong, THREADS * 10,
+                 t.text);
 }
 
 static void note_result(void *arg, hf_lock *lock, int result)
@@ -154,7 +155,7 @@ static void takes_at_once(struct world *w, hf_lock *lock)
     OK(hf_lock_acquire(lock, &opt, &w->err));
 }
 
-/* Nothing must be left then. */
+/* Nothing may be left by then. */
 static void tidy(struct world *w)
 {
     world_end_things(w);
@@ -182,7 +183,7 @@ static void test_refused_acquires(struct world *w)
     tidy(w);
 }
 
-/* Nothing is pending after it. */
+/* A refused acquire leaves nothing pending that hf_close() would wait for. */
 static void test_refused_acquire_then_close(struct world *w)
 {
     hf_client *c = new_client(w);
@@ -201,8 +202,8 @@ static void test_refused_acquire_then_close(struct world *w)
     tidy(w);
 }
 
-/* A refused release returns the refusal, and is made as soon as it is allowed.
- * The hold is renewed again, too. */
+/* A refused release returns the refusal and is retried until the server allows
+ * it. */
 static void test_refused_release(struct world *w)
 {
     hf_client *c = new_client(w), *d = new_client(w);
@@ -230,7 +231,7 @@ static void test_refused_release(struct world *w)
     tidy(w);
 }
 
-/* The watchdog goes on trying while it is refused. */
+/* The watchdog keeps trying while renewals are refused. */
 static void test_refused_renewal(struct world *w)
 {
     hf_client *c = new_client(w);
@@ -239,7 +240,7 @@ static void test_refused_renewal(struct world *w)
 
     takes_at_once(w, lock);
     picked->refusal->begin(w);
-    /* What the server has renewed in this very millisecond needs no write. */
+    /* A hold that was renewed in the same millisecond needs no write. */
     COMES(hf_lock_renew(lock, 0, &err) != 0);
     assert_int_equal(err.code, picked->refusal->code);
     expect_words(err.text, picked->refusal->says);

@@ -58,7 +58,7 @@ static size_t holders(const struct seen *s)
     return len;
 }
 
-/* What a program does that follows it: it looks after each call. */
+/* Inspects after each call, as a program that follows the lock does. */
 static bool comes_to(struct seen *s, unsigned *calls, size_t n)
 {
     if (!is_seen(s, *calls))
@@ -103,7 +103,7 @@ CASE(test_watch_hears_after_a_cut)
     }
 }
 
-/* What happens while it is cut off is heard, if late. */
+/* Changes during an outage are reported after it. */
 CASE(test_watch_hears_of_an_outage)
 {
     unsigned calls = 0;
@@ -124,7 +124,7 @@ CASE(test_watch_hears_of_an_outage)
     hears(w, &s, b);
 }
 
-/* Without a connection no watch can be made either. */
+/* A watch can be freed without a connection, but no new one can be made. */
 CASE(test_watch_is_freed_while_cut)
 {
     struct seen s, other;

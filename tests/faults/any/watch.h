@@ -1,5 +1,5 @@
-/* Watches under faults: what every server that tells of changes must do. Each
- * case changes the world's lock "n", through a client of its own. */
+/* Watches under faults, for every server that reports changes. The cases change
+ * the world's lock "n" through another client. */
 #ifndef ANY_WATCH_H
 #define ANY_WATCH_H
 
@@ -12,23 +12,23 @@ struct seen {
     char name[64]; /* of the last call */
 };
 
-/* Watches that name, or prefix, through the i-th client. The watch ends with
- * the case. */
+/* Watches that name or prefix through the i-th client, until the case ends. */
 void watch(struct world *, size_t i, const char *name, unsigned flags,
            struct seen *);
-/* hf_watch_new() is refused, with that code and word. */
+/* Asserts that hf_watch_new() is refused with that code and word. */
 void watch_is_refused(struct world *, hf_client *, const char *name,
                       unsigned flags, int code, const char *word);
-/* Dispatches: has it been called since then? */
+/* Dispatches: has the watch been called more than that often? */
 bool is_seen(const struct seen *, unsigned before);
-/* A change by that lock's client is heard, until nothing is under way. */
+/* Acquires and releases the lock, and waits until the watch has reported
+ * both. */
 void hears(struct world *, struct seen *, hf_lock *);
-/* Watches "n" through the first client until the lock is taken; how often it
- * was called. */
+/* Watches "n" through the first client until the lock is taken; returns how
+ * often it was called. */
 unsigned watch_taken(struct world *, struct seen *, hf_lock *);
 
-/* Watches the same name again and again, every other time with these flags.
- * Late events of a freed watch reach no watch. */
+/* Watches the same name many times, every other time with these flags: late
+ * events of a freed watch must reach no watch. */
 void watch_again_and_again(struct world *, unsigned other_flags);
 
 #endif

@@ -28,7 +28,7 @@ static bool is_cluster(void)
     return etcd_three.members[0];
 }
 
-/* One that answers. */
+/* A member that answers. */
 static struct etcd_server *asked(void)
 {
     struct etcd_server *s = etcd_three.server;

@@ -1,4 +1,5 @@
-/* Faults of a cluster of three etcds, and of one that wants a user. */
+/* Faults of a cluster of three etcds, and of a single one that requires a
+ * user. */
 #ifndef ETCD_CLUSTER_H
 #define ETCD_CLUSTER_H
 
@@ -8,10 +9,11 @@
 #define PASSWORD "secret-of-worker"
 
 extern struct etcd_cluster etcd_three;
-/* The first of them, as a single server: all below p/ belongs to the worker. */
+/* The first of them, as a single server: the worker may use all keys below
+ * p/. */
 extern struct etcd_server *const etcd_locked;
 
-/* Starts etcd_three, for a group whose server that is. */
+/* Starts etcd_three, for a group that uses the cluster. */
 int cluster_start_three(void);
 
 #endif

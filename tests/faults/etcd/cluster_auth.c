@@ -1,4 +1,4 @@
-/* Users, tokens, rights, certificates. */
+/* Users, tokens, rights and certificates, and a server without space. */
 #include "cluster.h"
 
 #include "../../lib/diagnosis.h"
@@ -19,7 +19,7 @@ static void ctl(const char *args)
         fail_msg("etcdctl %s: %s", args, out);
 }
 
-/* ---- what the server refuses (refusals.c) ---- */
+/* What the server refuses, for any/refusals.c. */
 
 const int64_t any_refused_ttl_ms = 10000;
 
@@ -55,7 +55,7 @@ static void fill(struct world *w)
     COMES(is_full());
 }
 
-/* Deleted revisions take room until the server compacts them. */
+/* Deleted revisions use space until the server compacts them. */
 static void relieve(struct world *w)
 {
     char out[400];
@@ -81,8 +81,6 @@ const struct any_refusal any_refusals[] = {
      .acquires = true, .few = true},
     {NULL},
 };
-
-/* ---- open ---- */
 
 /* '#' is replaced by the server's port, '$' by its directory. */
 static void expand(char *to, size_t size, const char *from)
@@ -121,7 +119,7 @@ CASE(test_password_right_and_wrong)
     opens("etcd://worker@127.0.0.1:#/p", PASSWORD, 0, "");
     opens("etcd://worker:not-the-secret@127.0.0.1:#/p", NULL, HF_EAUTH,
           "authentication failed");
-    opens("etcd://nobody:" PASSWORD "@127.0.0.1:#/p", NULL, HF_EAUTH,
+    opens("etcd://stranger:" PASSWORD "@127.0.0.1:#/p", NULL, HF_EAUTH,
           "authentication failed");
     opens("etcd://127.0.0.1:#/p", NULL, HF_EAUTH,
           "etcd://user@host, and HOLDFAST_PASSWORD");
@@ -129,7 +127,7 @@ CASE(test_password_right_and_wrong)
           "the user needs a password");
     opens("etcd://127.0.0.1:#/p", PASSWORD, HF_EINVAL,
           "the password needs a user");
-    /* What is not below p/ is not the worker's. */
+    /* The worker has no rights on keys that are not below p/. */
     opens("etcd://worker:" PASSWORD "@127.0.0.1:#", NULL, HF_EAUTH,
           "permission denied: without a path the user needs readwrite");
     opens("etcd://worker:" PASSWORD "@127.0.0.1:#/q", NULL, HF_EAUTH,
@@ -137,15 +135,13 @@ CASE(test_password_right_and_wrong)
           "with \"q/\"");
 }
 
-/* ---- tokens ---- */
-
-/* The token of a client that asks for nothing ends after a second. */
+/* Waits until the token of an idle client has expired, which takes a second. */
 static void token_ends(void)
 {
     assert_true(NEVER_MS(false, 3500));
 }
 
-/* Through the proxy, which counts. */
+/* A lock through the proxy, which counts bytes. */
 static hf_lock *far(struct world *w, int64_t ttl_ms)
 {
     return world_lock(w,
@@ -162,8 +158,8 @@ static bool is_quiet(struct world *w, struct taker *t)
     return proxy_sent(w->proxy) - before < 2000;
 }
 
-/* A waiter hears when its turn comes. After its first looks with a new watch it
- * asks no more. */
+/* Waits until the waiter relies on its watch: after its first polls with a new
+ * watch it sends almost nothing. */
 static struct taker *waits(struct world *w, hf_lock *lock)
 {
     struct taker *t = taker_start(w, lock, 60000);
@@ -203,8 +199,8 @@ CASE(test_token_ends_while_held_and_waited_for)
     taker_gets_it(t, 1000);
 }
 
-/* A user whose password has changed meanwhile hears it, and loses nothing that
- * it has: leases need no rights. */
+/* A client whose user was deleted gets an error, but loses nothing that it
+ * holds: leases need no rights. */
 CASE(test_password_changes)
 {
     hf_lock *a = world_near(w);
@@ -221,9 +217,7 @@ CASE(test_password_changes)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* ---- rights ---- */
-
-/* The holder goes on holding, and the waiter hears of the refusal. */
+/* The holder keeps the lock, and the waiter gets the refusal. */
 CASE(test_rights_taken_while_held_and_waited_for)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -244,7 +238,7 @@ CASE(test_rights_taken_while_held_and_waited_for)
     world_free_for_all(w, b);
 }
 
-/* A holder can release where there is no room for a new entry. */
+/* A holder can release when there is no space for a new entry. */
 CASE(test_full_server_lets_go)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -272,8 +266,8 @@ static bool says_full(struct world *w, hf_lock *lock)
            !strstr(w->err.text, "no answer");
 }
 
-/* The connection is lost while there is no room: who holds goes on holding, who
- * waits goes on waiting, and what is new is refused. */
+/* The connection is lost while there is no space: the holder keeps the lock,
+ * the waiter keeps waiting, and a new acquire is refused. */
 CASE(test_full_server_and_a_lost_connection)
 {
     enum { TTL_MS = 6000 };
@@ -302,7 +296,7 @@ CASE(test_full_server_and_a_lost_connection)
     taker_gets_it(t, 2000);
 }
 
-/* It has passed a lock on, to a waiter that came before it was full. */
+/* The lock is handed to a waiter that queued before the space ran out. */
 CASE(test_full_server_passes_on)
 {
     hf_lock *a = far(w, 30000), *b = far(w, 30000);
@@ -324,8 +318,8 @@ CASE(test_full_server_passes_on)
     taker_gives(t);
 }
 
-/* Its lease has ended, and it cannot have another one: the text of the server,
- * at once, until there is room. */
+/* The client's lease has ended, and there is no space for another one: acquires
+ * fail at once with the server's error until there is space. */
 CASE(test_full_server_and_no_lease)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -351,8 +345,6 @@ CASE(test_full_server_and_no_lease)
     OK(hf_lock_timed(a, 1000, &w->err));
     OK(hf_lock_release(a, &w->err));
 }
-
-/* ---- certificates ---- */
 
 static int start_tls(void)
 {
@@ -391,8 +383,6 @@ CASE_OF(tls, test_other_servers)
           "does not speak TLS");
     etcd_locked->port = port;
 }
-
-/* ---- what hf_diagnose() says ---- */
 
 CASE(test_diagnose_rights_and_space)
 {

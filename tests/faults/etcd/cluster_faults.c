@@ -1,4 +1,4 @@
-/* A cluster of three loses its leader, its quorum, the client's member. */
+/* A cluster of three loses its leader, its quorum, or the client's member. */
 #include "cluster.h"
 
 #include "../../lib/diagnosis.h"
@@ -34,7 +34,7 @@ static struct etcd_server *follower(int n)
     return s;
 }
 
-/* All of them, that one first. */
+/* The URL of all members, the one with that port first. */
 static const char *first_at(int port)
 {
     static char url[96];
@@ -56,9 +56,7 @@ static void waits_for(struct world *w, long entries)
     }
 }
 
-/* ---- the leader dies ---- */
-
-/* True: another one leads, and that one is back. */
+/* True: another member leads, and the killed one is back. */
 static bool kill_leader(void)
 {
     struct etcd_server *s = NULL;
@@ -101,8 +99,8 @@ CASE(test_leader_killed_under_load)
     any_load(w, (const char *[]){urls[0], urls[1], urls[2]}, kill_leader);
 }
 
-/* What a member has passed on to a leader that dies is lost, and the member
- * says so after 5 s and two elections. */
+/* A request that a member forwarded to a leader that dies is lost; the member
+ * reports that only after 5 s and two elections. */
 CASE(test_request_lost_with_the_leader_is_sent_again)
 {
     hf_lock *a = world_far(w, 30000, 20000);
@@ -115,9 +113,9 @@ CASE(test_request_lost_with_the_leader_is_sent_again)
     assert_true(s->port != w->port);
     OK(etcd_server_stop(s));
     before = proxy_sent(w->proxy);
-    t = taker_start(w, a, 5500); /* before the member says so */
+    t = taker_start(w, a, 5500); /* before the member reports it */
     COMES(proxy_sent(w->proxy) > before);
-    assert_true(NEVER_MS(taker_back(t), 150)); /* it is passed on */
+    assert_true(NEVER_MS(taker_back(t), 150)); /* the request is forwarded */
     etcd_server_kill(s);
     taker_gets_it(t, 5500);
 }
@@ -137,9 +135,7 @@ CASE(test_all_killed_hold_survives)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* ---- the client's member ---- */
-
-/* Another member takes over, and the hold goes on; so does a wait. */
+/* The client switches to another member; its hold and its wait go on there. */
 static void goes_on_elsewhere(struct world *w, const char *url,
                               void (*cut)(struct world *), int64_t ttl_ms)
 {
@@ -154,7 +150,7 @@ static void goes_on_elsewhere(struct world *w, const char *url,
         world_renews(a);
     assert_false(taker_back(t));
     OK(hf_lock_release(a, &w->err));
-    taker_gets_it(t, 2000); /* it has left that member as well */
+    taker_gets_it(t, 2000); /* the waiter has left that member too */
     OK(etcd_cluster_heal(&etcd_three));
     world_is_clean(w);
 }
@@ -192,7 +188,7 @@ CASE_IS(test_member_stopped,
 CASE_IS(test_leader_stopped,
         goes_on_elsewhere(w, first_at(leader()->port), stop_leader, TTL_MS))
 
-/* The first way is through the proxy. */
+/* The first member of the URL is behind the proxy. */
 static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
 {
     goes_on_elsewhere(w,
@@ -201,8 +197,8 @@ static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
                       cut, TTL_MS);
 }
 
-/* The waiter is deaf until it has left that member, though its lease would let
- * it take its time. */
+/* The waiter hears nothing until it has left that member, and must leave it
+ * long before its lease requires that. */
 static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
 {
     hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
@@ -225,8 +221,6 @@ CASE_IS(test_waiter_in_a_black_hole, hears_elsewhere(w, black_hole))
 CASE_IS(test_waiter_whose_packets_vanish, hears_elsewhere(w, lose_packets))
 CASE_IS(test_member_refuses, behind_the_proxy(w, refuse))
 
-/* ---- no quorum ---- */
-
 static void stop_others(const struct etcd_server *but)
 {
     for (int i = 0; i < ETCD_CLUSTER; i++)
@@ -239,7 +233,7 @@ static void go_on(void)
     OK(etcd_cluster_heal(&etcd_three));
 }
 
-/* The one that is left is no leader: what it says confirms nothing. */
+/* The member that is left is not the leader: its replies confirm nothing. */
 CASE(test_no_quorum_confirms_nothing)
 {
     enum { MOST_MS = 4000 };
@@ -263,8 +257,8 @@ CASE(test_no_quorum_confirms_nothing)
     world_free_for_all(w, b);
 }
 
-/* A leader confirms until it knows that it lost its quorum. The claim ends all
- * the same, and no client is granted anything. */
+/* A leader confirms requests until it knows that it lost its quorum. The claim
+ * ends all the same, and no client is granted anything. */
 CASE(test_leader_without_quorum_grants_nothing)
 {
     enum { MOST_MS = 3000 };
@@ -283,10 +277,8 @@ CASE(test_leader_without_quorum_grants_nothing)
     world_free_for_all(w, a);
 }
 
-/* ---- done later ---- */
-
-/* A write that is not taken back. If it is done later, so is what was asked
- * before it on the same way. */
+/* A write that is not undone. If it is executed later, so was the earlier
+ * request on the same path. */
 #define PROBE "holdfast:client/probe"
 
 static bool was_done(struct etcd_server *s)
@@ -297,7 +289,7 @@ static bool was_done(struct etcd_server *s)
     return out[0] == '1';
 }
 
-/* An acquire that the member does not answer, and that is given up. */
+/* Starts an acquire that the member does not answer and that is given up. */
 static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
 {
     uint64_t before = proxy_sent(w->proxy);
@@ -310,7 +302,7 @@ static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
     taker_end(t);
 }
 
-/* The lock is that of a client behind the proxy, which leads to the member. */
+/* The lock belongs to a client behind the proxy, which leads to the member. */
 static void take_and_release_at(struct world *w, hf_lock *lock,
                                 struct etcd_server *member)
 {
@@ -320,7 +312,8 @@ static void take_and_release_at(struct world *w, hf_lock *lock,
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* The leader has written it down, and does it when the others are back. */
+/* The leader has logged the request and executes it when the others are
+ * back. */
 static bool leader_does_it_later(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader();
@@ -332,9 +325,9 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
     return was_done(s);
 }
 
-/* A member has passed the request on to a leader that is stopped. When the
- * leader continues, it follows another one and passes on what it finds, after
- * all that was asked since. */
+/* A member forwards the request to a leader that is stopped. When that leader
+ * continues it follows another one and forwards the request, after all later
+ * ones. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);
@@ -350,8 +343,8 @@ static bool passed_on_late(struct world *w, hf_lock *a)
     return WAIT_FOR_MS(was_done(member), 1000);
 }
 
-/* An acquire that was given up is done later, and leaves nothing. Whether it is
- * done is not ours to say. */
+/* An acquire that was given up is executed later and leaves nothing behind.
+ * Whether that happens depends on etcd, so the test tries several times. */
 static void given_up(struct world *w,
                      bool (*is_done)(struct world *, hf_lock *))
 {
@@ -369,8 +362,6 @@ static void given_up(struct world *w,
 CASE_IS(test_given_up_without_quorum, given_up(w, leader_does_it_later))
 CASE_IS(test_given_up_and_passed_on_late, given_up(w, passed_on_late))
 
-/* ---- readers ---- */
-
 static void note(void *arg, hf_lock *lock, int result)
 {
     *(int *)arg = result;
@@ -382,8 +373,8 @@ static bool came_back(hf_client *c, const int *result)
     return *result != 1;
 }
 
-/* The youngest writer before it gives up between the reader's two looks: an
- * older one has it. */
+/* The youngest writer before the reader gives up between the reader's two
+ * polls, while an older writer holds the lock. */
 CASE(test_writer_that_gives_up_lets_no_reader_in)
 {
     hf_lock *a, *b = NULL, *c;

@@ -62,7 +62,7 @@ static int begin(struct world *w)
     return 0;
 }
 
-/* Every entry, but none of the keys that say who a client is. */
+/* Deletes every entry, but none of the keys that identify clients. */
 static int take_away(struct world *w)
 {
     static char keys[65536];
@@ -95,7 +95,7 @@ static void print_left(struct world *w)
     etcd_server_keys(&etcd_one, true);
 }
 
-/* The oldest entry has it. */
+/* The oldest entry holds the lock. */
 static long holds(struct world *w)
 {
     return left(w) > 0;
@@ -116,15 +116,13 @@ static bool takes_value(struct world *w, const char *key, const char *value)
            (ctl("del %s", key), strcmp(out, line) == 0);
 }
 
-/* ---- late ---- */
-
 static void try_it(struct world *w, hf_lock *lock)
 {
     COMES(hf_lock_timed(lock, 1000, &w->err) == 0);
 }
 
-/* An entry is asked for and given up, and the request reaches the server after
- * all that followed it. */
+/* The client gives up on making an entry, and that request reaches the server
+ * after all later ones. */
 CASE(test_entry_is_not_made_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);
@@ -133,7 +131,7 @@ CASE(test_entry_is_not_made_late)
     proxy_hoard(w->proxy);
     FAILS(hf_lock_timed(lock, 500, &w->err));
     assert_true(proxy_hoarded(w->proxy) > 0);
-    try_it(w, lock); /* over another connection */
+    try_it(w, lock); /* on another connection */
     OK(hf_lock_release(lock, &w->err));
     world_is_clean(w);
     proxy_deliver(w->proxy);
@@ -141,7 +139,7 @@ CASE(test_entry_is_not_made_late)
     world_free_for_all(w, world_near(w));
 }
 
-/* A release is repeated, the lock is acquired again, and then the first release
+/* A release is retried, the lock is acquired again, and then the first release
  * reaches the server. */
 CASE(test_release_is_not_done_late)
 {
@@ -149,7 +147,7 @@ CASE(test_release_is_not_done_late)
 
     try_it(w, lock);
     proxy_hoard(w->proxy);
-    hf_lock_release(lock, &w->err); /* it may have to be repeated */
+    hf_lock_release(lock, &w->err); /* it may have to be retried */
     assert_true(proxy_hoarded(w->proxy) > 0);
     try_it(w, lock);
     proxy_deliver(w->proxy);

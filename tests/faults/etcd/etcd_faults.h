@@ -1,4 +1,4 @@
-/* Faults of one etcd. The cases of a group share a server. */
+/* Faults of one etcd, which the cases of a group share. */
 #ifndef ETCD_FAULTS_H
 #define ETCD_FAULTS_H
 
@@ -7,11 +7,11 @@
 
 extern struct etcd_server etcd_one;
 
-/* etcdctl with these arguments, which does not fail. */
+/* Runs etcdctl with these arguments and asserts that it succeeds. */
 void ctl(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The n-th key below "n/", from the oldest on; false: there are not so many. */
+/* The n-th oldest key below "n/"; false: there are fewer. */
 bool entry(unsigned n, char *key, size_t size);
-/* So many of them are there, or soon will be. */
+/* Waits until there are that many. */
 void has_entries(unsigned n);
 
 #endif

@@ -1,5 +1,5 @@
-/* A server that lies: one of our own, that speaks HTTP/2 as etcd does, knows
- * nothing of locks, and answers one kind of call as the case wants. */
+/* A fake server that speaks HTTP/2 as etcd does, knows nothing of locks, and
+ * sends a malformed or false reply to one kind of call. */
 #include "etcd_faults.h"
 
 #include "../../lib/h2_frame.h"
@@ -15,32 +15,30 @@
 #include <sys/socket.h>
 
 #define STREAMS 4096
-#define FRAME 16384 /* no client of HTTP/2 takes less */
+#define FRAME 16384 /* every client of HTTP/2 accepts that much */
 
 struct lie {
-    const char *path; /* of the calls: the end of it */
-    const char *data; /* the message; NULL: it fails */
+    const char *path; /* the end of the path of those calls */
+    const char *data; /* the message; NULL: the call fails */
     size_t len;
-    int repeat;  /* so often */
-    bool is_raw; /* they are no message, but frames */
+    int repeat;  /* how often it is sent */
+    bool is_raw; /* data is raw frames and not a message */
 };
 
 static struct liar {
     pthread_t thread;
     int listener, port;
-    const struct lie *lie[2]; /* atomic; NULL: all else is true */
+    const struct lie *lie[2]; /* atomic; NULL: none */
     uint32_t stop;            /* atomic */
-    uint32_t txns, watches;   /* atomic: calls that have come */
+    uint32_t txns, watches;   /* atomic: number of calls received */
     int fd;
     nghttp2_session *http;
     int64_t lease, revision;
-    char path[STREAMS][24]; /* by the stream's id: its end */
+    char path[STREAMS][24]; /* the end of each stream's path */
     uint8_t body[STREAMS][1024];
     size_t len[STREAMS];
     bool is_begun[STREAMS];
 } liar;
-
-/* ---- what it says ---- */
 
 static void say(const void *data, size_t len)
 {
@@ -84,7 +82,7 @@ static void say_message(int32_t id, const void *data, size_t len, bool is_last)
                   sizeof(tail) - 1);
 }
 
-/* As a server that has no such service. */
+/* Fails the call as a server without that service does. */
 static void say_failed(int32_t id)
 {
     static const char only[] = "\x88\0\x0c"
@@ -106,7 +104,7 @@ static void say_packed(int32_t id, const void *message, bool is_last)
     say_message(id, data, len, is_last);
 }
 
-/* It does all that is asked for, and reports no client in front of another. */
+/* Executes whatever is asked for, and reports no client in front of another. */
 static void say_done(int32_t id, Etcd__Header *h)
 {
     Etcd__TxnAnswer t = ETCD__TXN_ANSWER__INIT;
@@ -212,8 +210,6 @@ static void respond(int32_t id)
             say_message(id, lie->data, lie->len, !is_stream);
 }
 
-/* ---- what it hears ---- */
-
 static int on_header(nghttp2_session *http, const nghttp2_frame *f,
                      const uint8_t *name, size_t name_len, const uint8_t *value,
                      size_t len, uint8_t flags, void *arg)
@@ -289,8 +285,6 @@ static void *run(void *arg)
     return arg;
 }
 
-/* ---- cases ---- */
-
 static int begin(struct world *w)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
@@ -330,8 +324,7 @@ static hf_lock *victim(struct world *w)
                       HF_FAIR);
 }
 
-/* The lock is not granted while the i-th lie is told, and is granted after
- * it. */
+/* The lock is not granted during the i-th lie, and is granted after it. */
 static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
 {
     int64_t began = wait_fair();
@@ -349,12 +342,12 @@ static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
         path, text, sizeof(text) - 1, 1, false                                 \
     }
 #define H "\x0a\x02\x18\x7f"       /* a header: revision 127 */
-#define OLD "\x0a\x01\x6e\x10\x05" /* a key "n", of revision 5 */
-/* A range: there is an entry of revision 5. */
+#define OLD "\x0a\x01\x6e\x10\x05" /* a key "n" of revision 5 */
+/* A range that has an entry of revision 5. */
 #define BEFORE "\x1a\x0d\x0a\x0b\x12\x09\x0a\x05n/123\x10\x05"
 #define EACH(all) for (size_t i = 0; i < sizeof(all) / sizeof(*(all)); i++)
 
-/* No client comes of them. */
+/* hf_open() fails and returns no client. */
 CASE(test_greeting_that_lies)
 {
     static const struct lie all[] = {
@@ -375,7 +368,7 @@ CASE(test_greeting_that_lies)
         {"LeaseGrant", "\xff\xff\xff\0\0\0\0\0\1", 9, 1, true},
         {"LeaseGrant", "\0\0\1\0\0\0\0\0\1\0", 10, 50, true},
         {"LeaseGrant", "HTTP/1.1 400 Bad Request\r\n\r\n", 28, 1, true},
-        /* Headers without end. */
+        /* Endless headers. */
         {"LeaseGrant", "\0\0\2\1\0\0\0\0\1\0\0\0\0\2\x09\0\0\0\0\1\0\0", 22, 1,
          true},
     };
@@ -436,7 +429,7 @@ CASE(test_server_that_is_too_old)
     lies(NULL, NULL);
 }
 
-/* Nothing is granted by them, and it ends in time. */
+/* They grant nothing, and the acquire ends in time. */
 CASE(test_transactions_that_lie)
 {
     static const struct lie all[] = {
@@ -450,7 +443,7 @@ CASE(test_transactions_that_lie)
         SAYS("Txn", H "\x10\x01\x1a\x00\x1a\x00"),
         SAYS("Txn", H "\x10\x01\x1a\x02\x12\x00\x1a\x02\x12\x00"),
         SAYS("Txn", H "\x10\x01\x1a\x02\x1a\x00"),
-        SAYS("Txn", H), /* not done, and why is not said */
+        SAYS("Txn", H), /* failed, without a reason */
         SAYS("Txn", H "\x1a\x02\x0a\x00\x1a\x02\x0a\x00"),
         SAYS("Txn", H "\x1a\x7f\x0a\x7f"),
         /* There is always more, and always the same; or nothing. */
@@ -469,7 +462,7 @@ CASE(test_transactions_that_lie)
     }
 }
 
-/* A hold is never longer for them than the truth said. */
+/* They never extend a hold beyond what the true replies said. */
 CASE(test_keep_alives_that_lie)
 {
     static const struct lie all[] = {
@@ -498,14 +491,14 @@ CASE(test_keep_alives_that_lie)
     }
 }
 
-/* A waiter is not let in by them; it looks, and finds what it found. */
+/* They do not let a waiter in: it polls, and finds the same state. */
 CASE(test_events_that_lie)
 {
     static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);
     static const struct lie all[] = {
         SAYS("Watch", "\xff\xff"),
         SAYS("Watch", ""),
-        SAYS("Watch", H "\x10\x63\x5a\x02\x08\x01"), /* unknown; no key */
+        SAYS("Watch", H "\x10\x63\x5a\x02\x08\x01"), /* unknown watch; no key */
         SAYS("Watch", H "\x10\x01\x5a\x04\x08\x01\x12\x00"),
         SAYS("Watch", H "\x10\x01\x18\x01\x20\x01"),
         SAYS("Watch", "\x20\x01\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
@@ -543,12 +536,12 @@ CASE(test_watches_that_fail)
     watches = __atomic_load_n(&liar.watches, __ATOMIC_RELAXED) - watches;
     txns = __atomic_load_n(&liar.txns, __ATOMIC_RELAXED) - txns;
     if (watches > 4 || txns > 20)
-        fail_msg("%u streams, %u looks in 3 s", watches, txns);
+        fail_msg("%u streams, %u polls in 3 s", watches, txns);
     lies(NULL, NULL);
     taker_gets_it(t, 3000);
 }
 
-static long given, most_given; /* atomic: bytes that the client has now */
+static long given, most_given; /* atomic: bytes in use, now and at most */
 
 static void *give(void *ctx, size_t size)
 {
@@ -567,7 +560,7 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* An answer as long as any may be, of which each two bytes are a key. */
+/* A reply of the maximum length in which every two bytes are a key. */
 CASE(test_answer_that_swells)
 {
     enum { KEYS = 2000000, LEN = 2 * KEYS };

@@ -1,5 +1,5 @@
-/* Leases that are revoked and keys that are deleted by an administrator; the
- * process that holds is killed or stopped. */
+/* An administrator revokes leases and deletes keys; the process that holds the
+ * lock is killed or stopped. */
 #include "etcd_faults.h"
 
 #include "../../lib/diagnosis.h"
@@ -13,7 +13,8 @@ GROUP("lease");
 
 enum { SOON_MS = 2000, WAIT_MS = 30000 };
 
-/* What the i-th client is known by. Those of earlier cases are older. */
+/* The key that identifies the i-th client. Clients of earlier cases have older
+ * keys. */
 static bool has_guard(const struct world *w, size_t i, char *key, size_t size)
 {
     static char keys[65536];
@@ -40,13 +41,13 @@ static void revoke_lease(const struct world *w, size_t i)
     ctl("lease revoke %s", strchr(key, '/') + 1);
 }
 
-/* A kind of lock, and who holds it while another client waits. */
+/* A kind of lock, and how it is held while another client waits. */
 struct manner {
     enum hf_kind kind;
     enum hf_fairness fairness;
     enum hf_mode mode;
     uint32_t size;
-    unsigned entries; /* of one who holds and one who waits */
+    unsigned entries; /* of a holder and a waiter */
 };
 
 static const struct manner manners[] = {
@@ -68,7 +69,7 @@ static hf_lock *lock_in(struct world *w, const struct manner *m)
                                : world_change(w, i, m->kind, m->size);
 }
 
-/* Everything that the two clients of a manner have is gone. */
+/* Closes both clients. */
 static void close_all(struct world *w)
 {
     world_is_clean(w);
@@ -80,10 +81,8 @@ static void close_all(struct world *w)
     w->len = 0;
 }
 
-/* ---- while it waits ---- */
-
-/* etcd 3.4's own client would take the lock: it asks only who is before its
- * entry. Ours enters again, and gets the lock in its turn. */
+/* The client of etcd 3.4 would take the lock, because it asks only which
+ * entries precede its own. Ours queues again and gets the lock in its turn. */
 static void revoked_while_waiting(struct world *w, const struct manner *m)
 {
     hf_lock *a = lock_in(w, m), *b = lock_in(w, m);
@@ -112,7 +111,7 @@ CASE(test_lease_revoked_while_waiting)
         revoked_while_waiting(w, &manners[i]);
 }
 
-/* The waiter notices it with the release before it, at the latest. */
+/* The waiter notices it at the latest when the holder before it releases. */
 CASE(test_entry_deleted_while_waiting)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -129,11 +128,12 @@ CASE(test_entry_deleted_while_waiting)
     OK(hf_lock_release(a, &w->err));
     taker_has_it(t, 2000 + SOON_MS);
     assert_true(entry(0, again, sizeof(again)));
-    assert_string_equal(again, key); /* it has one */
+    assert_string_equal(again, key); /* it has an entry */
     taker_gives(t);
 }
 
-/* The waiter behind that one is not let in. */
+/* An entry is deleted between the holder's and the waiter's: the waiter is not
+ * let in. */
 CASE(test_entry_deleted_before_a_waiter)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -149,9 +149,8 @@ CASE(test_entry_deleted_before_a_waiter)
     taker_gets_it(t, SOON_MS);
 }
 
-/* ---- while it holds ---- */
-
-/* Long before the deadline, for a program that listens. */
+/* A program with an event callback hears of the loss long before the
+ * deadline. */
 static void revoked_while_holding(struct world *w, const struct manner *m)
 {
     hf_lock *a = lock_in(w, m), *b = lock_in(w, m);
@@ -179,7 +178,8 @@ CASE(test_lease_revoked_while_holding)
         revoked_while_holding(w, &manners[i]);
 }
 
-/* Of a program that hears no events: its release is the first to find out. */
+/* In a program without an event callback the release is the first to find
+ * out. */
 static void revoked_unheard(struct world *w, const struct manner *m)
 {
     hf_lock *a, *b;
@@ -207,7 +207,7 @@ CASE(test_lease_revoked_before_a_quiet_release)
         revoked_unheard(w, &manners[i]);
 }
 
-/* The next renewal finds out. */
+/* In a program without an event callback the next renewal finds out. */
 CASE(test_lease_revoked_while_a_quiet_one_holds)
 {
     enum { TTL_MS = 6000 };
@@ -224,8 +224,8 @@ CASE(test_lease_revoked_while_a_quiet_one_holds)
     EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
 }
 
-/* Whatever the client knows, it no longer writes or frees anything for that
- * lease. */
+/* Whether the client knows of the loss or not, it writes and frees nothing any
+ * longer for that lease. */
 CASE(test_entry_deleted_while_holding)
 {
     hf_lock *a = world_lock(w, w->near_url, 6000, 5000, HF_FAIR);
@@ -248,14 +248,14 @@ CASE(test_entry_deleted_while_holding)
     taker_gives(t);
 }
 
-/* What drives the first client, which waits for nothing. */
+/* Dispatches, because no thread drives the first client. */
 static bool has_guard_again(struct world *w, char *key, size_t size)
 {
     hf_client_dispatch(w->clients[0]);
     return has_guard(w, 0, key, size);
 }
 
-/* The lease is there, and so is what is under it. */
+/* The lease and the keys under it remain: the client makes its key again. */
 CASE(test_guard_deleted)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -275,8 +275,6 @@ CASE(test_guard_deleted)
     assert_false(world_heard_loss(w, 0));
 }
 
-/* ---- the process ---- */
-
 enum { SHORT_MS = 2000 };
 
 CASE(test_holder_killed)
@@ -295,7 +293,7 @@ CASE(test_holder_killed)
 CASE_IS(test_holder_stopped,
         any_holder_stopped(w, SHORT_MS, SHORT_MS + ETCD_TICK_MS + 1000))
 
-/* A server whose shortest lease is longer than the TTL. */
+/* The server's shortest lease is longer than the TTL. */
 CASE(test_diagnose_lease)
 {
     struct etcd_server slow = {

@@ -1,5 +1,5 @@
-/* The way to the server: answers that are cut, late or lost; compaction; a
- * server that is stopped for a moment, or killed. */
+/* The network: replies that are cut, late or lost; compaction; a server that is
+ * stopped for a moment, or killed. */
 #include "etcd_faults.h"
 
 #include <stdio.h>
@@ -9,8 +9,6 @@ GROUP("net");
 
 enum { WAIT_MS = 30000 };
 
-/* ---- cut ---- */
-
 CASE(test_connection_reset_while_waiting)
 {
     hf_lock *a = world_near(w);
@@ -18,9 +16,7 @@ CASE(test_connection_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 5000));
 }
 
-/* ---- compaction ---- */
-
-/* All that was is forgotten; some more has happened. */
+/* Makes a few revisions and compacts all of them. */
 static void compact(void)
 {
     char out[300], *at;
@@ -51,8 +47,8 @@ CASE(test_compaction_while_waiting)
     }
 }
 
-/* The waiter cannot hear what happens; when it is back, the server has
- * forgotten it. */
+/* The waiter is cut off during the release; when it is back, the server may
+ * have compacted the event. */
 static void released_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -71,10 +67,8 @@ static void released_unheard(struct world *w, bool compacts)
 CASE_IS(test_release_while_the_waiter_is_away, released_unheard(w, false))
 CASE_IS(test_compaction_while_the_waiter_is_away, released_unheard(w, true))
 
-/* ---- asked ---- */
-
-/* The holder is away when it is asked: it hears it when it is back, unless the
- * server has forgotten it; and it hears what is asked from then on. */
+/* The holder is cut off when it is asked: it hears that after it reconnects,
+ * unless the server has compacted it, and it hears later requests. */
 static void asked_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_far(w, 30000, 5000);
@@ -99,10 +93,8 @@ static void asked_unheard(struct world *w, bool compacts)
 CASE_IS(test_ask_while_the_holder_is_away, asked_unheard(w, false))
 CASE_IS(test_compaction_while_the_holder_is_away, asked_unheard(w, true))
 
-/* ---- slow ---- */
-
-/* The lease is known to live for as long as was asked for before the answer
- * was on its way. */
+/* The deadline is counted from when the renewal was sent, and not from its
+ * delayed reply. */
 CASE(test_deadline_counts_from_sending)
 {
     enum { TTL_MS = 8000, DELAY_MS = 800 };
@@ -115,7 +107,8 @@ CASE(test_deadline_counts_from_sending)
     for (int changes = 0; changes < 4;) {
         assert_true(wait_now() < until);
         next = deadline_of(a);
-        /* Of the grant of the lease nothing was delayed. */
+        /* The reply to the lease's grant was not delayed, so it does not
+         * count. */
         if (last && next != last) {
             assert_true((next - wait_now()) / 1000000 <= TTL_MS - DELAY_MS);
             changes++;
@@ -127,8 +120,8 @@ CASE(test_deadline_counts_from_sending)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Each answer comes after the request was given up: the same is asked again,
- * and makes nothing twice. */
+/* Each reply arrives after the client gave up on the request: retries create
+ * nothing twice. */
 CASE(test_answers_later_than_the_limit)
 {
     hf_lock *a = world_far(w, 30000, 5000), *b = world_near(w);
@@ -147,7 +140,7 @@ CASE(test_answers_later_than_the_limit)
 }
 
 /* The server is stopped for longer than a request waits for it, while clients
- * ask for the lock, hold it and release it. */
+ * acquire, hold and release the lock. */
 CASE(test_server_stands_for_two_seconds)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -173,11 +166,11 @@ CASE(test_server_stands_for_two_seconds)
     }
 }
 
-/* A server with two addresses is stopped: that is no reason to look for another
+/* A server with two addresses is stopped: the client must not look for another
  * server. */
 CASE(test_server_of_two_addresses_stands)
 {
-    enum { OP_MS = 15000, STANDS_MS = 5000 }; /* a PING goes out every 2 s */
+    enum { OP_MS = 15000, STANDS_MS = 5000 }; /* a PING is sent every 2 s */
     hf_lock *a = world_near(w), *b;
     uint64_t before;
     struct taker *t;
@@ -199,9 +192,7 @@ CASE(test_server_of_two_addresses_stands)
     assert_int_equal(proxy_connections(w->proxy), before);
 }
 
-/* ---- killed ---- */
-
-/* What it had is on its disk: the hold is kept, and so is the queue. */
+/* The server has its data on disk: the hold and the queue survive. */
 CASE(test_server_killed)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -223,7 +214,8 @@ CASE(test_server_killed)
     taker_end(t);
 }
 
-/* The holder hears of it from the server, long before its deadline. */
+/* The holder hears from the server that its lease is gone, long before its
+ * deadline. */
 CASE(test_server_comes_back_empty)
 {
     hf_lock *a = world_lock(w, etcd_one.url, 60000, 5000, HF_FAIR_DEFAULT),

@@ -1,4 +1,5 @@
-/* Keys of strangers below the name of a lock, and values that make no sense. */
+/* Keys of other programs below the name of a lock, and values that make no
+ * sense. */
 #include "etcd_faults.h"
 
 #include <stdio.h>
@@ -8,8 +9,8 @@ GROUP("strangers");
 
 enum { WAIT_MS = 30000, SOON_MS = 2000, MANY = 1000 };
 
-/* "put KEY VALUE" from the from-th on; the key is of the number, in one
- * transaction: all have the same revision. */
+/* Puts len keys, formatted from the numbers from `from` on, in one transaction:
+ * all have the same revision. */
 static void put_some(const char *fmt, unsigned from, unsigned len)
 {
     const char *path = text_of("%s/txn", etcd_one.dir);
@@ -35,7 +36,7 @@ static void is_shown(struct world *w, size_t holders, size_t waiters)
     assert_int_equal(info->waiters_len, waiters);
 }
 
-/* Keys that are no entries: they block no client, and are not shown. */
+/* Keys that are not entries block no client and are not shown. */
 CASE(test_keys_that_are_no_entries)
 {
     static const char *const keys[] = {
@@ -60,7 +61,7 @@ CASE(test_keys_that_are_no_entries)
     world_free_for_all(w, w->locks[0]);
     world_change(w, 0, HF_SEMAPHORE, 2);
     world_free_for_all(w, w->locks[0]);
-    /* Names below this one, as they are read: "n/", "n/1f", "n/lock" ... */
+    /* "n/x" and the like are read as names below this one. */
     OK(hf_list(w->clients[0], "n/", &names, &w->err));
     for (size_t i = 0; i < names->len; i++)
         assert_true(names->names[i].len > 1);
@@ -68,7 +69,7 @@ CASE(test_keys_that_are_no_entries)
     ctl("del n --prefix");
 }
 
-/* An entry is one, whatever it says of itself: it counts until it is gone. */
+/* An entry counts until it is gone, whatever its value. */
 CASE(test_entry_that_says_nonsense)
 {
     static const char *const values[] = {
@@ -101,7 +102,8 @@ CASE(test_entry_that_says_nonsense)
     }
 }
 
-/* A latch with a value of no client of ours is no reason to wait for ever. */
+/* A latch with a value that no client of ours writes must not make clients wait
+ * forever. */
 CASE(test_latch_that_says_nonsense)
 {
     hf_latch *latch;
@@ -121,7 +123,7 @@ CASE(test_latch_that_says_nonsense)
     assert_int_equal(left, 0);
 }
 
-/* It is the only entry of so many keys, and is waited for. */
+/* n/5f is the only entry among that many keys, and the client waits for it. */
 static void waits_for_5f(struct world *w, unsigned keys)
 {
     struct taker *t = taker_start(w, w->locks[0], WAIT_MS);
@@ -135,7 +137,8 @@ static void waits_for_5f(struct world *w, unsigned keys)
     world_is_clean(w);
 }
 
-/* Keys of one revision: an entry, among what is none. */
+/* One entry among keys that are not entries, of which many have the same
+ * revision. */
 static void entry_among(struct world *w, const char *strangers)
 {
     put_some(strangers, 0, 120);
@@ -160,8 +163,6 @@ CASE(test_entry_made_with_strangers)
     waits_for_5f(w, 3);
 }
 
-/* ---- many ---- */
-
 CASE(test_long_queue)
 {
     hf_lock *a = world_near(w);
@@ -176,11 +177,11 @@ CASE(test_long_queue)
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     is_shown(w, 1, MANY - 1);
     assert_false(taker_back(t));
-    ctl("del n/0 --prefix"); /* a lease's number does not begin so */
+    ctl("del n/0 --prefix"); /* no lease id begins like this */
     taker_gets_it(t, SOON_MS);
 }
 
-/* The entry of a lock is behind those of a thousand names below it. */
+/* The lock's entry is listed after those of thousands of names below it. */
 CASE(test_latch_beside_a_lock_with_many_names)
 {
     hf_lock *a;
@@ -203,7 +204,7 @@ CASE(test_latch_beside_a_lock_with_many_names)
     ctl("del n/ --prefix");
 }
 
-/* A holder that does not listen: it is not touched. */
+/* A holder that does not listen: its entry is left unchanged. */
 CASE(test_ask_of_a_stranger)
 {
     static const char look[] = "get n/1f -w fields";
@@ -222,8 +223,8 @@ CASE(test_ask_of_a_stranger)
     EXPECT(HF_ENOTOWNER, hf_ask(w->clients[0], "n", 1, &w->err));
 }
 
-/* The wish is written by hand, by etcdctl. A waiter hears it as soon as it
- * holds the lock. */
+/* The request is written with etcdctl. A waiter hears it as soon as it holds
+ * the lock. */
 CASE(test_wishes_that_say_nonsense)
 {
     static const char *const texts[] = {

@@ -1,4 +1,4 @@
-/* Changes that etcd tells of. */
+/* Which changes etcd reports, what waiting costs, and events that are lost. */
 #include "etcd_faults.h"
 
 #include "../../lib/h2_frame.h"
@@ -38,7 +38,7 @@ static double asked(void)
     return n;
 }
 
-/* A waiter looks every 2 s, with two or three requests, and sends nothing
+/* A waiter polls every 2 s with two or three requests and sends nothing
  * else. */
 static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
 {
@@ -50,7 +50,7 @@ static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
     world_takes(w, a, 3000);
     t = taker_start(w, b, 10 * WAIT_LONG_MS);
     has_entries(2);
-    nanosleep(&nap, NULL); /* it looks a few times at once */
+    nanosleep(&nap, NULL); /* it polls a few times at once */
     began = wait_now();
     before = asked();
     assert_true(before > 0);
@@ -71,7 +71,8 @@ CASE(test_waiting_costs_nothing)
     waits_at_no_cost(w, a, b);
 }
 
-/* Nothing of which a transaction could tell whether it is as it was. */
+/* A semaphore has no key by which a transaction could tell that nothing
+ * changed. */
 CASE(test_waiting_for_a_permit_costs_nothing)
 {
     world_near(w);
@@ -90,8 +91,8 @@ static double proposed(void)
     return n;
 }
 
-/* It has no entry, and must not try to make one each time it looks: all members
- * would have to store that, and a full server would refuse it. */
+/* The waiter has no entry, and must not try to make one at each look: all
+ * members would have to store it, and a full server would refuse it. */
 CASE(test_unfair_waiter_looks_without_writing)
 {
     hf_lock *a = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR),
@@ -101,7 +102,7 @@ CASE(test_unfair_waiter_looks_without_writing)
 
     world_takes(w, a, 3000);
     t = taker_start(w, b, 10 * WAIT_LONG_MS);
-    assert_true(NEVER_MS(taker_back(t), 1000)); /* the first looks */
+    assert_true(NEVER_MS(taker_back(t), 1000)); /* the first looks have ended */
     before = proposed();
     looks = asked();
     assert_true(WAIT_FOR(asked() >= looks + 2));
@@ -110,10 +111,8 @@ CASE(test_unfair_waiter_looks_without_writing)
     taker_gets_it(t, WAIT_LONG_MS);
 }
 
-/* ---- events that are lost ---- */
-
-static uint32_t swallows;  /* atomic: all events from now on */
-static uint32_t swallowed; /* atomic: so many messages */
+static uint32_t swallows;  /* atomic: drop all events from now on */
+static uint32_t swallowed; /* atomic: number of dropped messages */
 
 static bool is_event(const uint8_t *frame, size_t len)
 {
@@ -160,7 +159,8 @@ static bool is_silent(struct world *w, struct taker *t)
     return NEVER_MS(taker_back(t), 300) && proxy_sent(w->proxy) == before;
 }
 
-/* It has looked a few times at once, and waits for the event. */
+/* Waits until the waiter has polled a few times and waits for the event, and
+ * drops events from then on. */
 static void is_asleep(struct world *w, struct taker *t)
 {
     COMES(is_silent(w, t));
@@ -168,7 +168,7 @@ static void is_asleep(struct world *w, struct taker *t)
     __atomic_store_n(&swallows, 1, __ATOMIC_RELEASE);
 }
 
-/* Its safety look finds what it was not told. */
+/* The waiter's safety poll finds the change whose event was lost. */
 static void finds_out(struct taker *t)
 {
     taker_has_it(t, 2000 + 100);
@@ -217,8 +217,8 @@ static void *take_and_give(void *arg)
                : NULL;
 }
 
-/* A waiter for a permit is the first now, and is not told so: the one before it
- * may have died before it could. */
+/* A waiter for a permit becomes the first, but the event is lost: the waiter
+ * before it may have died before it could notify it. */
 CASE(test_event_of_the_one_before_is_lost)
 {
     pthread_t before;
@@ -244,8 +244,6 @@ CASE(test_event_of_the_one_before_is_lost)
     assert_null(failed);
 }
 
-/* ---- the end of the lease that is not told ---- */
-
 enum { UNDER_WAY = 3 };
 
 static void note_result(void *arg, hf_lock *lock, int result)
@@ -260,9 +258,9 @@ static bool is_told(const struct world *w, const int *rc)
 }
 
 /* The client does not hear that its lease is gone. While the server is stopped,
- * it sends two keep-alives and a release. The first keep-alive says that the
- * lease is gone, and the answer to the second must not end the connection: only
- * the answer to the release says that the hold was lost. */
+ * it sends two keep-alives and a release. The reply to the first keep-alive
+ * says that the lease is gone, and the reply to the second must not end the
+ * connection: only the reply to the release says that the hold was lost. */
 CASE(test_lease_gone_with_two_keep_alives_under_way)
 {
     hf_lock *lock[UNDER_WAY] = {0};

@@ -1,4 +1,4 @@
-/* example_faults [GROUP [PATTERN]]: what has to go well with any server. */
+/* example_faults [GROUP [PATTERN]]: the faults that any server must survive. */
 #include "../../lib/example_server.h"
 #include "../any/any_faults.h"
 
@@ -56,8 +56,9 @@ static int take_away(struct world *w)
     return example_server_break(w->example);
 }
 
-/* The caller has heard that there was no answer. The lease ends when it would
- * have, and not ten minutes later. (late.c looks by hf_inspect().) */
+/* The caller has heard that there was no reply. The renewal arrives late: the
+ * lease ends as if it had not been sent, and not ten minutes later. (late.c
+ * looks by hf_inspect(), which this backend lacks.) */
 CASE(test_renewal_is_not_done_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);
@@ -68,7 +69,7 @@ CASE(test_renewal_is_not_done_late)
     EXPECT(HF_EUNKNOWN, hf_lock_renew(lock, 600000, &w->err));
     assert_true(proxy_hoarded(w->proxy) > 0);
     proxy_deliver(w->proxy);
-    COMES(holds(w) == 0); /* no release can get there yet */
+    COMES(holds(w) == 0); /* no release can arrive yet */
     world_heal(w);
     EXPECT(HF_ELOST, hf_lock_release(lock, &w->err));
 }

@@ -1,11 +1,11 @@
-/* Connections that an administrator kills, that break, and that are half open:
- * of a holder, and of a waiter the one for commands and the one that waits. */
+/* Connections that an administrator kills, that break or that are half open:
+ * the holder's, and both of a waiter (for commands and for waiting). */
 #include "mysql_faults.h"
 
 GROUP("connection");
 
-/* The n-th connection of those that wait, or of the others. It may be gone, and
- * another one be there, between two looks. */
+/* Kills the n-th waiting connection, or the n-th other one. Retries, because
+ * the connection may be replaced between the query and the kill. */
 static void kill_thread(bool waits, int n)
 {
     long id = 0;
@@ -14,7 +14,7 @@ static void kill_thread(bool waits, int n)
           !my_server_try(&my_one, "kill %ld", id));
 }
 
-/* The row protects the holder, who keeps the lock. The waiter is nevertheless
+/* The row protects the holder, which keeps the lock. The waiter is nevertheless
  * notified of the release. */
 CASE(test_connection_killed_while_holding)
 {
@@ -33,7 +33,7 @@ CASE(test_connection_killed_while_holding)
     assert_false(world_heard_loss(w, 0));
 }
 
-/* Nothing but the release comes over the new connection. */
+/* The release is the only request on the new connection. */
 CASE(test_connection_killed_before_the_release)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -54,7 +54,7 @@ static void killed_while_waiting(struct world *w, bool waits, bool at_once)
     for (int i = 0; i < 3; i++) {
         my_has_waiters(1);
         kill_thread(waits, waits ? 0 : 1);
-        if (!at_once) /* the killed one may still be seen */
+        if (!at_once) /* the killed connection may still be listed */
             assert_true(NEVER_MS(taker_back(t), 100));
     }
     OK(hf_lock_check(a));
@@ -72,7 +72,7 @@ CASE_IS(test_waiting_connection_killed_before_the_release,
         killed_while_waiting(w, true, true))
 
 /* KILL QUERY notifies the first waiter, and any session of that user may send
- * it: a waiter that finds nothing goes on waiting. */
+ * it: a waiter that finds the lock held waits again. */
 CASE(test_wait_is_interrupted_by_a_stranger)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -90,9 +90,7 @@ CASE(test_wait_is_interrupted_by_a_stranger)
     taker_gets_it(t, SOON_MS);
 }
 
-/* ---- half open ---- */
-
-/* Its bell is never rung: the waiter looks when the lease ends. */
+/* The holder cannot notify the waiter, which polls when the lease ends. */
 CASE(test_holder_half_open)
 {
     enum { TTL_MS = 2000 };
@@ -107,7 +105,8 @@ CASE(test_holder_half_open)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* It has the queue until the server ends its connection, which says nothing. */
+/* A half-open waiter keeps the queue until the server ends its connection,
+ * which notifies no client. */
 CASE(test_first_waiter_half_open)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 2000);
@@ -131,8 +130,6 @@ CASE(test_first_waiter_half_open)
     world_free_for_all(w, b);
 }
 
-/* ---- broken ---- */
-
 CASE(test_both_connections_reset_while_waiting)
 {
     hf_lock *a = world_near(w);
@@ -140,8 +137,8 @@ CASE(test_both_connections_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 1000));
 }
 
-/* Every connection for waiting is cut as soon as it waits: the client polls
- * meanwhile, and makes few of them. */
+/* Every waiting connection is cut as soon as it waits: the client polls
+ * meanwhile and opens only a few connections. */
 CASE(test_every_wait_is_cut)
 {
     enum { MS = 2000, MOST = 20 };

@@ -1,4 +1,5 @@
-/* What hf_diagnose() says of servers that are configured well, and badly. */
+/* What hf_diagnose() reports about servers that are configured well, and
+ * badly. */
 #include "mysql_faults.h"
 
 #include "../../../lab/servers/port.h"
@@ -48,7 +49,8 @@ CASE(test_diagnose_engine)
     diagnosis_says(c, HF_LEVEL_OK, "tables", "4 tables");
 }
 
-/* What is missing is said of all tables at once, as statements that help. */
+/* The rights that are missing on all tables are reported at once, as statements
+ * that grant them. */
 CASE(test_diagnose_rights)
 {
     hf_error err = HF_ERROR_INIT;
@@ -121,7 +123,7 @@ CASE(test_diagnose_clock)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
-/* With a binary log, without a replica and with one, which may confirm. */
+/* With a binary log: without a replica, and with one that may confirm. */
 CASE(test_diagnose_replication)
 {
     struct my_server master = {
@@ -155,12 +157,12 @@ CASE(test_diagnose_replication)
     world_ends(w, c);
     OK(proc_open(master.url, NULL, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_ERROR, "replication", "STATEMENT");
-    hf_close(c); /* what it has asked for cannot be taken back, either */
+    hf_close(c); /* the request cannot be written to the log either */
     my_server_end(&replica);
     my_server_end(&master);
 }
 
-/* A cluster of one node: its provider comes with Debian's mariadb-server. */
+/* A cluster of one node; its provider comes with Debian's mariadb-server. */
 CASE(test_diagnose_galera)
 {
     char options[128], provider[] = "--wsrep-provider=" GALERA;

@@ -1,6 +1,6 @@
-/* The first waiter of each kind of lock is stopped, or its connections are
- * half open: the others pass it. Or no client may wake it: then it looks by
- * itself. */
+/* For each kind of lock: the first waiter is stopped, or its connections are
+ * half open, and the others pass it. Or no client may notify it, and it
+ * acquires by polling. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -22,8 +22,6 @@ static const struct shape {
     {"unfair semaphore", HF_SEMAPHORE, HF_UNFAIR},
     {"latch", HF_LATCH, HF_UNFAIR},
 };
-
-/* ---- the holder ---- */
 
 struct holder {
     hf_client *client;
@@ -60,8 +58,6 @@ static void holder_end(struct world *w, struct holder *h)
                      0);
     world_ends(w, h->client);
 }
-
-/* ---- processes that wait ---- */
 
 static void begin_to_wait(struct proc *p, const struct shape *s,
                           const char *url, long waiters)
@@ -101,8 +97,6 @@ static void has_it(struct proc *p, bool is_latch)
         OK(proc_do(p, &(struct proc_cmd){.op = PROC_GIVE}, &r));
     assert_int_equal(r.rc, 0);
 }
-
-/* ---- cases ---- */
 
 static void passed(struct world *w, const struct shape *s, bool stopped)
 {
@@ -147,9 +141,9 @@ CASE(test_first_is_half_open)
         passed(w, &shapes[i], false);
 }
 
-/* A proxy that shares connections may have a number of its own for each: KILL
- * with the number of the server's thread could end a statement of a stranger.
- */
+/* A proxy that shares connections may number them itself: KILL with the
+ * server's thread id could end a statement of another session, so clients
+ * behind it notify no waiter. */
 static void looks_by_itself(struct world *w, const struct shape *s,
                             const char *url, bool breaks)
 {
@@ -163,7 +157,7 @@ static void looks_by_itself(struct world *w, const struct shape *s,
     else
         let_go(w, &h);
     if (!WAIT_FOR_MS(proc_ready(&p, 0), REPEAT_MS + 500))
-        fail_msg("%s: the waiter did not look", s->name);
+        fail_msg("%s: the waiter did not poll", s->name);
     has_it(&p, s->kind == HF_LATCH);
     OK(proc_end(&p));
     if (breaks && h.lock)

@@ -1,5 +1,5 @@
-/* Several hosts: one is read-only, one comes back, and a balancer leads to one
- * or the other. All connections of a client are at one server. */
+/* Several hosts: one is read-only, one comes back, and a load balancer leads to
+ * either. All connections of a client must lead to the same server. */
 #include "mysql_faults.h"
 
 #include <mysql.h>
@@ -23,7 +23,7 @@ static int end_other(struct world *w)
 
 GROUP("hosts", .begin = start_other, .end = end_other);
 
-/* The URL that leads to both, the first of the group before the other. */
+/* The URL that names both servers, the group's own one first. */
 static const char *both(struct world *w)
 {
     static char url[160];
@@ -38,7 +38,7 @@ static long held_at(struct my_server *s)
     return my_server_left(s, false);
 }
 
-/* A server that has become a replica of another one is left for that. */
+/* A client leaves a server that has become a read-only replica. */
 CASE(test_read_only_leads_to_the_other_host)
 {
     hf_lock *a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
@@ -59,7 +59,8 @@ CASE(test_read_only_leads_to_the_other_host)
     assert_int_equal(held_at(&other), 0);
 }
 
-/* The new server knows nothing of the hold, and the holder hears that. */
+/* The new server does not know of the hold, and the holder learns of its
+ * loss. */
 CASE(test_read_only_while_holding)
 {
     hf_lock *a = world_lock(w, both(w), 5000, 5000, HF_FAIR_DEFAULT);
@@ -71,16 +72,14 @@ CASE(test_read_only_while_holding)
     my_do("set global read_only=0");
 }
 
-/* ---- waiting ---- */
-
 static long long statements(struct my_server *s)
 {
     return my_server_number(s, "select variable_value from information_schema."
                                "global_status where variable_name='questions'");
 }
 
-/* A waiter in a queue sends next to nothing, one that polls two statements or
- * three every half second. */
+/* A waiter in a queue sends almost nothing; one that polls sends two or three
+ * statements every half second. */
 static void nobody_spins(struct taker *t)
 {
     enum { MS = 2000, MOST = 60 };
@@ -92,7 +91,7 @@ static void nobody_spins(struct taker *t)
         fail_msg("%lld statements within %d ms", now - before, MS);
 }
 
-/* The second server is in use, and the first one is there. */
+/* The clients use the second server although the first one is up. */
 static void waits_at_the_other(struct world *w, hf_lock *a, hf_lock *b)
 {
     struct taker *t;
@@ -117,7 +116,7 @@ CASE(test_waits_beside_a_read_only_host)
     waits_at_the_other(w, a, b);
 }
 
-/* The client came when the first host was down, and stays at the other. */
+/* The client opened while the first host was down, and stays at the other. */
 CASE(test_waits_after_the_first_host_is_back)
 {
     hf_lock *a, *b;
@@ -128,8 +127,6 @@ CASE(test_waits_after_the_first_host_is_back)
     OK(my_server_again(&my_one));
     waits_at_the_other(w, a, b);
 }
-
-/* ---- a balancer ---- */
 
 static MYSQL *stranger(struct my_server *s)
 {
@@ -150,8 +147,8 @@ static unsigned long next_number(struct my_server *s)
     return number;
 }
 
-/* Strangers at the first server, each in a statement. The next connections at
- * the other one get the numbers that these have. */
+/* Opens sessions of strangers at the first server, each in a statement. The
+ * next connections at the other server get the same thread ids. */
 static void strangers_begin(MYSQL **db)
 {
     static const char sleep[] = "select sleep(600)";
@@ -181,8 +178,8 @@ static void strangers_end(MYSQL **db)
     }
 }
 
-/* A connection for waiting that ends at another server than the commands do is
- * of no use: the client polls, and kills no statement of another session. */
+/* A waiting connection is useless if it leads to another server than the
+ * commands: the client polls, and kills no statement of another session. */
 CASE(test_balancer_leads_the_waits_elsewhere)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);

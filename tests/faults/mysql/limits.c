@@ -1,4 +1,4 @@
-/* Connections: how many there are, and servers that allow no more of them. */
+/* How many connections a client has, and servers that allow no more. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -6,8 +6,6 @@
 GROUP("limits");
 
 enum { MANY = 200, NAMES = 20, MOST = 12 };
-
-/* ---- how many there are ---- */
 
 CASE(test_who_does_not_wait_has_one_connection)
 {
@@ -59,7 +57,7 @@ static bool all_back(struct my_waiter *waiter)
     return true;
 }
 
-/* The URL says how many may wait at the server; the others poll. */
+/* The URL limits how many waiters have a connection; the others poll. */
 CASE(test_waiting_connections_are_bounded)
 {
     enum { WAITING = 4 };
@@ -84,9 +82,7 @@ CASE(test_waiting_connections_are_bounded)
     }
 }
 
-/* ---- no more of them ---- */
-
-/* Opens clients until the server refuses one; how many it did not. */
+/* Opens clients until the server refuses one; returns how many it accepted. */
 static int open_all(struct world *w, hf_client **c)
 {
     int n = 0;
@@ -123,7 +119,7 @@ CASE_IS(test_too_many_connections_of_the_user,
         no_more_connections(w, "set global max_user_connections=3",
                             "max_user_connections"))
 
-/* There is none left on which to wait: it polls. */
+/* No connection is left on which to wait: the client polls. */
 static void no_connection_to_wait_on(struct world *w, const char *set)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -19,8 +19,6 @@ void my_end(void)
     my_server_end(&my_one);
 }
 
-/* ---- the world ---- */
-
 static int begin(struct world *w)
 {
     w->process = &my_one.process;
@@ -97,8 +95,6 @@ const struct any_faults any_faults = {
     .takes_value = takes_value,
 };
 
-/* ---- refusals ---- */
-
 static void read_only(struct world *w)
 {
     my_do("set global read_only=1");
@@ -109,8 +105,8 @@ static void writable(struct world *w)
     my_do("set global read_only=0");
 }
 
-/* Rights to a table are looked at by every statement, those to a database only
- * when a connection chooses it. */
+/* Every statement checks rights on tables, but rights on a database are checked
+ * only when a connection selects it. */
 static void grant(const char *what, const char *how)
 {
     for (size_t i = 0; i < MY_TABLES; i++)
@@ -120,7 +116,7 @@ static void grant(const char *what, const char *how)
 
 static void only_tables(struct world *w)
 {
-    world_ends(w, my_open(w, my_one.url)); /* they are there */
+    world_ends(w, my_open(w, my_one.url)); /* creates the tables */
     my_do("revoke " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
           ".* from " MY_SERVER_USER);
     grant("grant " MY_SERVER_GRANTS, "to");
@@ -151,8 +147,6 @@ const struct any_refusal any_refusals[] = {
     {0},
 };
 const int64_t any_refused_ttl_ms = 6000;
-
-/* ---- what the cases have in common ---- */
 
 const char *my_url(const char *options)
 {
@@ -230,8 +224,6 @@ void my_diagnosis_says(hf_client *c, enum hf_level level, const char *word)
 {
     diagnosis_says(c, level, "waiting", word);
 }
-
-/* ---- waiters ---- */
 
 static uint32_t granted; /* atomic */
 

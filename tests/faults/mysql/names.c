@@ -1,5 +1,5 @@
-/* Names and sessions: names that a database may take for one, and servers whose
- * settings change what a statement means. */
+/* Names that a database may treat as equal, and servers whose settings change
+ * what a statement means. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -8,8 +8,6 @@
 
 GROUP("session");
 static const struct world_group lock_names = {.name = "lock-names"};
-
-/* ---- names ---- */
 
 static const struct name {
     const char *bytes;
@@ -62,8 +60,8 @@ static bool has_row(const struct name *name)
                             hex) == 1;
 }
 
-/* Each is held by another client, all at the same time: were two of them one,
- * the second would be busy. */
+/* Each name is held by another client at the same time: if two were the same
+ * lock, the second would be busy. */
 static void all_names_differ(struct world *w)
 {
     hf_client *c[NAMES], *other = my_open(w, my_one.url);
@@ -98,7 +96,7 @@ CASE_OF(lock_names, test_names_differ)
     all_names_differ(w);
 }
 
-/* Names that the database would take for equal are different locks. */
+/* Names that the database would compare as equal are different locks. */
 CASE_OF(lock_names, test_queues_of_names_differ)
 {
     hf_client *a = my_open(w, my_one.url), *b = my_open(w, my_one.url);
@@ -118,9 +116,8 @@ CASE_OF(lock_names, test_queues_of_names_differ)
     assert_int_equal(waiter.rc, 0);
 }
 
-/* ---- lists ---- */
-
-/* Names n-0, n-1, ... behind the prefix, and as many that have another one. */
+/* Adds n locks whose names begin with the prefix, and as many with another
+ * prefix. */
 static void hold_many(const char *prefix, int n)
 {
     my_server_do(
@@ -157,7 +154,7 @@ static void lists(struct world *w, const char *options, const char *prefix,
     my_server_empty(&my_one);
 }
 
-/* The server is asked for 1000 at a time. */
+/* The client asks the server for 1000 names at a time. */
 CASE_OF(lock_names, test_long_lists)
 {
     static const int lens[] = {1, 999, 1000, 1001, 2500};
@@ -168,8 +165,8 @@ CASE_OF(lock_names, test_long_lists)
     }
 }
 
-/* Behind a name with another prefix the list would go on somewhere else, as
- * long as the server likes. */
+/* A reply with a name of another prefix is an error, because the list would
+ * continue after that name, for as long as the server likes. */
 static size_t say_another_name(char *data, size_t *len)
 {
     char *at = memmem(data, *len, "app:n-1", 7);
@@ -194,9 +191,7 @@ CASE_OF(lock_names, test_list_answers_what_was_not_asked_for)
     my_server_empty(&my_one);
 }
 
-/* ---- settings ---- */
-
-/* What one client holds the other is kept out of, and sees. */
+/* What one client holds the other cannot acquire, but can inspect. */
 static void excludes(struct world *w, hf_client *a, hf_client *b,
                      enum hf_kind kind)
 {
@@ -246,7 +241,8 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
     latch_works(w, b, a);
 }
 
-/* A client with the setting and one without, and the tables made by either. */
+/* One client has the setting and the other does not; each of them creates the
+ * tables once. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
     hf_client *a, *b;
@@ -331,7 +327,7 @@ static long long statements_ended(void)
                             "'max_statement_time_exceeded'");
 }
 
-/* A server that ends statements which take long: waiting is none. */
+/* The server ends statements that take long, but waiting is not one of them. */
 CASE(test_statement_time_is_limited)
 {
     long long before = statements_ended();
@@ -349,8 +345,8 @@ CASE(test_statement_time_is_limited)
     taker_gets_it(t, SOON_MS);
 }
 
-/* A server that ends idle connections after a second: the hold and the next
- * acquire do not mind. */
+/* The server ends idle connections after a second; neither the hold nor the
+ * next acquire is affected. */
 CASE(test_idle_connections_are_ended)
 {
     hf_lock *a;
@@ -403,9 +399,11 @@ static void refused_as_old(struct world *w, void (*and)(struct relay *))
     relay_end(relay);
 }
 
-/* The number of the connection is the server's, so the version is, too. */
+/* The connection's thread id is the server's, so the version is the server's
+ * too. */
 CASE_IS(test_old_server_is_refused, refused_as_old(w, relay_keeps_number))
 
-/* A proxy is between, but the server does not know what later versions know. */
+/* There is a proxy, but the server does not understand a statement for later
+ * versions. */
 CASE_IS(test_old_server_does_not_understand,
         refused_as_old(w, relay_garbles_clock))

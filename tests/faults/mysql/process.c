@@ -1,5 +1,5 @@
-/* Processes that are killed or stopped, as holders and as waiters, and a server
- * that is restarted. */
+/* Holders and waiters that are killed or stopped, and a server that is
+ * restarted. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ GROUP("process");
 
 enum { SHORT_MS = 2000 };
 
-/* How long the row protects its holder from now on, in us. */
+/* How long the row still protects its holder, in us. */
 static long long lease_left(void)
 {
     return my_server_number(
@@ -17,8 +17,8 @@ static long long lease_left(void)
         "lease_until)) from holdfast_locks where name='n'");
 }
 
-/* The holder's connections end with it, and wake the waiter. The row keeps the
- * waiter out until the lease has ended. */
+/* The holder's connections end with it, which wakes the waiter. The row keeps
+ * the waiter out until the lease ends. */
 CASE(test_holder_killed)
 {
     hf_lock *b = world_near(w);
@@ -41,7 +41,7 @@ CASE(test_holder_killed)
 
 CASE_IS(test_holder_stopped, any_holder_stopped(w, SHORT_MS, SHORT_MS + 1500))
 
-/* A process that has begun to wait for the lock. */
+/* A process that waits for the lock. */
 static void waiting_puppet(struct world *w, struct proc *p)
 {
     struct proc_cmd open = {.op = PROC_OPEN, .ttl_ms = SHORT_MS};
@@ -57,7 +57,8 @@ static void waiting_puppet(struct world *w, struct proc *p)
     my_has_waiters(1);
 }
 
-/* The first in the queue dies: the server frees its place within a second. */
+/* The first waiter in the queue dies: the server frees its place within a
+ * second. */
 CASE(test_first_waiter_killed)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -73,8 +74,9 @@ CASE(test_first_waiter_killed)
     taker_gets_it(t, 1000 + SOON_MS);
 }
 
-/* It has the queue and the bell, and does not come. The server ends its turn;
- * the first gets the lock when it goes on, after the next one. */
+/* The first waiter is stopped while it has the queue: the server ends its turn,
+ * and the next waiter gets the lock. The first one gets it when it continues,
+ * after the next one has released. */
 CASE(test_first_waiter_stopped)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -100,9 +102,7 @@ CASE(test_first_waiter_stopped)
     OK(proc_end(&p));
 }
 
-/* ---- the server ---- */
-
-/* The row is there when the server is back, and every GET_LOCK is gone. */
+/* The row survives the restart; every GET_LOCK is lost. */
 CASE(test_server_restarted)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -16,13 +16,12 @@ struct relay {
     pthread_t thread;
     int listener, port, server;
     uint32_t stop;  /* atomic */
-    uint32_t zone;  /* atomic: it is changed */
-    uint32_t name;  /* atomic: it is hidden */
-    uint32_t old;   /* atomic: the version */
-    uint32_t kept;  /* atomic: the number */
-    uint32_t clock; /* atomic: the clock is asked for in words that the server
-                       does not know */
-    uint32_t kills; /* atomic: how many there were */
+    uint32_t zone;  /* atomic: change the time zone */
+    uint32_t name;  /* atomic: hide MariaDB's name */
+    uint32_t old;   /* atomic: send an old version */
+    uint32_t kept;  /* atomic: keep the thread id */
+    uint32_t clock; /* atomic: garble requests for the clock */
+    uint32_t kills; /* atomic: see relay_kills() */
     struct pair {
         int client, server;
         bool greeted;
@@ -50,8 +49,8 @@ static bool say(int fd, const char *data, ssize_t len)
     return true;
 }
 
-/* The greeting: four bytes of the packet, a byte, the version, its end, and the
- * number. It comes in one piece. */
+/* The greeting: four bytes of packet header, a byte, the version, its NUL, and
+ * the thread id. It arrives in one piece. */
 static void change_number(char *data, ssize_t len)
 {
     char *end = len > 5 ? memchr(data + 5, '\0', (size_t)len - 5) : NULL;
@@ -68,7 +67,7 @@ static void hide_name(char *data, ssize_t len)
         memcpy(at, "Cloudy.", 7);
 }
 
-/* Only the last byte of the packet's length changes. */
+/* Changes only the last byte of the packet's length. */
 static ssize_t change_version(char *data, ssize_t len)
 {
     static const char old[] = "5.5.30";
@@ -92,7 +91,7 @@ static void garble_clock(char *data, ssize_t len)
         *strchr(at, '6') = '?';
 }
 
-/* It comes in one piece, too. */
+/* The statement also arrives in one piece. */
 static void change_zone(char *data, ssize_t len)
 {
     static const char said[] = ",time_zone='+00:00',";

@@ -1,5 +1,4 @@
-/* Rows that an administrator changes, asks, guarded writes, and a disk that is
- * full. */
+/* Rows that an administrator changes, asks, guarded writes, and a full disk. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -8,10 +7,8 @@ GROUP("row");
 
 enum { SHORT_MS = 2000 };
 
-/* ---- leases ---- */
-
-/* The server's clock was set back, as it seems: a lease that ends later than
- * its length from now counts as one that begins now. */
+/* A lease that ends later than its length from now, as if the server's clock
+ * had been set back, counts as one that begins now. */
 CASE(test_lease_that_ends_too_late)
 {
     hf_lock *b = world_near(w);
@@ -28,7 +25,7 @@ CASE(test_lease_that_ends_too_late)
     taker_gets_it(t, 2 * SHORT_MS + SOON_MS);
 }
 
-/* The holder that is there has it for as long as it renews. */
+/* A live holder keeps the lock for as long as it renews. */
 CASE(test_lease_that_ends_too_late_is_kept)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -43,7 +40,7 @@ CASE(test_lease_that_ends_too_late_is_kept)
     taker_gets_it(t, SOON_MS);
 }
 
-/* Leases that have ended by a clock that was set forward. */
+/* The lease has ended by a clock that was set forward. */
 CASE(test_lease_that_ends_at_once)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -59,9 +56,7 @@ CASE(test_lease_that_ends_at_once)
     OK(hf_lock_release(b, &w->err));
 }
 
-/* ---- the row ---- */
-
-/* No client is notified of that: the waiter looks by itself. */
+/* The change notifies no client: the waiter finds it by polling. */
 static void changed_while_waiting(struct world *w, const char *sql)
 {
     hf_lock *a = world_lock(w, w->near_url, 3000, 5000, HF_FAIR_DEFAULT);
@@ -87,7 +82,7 @@ CASE_IS(test_row_of_another_owner,
                "lease_until=utc_timestamp(6) + interval 1 second "
                "where name='n'"))
 
-/* A locked row: clients wait for it, but none for ever. */
+/* Clients wait for a locked row, but not forever. */
 CASE(test_row_is_locked_by_a_stranger)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -104,9 +99,8 @@ CASE(test_row_is_locked_by_a_stranger)
     world_free_for_all(w, b);
 }
 
-/* A transaction that the server gives up, because a stranger has its row, takes
- * nothing with it that the same client has sent beside it, and does not keep it
- * back for long. */
+/* The server gives up a transaction because another session has its row. Other
+ * requests that the same client sent beside it still succeed, and soon. */
 CASE(test_row_is_locked_beside_others)
 {
     hf_client *c = my_open(w, my_url("")), *d = my_open(w, my_url(""));
@@ -116,7 +110,7 @@ CASE(test_row_is_locked_beside_others)
 
     my_waiter_start(&waiter, c, rw);
     COMES(my_waiter_back(&waiter));
-    my_waiter_end(&waiter); /* the row is there */
+    my_waiter_end(&waiter); /* creates the row */
     my_do("start transaction");
     my_server_do(&my_one,
                  "select * from holdfast_locks where name='rw' for update");
@@ -134,8 +128,6 @@ CASE(test_row_is_locked_beside_others)
     my_do("rollback");
     my_waiter_end(&waiter);
 }
-
-/* ---- guarded writes ---- */
 
 CASE(test_put_needs_the_row)
 {
@@ -156,7 +148,7 @@ CASE(test_put_needs_the_row)
     OK(hf_lock_release(b, &w->err));
 }
 
-/* By the server's clock, and not by what the client believes. */
+/* The server's clock decides, and not what the client believes. */
 CASE(test_put_after_the_lease)
 {
     hf_lock *a = world_near(w);
@@ -170,9 +162,7 @@ CASE(test_put_after_the_lease)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* ---- asks ---- */
-
-/* How often the first client has heard that it is asked, after a renewal. */
+/* Renews and returns how often the first client has heard that it is asked. */
 static unsigned asked(struct world *w)
 {
     OK(hf_lock_renew(w->locks[0], 0, &w->err));
@@ -185,7 +175,8 @@ static void ask(struct world *w)
     OK(hf_ask(w->clients[w->len - 1], "n", 1, &w->err));
 }
 
-/* Of each kind, by a renewal of a fixed lease: no other comes between. */
+/* For each kind of lock, with a fixed lease so that no other renewal comes
+ * between. */
 CASE(test_ask_is_told_once)
 {
     unsigned told = 0;
@@ -213,8 +204,8 @@ CASE(test_ask_is_told_once)
     }
 }
 
-/* Nor when the row has been of another kind since, which is granted by another
- * statement. */
+/* Nor if the row has changed its kind since, because another statement grants
+ * that. */
 CASE(test_ask_is_not_for_the_next_hold)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_MUTEX, HF_RWLOCK,
@@ -232,8 +223,7 @@ CASE(test_ask_is_not_for_the_next_hold)
     }
 }
 
-/* A lease that has ended is no hold. The next holder in the row is not
- * asked. */
+/* An expired lease is no hold, and the next holder in the row is not asked. */
 CASE(test_ask_after_the_lease)
 {
     struct proc p;
@@ -249,8 +239,8 @@ CASE(test_ask_after_the_lease)
     OK(hf_lock_release(w->locks[0], &w->err));
 }
 
-/* The server has renewed it, and the answer that would have told is lost; the
- * next renewal tells, on another connection. */
+/* The server renewed the hold, but its reply, which carried the ask, is lost:
+ * the next renewal reports it on another connection. */
 CASE(test_ask_is_not_lost_with_an_answer)
 {
     hf_lock *a = world_far(w, WAIT_MS, 1000);
@@ -268,7 +258,7 @@ CASE(test_ask_is_not_lost_with_an_answer)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Another session that may write changes the row, while the holder has no
+/* Another session with write access changes the row while the holder has no
  * connection. */
 CASE(test_ask_by_hand)
 {
@@ -285,10 +275,8 @@ CASE(test_ask_by_hand)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* ---- no room ---- */
-
-/* The tables are in one file, which may not grow beyond a size: InnoDB says the
- * same of it as of a disk that is full, and no right is needed for it. */
+/* The tables are in one file with a maximum size: InnoDB reports that like a
+ * full disk, and the test needs no root. */
 static const char small_file[] =
     "--innodb-data-file-path=ibdata1:12M:autoextend:max:16M";
 static const char large_file[] =
@@ -322,7 +310,7 @@ static void fill(void)
         assert_true(n++ < 100);
     } while (!error);
     assert_int_equal(error, 1114);
-    /* What is left of a page is not enough for this either. */
+    /* What is left of a page must not suffice for this either. */
     assert_int_equal(my_server_try(&my_one, "insert into filler values('x')"),
                      1114);
 }
@@ -334,8 +322,8 @@ static void refuses(struct world *w, int rc, int64_t began)
     assert_true(wait_within(began, 1000));
 }
 
-/* Everything is refused, in the server's words; the hold lasts as long as its
- * lease. With room again all of it works. */
+/* Everything is refused with the server's error, and the hold lasts as long as
+ * its lease. Once there is room, everything works again. */
 CASE_OF(full, test_disk_full)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

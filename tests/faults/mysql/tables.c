@@ -1,5 +1,5 @@
-/* The tables: which user may make them, what a user without that right needs,
- * and tables that were altered. */
+/* The tables: which user may create them, which rights another user needs, and
+ * tables that were altered. */
 #include "mysql_faults.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@ GROUP("tables");
 
 #define CLERK "clerk"
 
-/* A user with these rights to each of the tables, or to the database. */
+/* A user with these rights on each table, or on the database. */
 static const char *clerk_url(const char *rights, bool of_tables)
 {
     static char url[128];
@@ -33,8 +33,6 @@ static void has_tables(struct world *w)
 {
     world_ends(w, my_open(w, my_one.url));
 }
-
-/* ---- every verb ---- */
 
 static void mutex_works(struct world *w, hf_client *a, hf_client *b)
 {
@@ -79,8 +77,6 @@ CASE(test_few_rights_are_enough)
     all_works(w, clerk_url(MY_SERVER_GRANTS, true));
 }
 
-/* ---- what is missing ---- */
-
 /* The statement in the error's text, from that word on. */
 static const char *statement_in(const char *text, const char *word)
 {
@@ -91,7 +87,8 @@ static const char *statement_in(const char *text, const char *word)
     return at;
 }
 
-/* Runs what each refusal says, until there is none. How many there were. */
+/* Runs the statement in each error until hf_open() succeeds; returns how many
+ * there were. */
 static int do_as_told(struct world *w, const char *url, const char *word)
 {
     hf_client *c = NULL;
@@ -118,14 +115,14 @@ CASE(test_without_create_says_the_statement)
     my_open_refused(w, url, HF_EAUTH, "holdfast_", NULL, false);
     assert_true(do_as_told(w, url, "create table") > 0);
     all_works(w, url);
-    /* The same tables as those that a client makes by itself. */
+    /* A client that creates the tables itself makes the same ones. */
     my_drop_tables();
     has_tables(w);
     all_works(w, url);
 }
 
-/* Rights to write are missed when something is written: a row that is there, or
- * a new one. */
+/* A missing right to write shows only when an existing row or a new one is
+ * written. */
 CASE(test_without_rights_says_which)
 {
     static const char *const rights[] = {"select, insert, delete",
@@ -148,7 +145,8 @@ CASE(test_without_rights_says_which)
     }
 }
 
-/* While the lock is held: the reason of the loss has all of the statement. */
+/* The right is revoked while the lock is held: the reason of the loss contains
+ * the whole statement. */
 CASE(test_a_refused_renewal_says_the_statement)
 {
     hf_lock *a = world_lock(w, clerk_url(MY_SERVER_GRANTS, true), 3000, 1000,
@@ -184,8 +182,6 @@ CASE(test_wrong_password_and_database)
     my_open_refused(w, url, HF_EAUTH, "none", NULL, false);
 }
 
-/* ---- what was changed ---- */
-
 CASE(test_unknown_column)
 {
     my_drop_tables();
@@ -199,7 +195,7 @@ CASE(test_unknown_column)
     my_drop_tables();
 }
 
-/* An older table: the error says how it is mended. */
+/* A table of an older version: the error says how to alter it. */
 CASE(test_missing_column_says_the_statement)
 {
     static const char *const columns[] = {"rings", "since", "lease_us",
@@ -216,8 +212,8 @@ CASE(test_missing_column_says_the_statement)
     my_drop_tables();
 }
 
-/* The tables go while they are used: the holder loses, and says so; then they
- * are made again. */
+/* The tables are dropped while they are used: the holder learns of its loss,
+ * and the tables are created again. */
 CASE(test_tables_dropped)
 {
     hf_lock *a = world_lock(w, w->near_url, 3000, 1000, HF_FAIR_DEFAULT);

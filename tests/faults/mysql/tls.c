@@ -18,7 +18,7 @@ static void end(void)
 
 GROUP("tls", .start = start, .stop = end);
 
-/* A '@' in the options is the server's directory. */
+/* Each '@' in the options is replaced by the server's directory. */
 static const char *tls_url(int port, const char *options)
 {
     static char url[400];
@@ -66,7 +66,8 @@ CASE(test_who_is_believed)
     again("server");
 }
 
-/* Nothing is said without TLS, where it is wanted: no password either. */
+/* With tls=yes the client sends nothing without TLS, in particular no
+ * password. */
 CASE(test_tls_on_one_side_alone)
 {
     again(NULL);
@@ -79,7 +80,7 @@ CASE(test_tls_on_one_side_alone)
     my_do("alter user " MY_SERVER_USER " require none");
 }
 
-/* In the greeting, in the handshake, in records and between them. */
+/* Cuts in the greeting, in the handshake, in records and between them. */
 CASE_IS(test_tls_reset_anywhere,
         any_cut_answers(w,
                         world_lock(w,
@@ -125,9 +126,8 @@ static void clerk_opens(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* MySQL 8 has to see the password itself once, which only TLS keeps secret;
- * then a digest is enough for it. The first way is the default of our servers.
- */
+/* MySQL 8 needs the password itself once, which only TLS keeps secret; later a
+ * digest suffices. i = 0 uses the default method of our servers. */
 CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";

@@ -1,5 +1,5 @@
-/* Waiting: the queue at the server, who leaves it, strangers in it, and where
- * there is none. */
+/* Waiting: the queue at the server, waiters that leave it, strangers in it, and
+ * servers without one. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -9,8 +9,6 @@
 GROUP("wait");
 
 enum { QUEUE = 8 };
-
-/* ---- the queue ---- */
 
 static void queue_up(struct world *w, struct my_waiter *waiter, int n,
                      enum hf_kind kind)
@@ -31,7 +29,7 @@ static void leave(struct world *w, struct my_waiter *waiter)
     world_ends(w, waiter->client);
 }
 
-/* Each releases as soon as it has the lock. */
+/* Each waiter releases as soon as it has the lock. */
 static void served_in_order(struct world *w, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
@@ -62,8 +60,8 @@ CASE_IS(test_first_come_first_served, served_in_order(w, HF_MUTEX))
 CASE_IS(test_writers_are_served_in_order, served_in_order(w, HF_RWLOCK))
 CASE_IS(test_permits_are_given_in_order, served_in_order(w, HF_SEMAPHORE))
 
-/* A waiter that gives up leaves the queue at once and blocks no other: the
- * first of the queue, and one in the middle. */
+/* A waiter that gives up leaves the queue at once and blocks no other, whether
+ * it was the first or in the middle. */
 static void cancelled(struct world *w, int which, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
@@ -102,7 +100,8 @@ CASE(test_second_in_the_queue_is_cancelled)
     cancelled(w, 1, HF_RWLOCK);
 }
 
-/* Its connection ends with the wait, and the next one is there at once. */
+/* The waiting connection ends with the wait, and the next one is opened at
+ * once. */
 CASE(test_cancelled_connection_is_closed)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -119,9 +118,8 @@ CASE(test_cancelled_connection_is_closed)
     world_free_for_all(w, b);
 }
 
-/* ---- strangers ---- */
-
-/* What the user locks of "n" are called by, as one who waits for it says. */
+/* The hash in the names of the GET_LOCKs of "n", from the statement of a
+ * waiter. */
 static void hash_of_lock(struct world *w, char *hash, size_t size)
 {
     static struct my_waiter waiter;
@@ -147,8 +145,8 @@ static void hash_of_lock(struct world *w, char *hash, size_t size)
 }
 
 /* Any account may take any such name, and there is no way to ask it to release.
- * If the name is that of the queue, a waiter passes it when it was free for two
- * looks. */
+ * If the stranger has the queue's name, a waiter passes it after finding the
+ * lock free at two polls. */
 enum { STRANGER_MS = 8000 + 3000 + 1000 };
 
 static void stranger_has(struct world *w, const char *which)
@@ -178,8 +176,9 @@ static void tried(void *arg, hf_lock *lock, int result)
     *(int *)arg = result;
 }
 
-/* A try that finds it free, and the queue taken, is busy only after some looks
- * more. How many questions of the same client are answered meanwhile. */
+/* A try that finds the lock free but its queue taken polls a few more times
+ * before it is busy. Counts the client's other requests that are answered
+ * meanwhile. */
 static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
 {
     int n = 0, rc = 1;
@@ -196,7 +195,7 @@ static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
     return n;
 }
 
-/* Its pauses between these looks are the client's, not those of a connection
+/* The pauses between these polls are the client's and do not block a connection
  * on which others wait. */
 CASE(test_try_delays_no_others)
 {
@@ -213,11 +212,9 @@ CASE(test_try_delays_no_others)
     assert_int_equal(my_number("select get_lock('hfq:%s', 0)", hash), 1);
     while (answers_beside_a_try(w, c, lock) < ANSWERS)
         if (++rounds == ROUNDS)
-            fail_msg("others wait for the pauses of a try");
+            fail_msg("the pauses of a try delay other requests");
     assert_int_equal(my_number("select release_lock('hfq:%s')", hash), 1);
 }
-
-/* ---- without a queue ---- */
 
 static void polls(struct world *w, const char *url, const char *why)
 {
@@ -237,7 +234,7 @@ static void polls(struct world *w, const char *url, const char *why)
 
 CASE_IS(test_polls_if_told, polls(w, my_url("?wait=poll"), "wait=poll"))
 
-/* What is between them may share connections: GET_LOCK is worth nothing. */
+/* The proxy may share connections, so GET_LOCK is useless. */
 static void polls_behind_a_proxy(struct world *w, bool is_old)
 {
     struct relay *relay = relay_start(my_one.port);
@@ -261,8 +258,8 @@ CASE_IS(test_polls_behind_a_proxy_that_shares, polls_behind_a_proxy(w, false))
 CASE_IS(test_polls_behind_a_proxy_of_an_old_version,
         polls_behind_a_proxy(w, true))
 
-/* A session of another client may be in another time zone: no lease ends
- * because of that. */
+/* Another client's session may have another time zone: no lease ends because of
+ * that. */
 CASE(test_proxy_changes_the_time_zone)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};

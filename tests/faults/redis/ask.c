@@ -1,18 +1,18 @@
-/* Holders that are asked, and those whose hold is broken: what they hear while
- * nothing is renewed, and what others are spared. */
+/* What a holder hears of hf_ask() and hf_break() while nothing is renewed, and
+ * which holders they leave untouched. */
 #include "side.h"
 
 GROUP("ask");
 
 #define REDISSON "11111111-2222-3333-4444-555555555555:7"
-#define LONG_MS 3600000 /* nothing is renewed */
+#define LONG_MS 3600000 /* so that nothing is renewed */
 
 static int ask(struct world *w, size_t i)
 {
     return hf_ask(w->clients[i], "n", 1, &w->err);
 }
 
-/* No event is delivered without a dispatch. */
+/* Events are delivered only by a dispatch. */
 static void dispatch(struct world *w)
 {
     for (size_t i = 0; i < w->len; i++)
@@ -36,7 +36,7 @@ static hf_lock *holder(struct world *w, const struct side *s)
     return a;
 }
 
-/* How often a client with two connections has proved that they are of one
+/* How often a client has checked that its two connections lead to the same
  * server. */
 static long long proofs(struct world *w)
 {
@@ -44,9 +44,8 @@ static long long proofs(struct world *w)
     return redis_calls(w, "pubsub|numsub");
 }
 
-/* ---- asked ---- */
-
-/* What is asked while a holder has no connection it hears when it has one. */
+/* A request made while the holder has no connection is delivered after it
+ * reconnects. */
 CASE(test_asked_while_cut_off)
 {
     hf_lock *a = world_far(w, LONG_MS, 5000);
@@ -64,7 +63,7 @@ CASE(test_asked_while_cut_off)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Those that were lost are subscribed to again. */
+/* The holder subscribes again after its connections were cut. */
 CASE(test_asked_after_a_cut)
 {
     hf_lock *a = world_far(w, LONG_MS, 5000);
@@ -79,7 +78,7 @@ CASE(test_asked_after_a_cut)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* A wish for one hold is not heard by the next of the same lock. */
+/* A request for one hold is not delivered to the next hold of the same lock. */
 CASE(test_wish_for_an_earlier_hold)
 {
     hf_lock *a = world_far(w, LONG_MS, 5000);
@@ -103,7 +102,7 @@ CASE(test_wish_for_an_earlier_hold)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Messages that make no sense change nothing. */
+/* Malformed messages change nothing. */
 CASE(test_nonsense_is_not_heard)
 {
     static const char *const texts[] = {"w",
@@ -135,8 +134,6 @@ CASE(test_nonsense_is_not_heard)
     assert_false(world_heard_loss(w, 0));
     OK(hf_lock_release(a, &w->err));
 }
-
-/* ---- holders of others ---- */
 
 static void stranger_is_spared(struct world *w, const char *dump)
 {
@@ -178,7 +175,8 @@ CASE(test_stranger_with_a_string_is_spared)
     stranger_is_spared(w, "n");
 }
 
-/* A reader beside one of Redisson's hears the wish. */
+/* Our reader hears the request although a reader of Redisson's holds the lock
+ * too. */
 CASE(test_ours_beside_redissons_is_asked)
 {
     hf_lock *a = holder(w, &reads);
@@ -194,8 +192,8 @@ static void no_event(void *arg, const hf_event *e)
 {
 }
 
-/* The helper thread makes the connection: the program holds, and does nothing.
- */
+/* The helper thread connects while the program holds the lock and does
+ * nothing. */
 CASE(test_the_ear_needs_no_dispatch)
 {
     hf_client *c =
@@ -209,9 +207,8 @@ CASE(test_the_ear_needs_no_dispatch)
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* ---- broken ---- */
-
-/* The answer to the proof comes before that of the renewal. */
+/* The holder gets the reply to the check before that to the renewal, so it
+ * believes messages now. */
 static void until_told(struct world *w, hf_lock *a)
 {
     COMES(proofs(w) > 0);
@@ -226,7 +223,7 @@ static void broken_is_heard(struct world *w, const struct side *s)
     world_near(w);
     OK(hf_break(w->clients[1], "n", 1, &w->err));
     COMES(world_heard_loss(w, 0));
-    if (s->kind == HF_SEMAPHORE) /* another hold of it is possible */
+    if (s->kind == HF_SEMAPHORE) /* the semaphore has room for another hold */
         EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
     else
         world_loses(w, 0, "broken by another client");
@@ -252,7 +249,7 @@ CASE(test_broken_string_is_heard)
     world_loses(w, 0, "broken by another client");
 }
 
-/* The downgrade has moved the hold to another line. */
+/* The downgrade has moved the hold to another queue. */
 CASE(test_broken_after_a_downgrade_is_heard)
 {
     hf_lock *a = holder(w, &writes);
@@ -273,8 +270,8 @@ static void say_broken(struct world *w, uint64_t token)
              (unsigned long long)token);
 }
 
-/* The same request may have been granted again since; the token tells which
- * grant is meant. */
+/* The same request may have been granted again since; the token says which
+ * grant the message is about. */
 CASE(test_broken_of_an_earlier_grant)
 {
     hf_lock *a = holder(w, &mutex);
@@ -284,7 +281,7 @@ CASE(test_broken_of_an_earlier_grant)
     OK(hf_lock_token(a, &token));
     say_broken(w, token - 1);
     assert_int_equal(ask(w, 0), 0);
-    COMES(world_heard_wish(w, 0)); /* behind the other */
+    COMES(world_heard_wish(w, 0)); /* published after the other message */
     assert_false(world_heard_loss(w, 0));
     OK(hf_lock_check(a));
     say_broken(w, token);
@@ -292,7 +289,8 @@ CASE(test_broken_of_an_earlier_grant)
     redis_do(w, "FLUSHALL");
 }
 
-/* However often it is asked before it listens: it hears of the loss. */
+/* The holder hears of its loss however many requests arrived before it
+ * dispatches. */
 CASE(test_wishes_leave_room_for_the_loss)
 {
     hf_lock *a = holder(w, &mutex);
@@ -309,7 +307,7 @@ CASE(test_wishes_leave_room_for_the_loss)
     world_loses(w, 0, "broken by another client");
 }
 
-/* Of two who read one is broken, and the other hears nothing. */
+/* One of two readers is broken; the other hears nothing. */
 CASE(test_only_the_broken_one_hears)
 {
     hf_lock *a = holder(w, &reads), *b = holder(w, &reads);

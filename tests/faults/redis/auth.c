@@ -1,4 +1,5 @@
-/* Passwords, users, and a user who may do no more than the manual says. */
+/* Passwords and users, including a user with only the rights that the manual
+ * lists. */
 #include "redis_faults.h"
 
 #include "acl_rules.h" /* ACL_KEYS, ACL_CHANNELS, ACL_COMMANDS: the manual's */
@@ -28,7 +29,7 @@ CASE(test_password_right_and_wrong)
     expect_open(w, "default:" PASSWORD "@", NULL, 0);
     expect_open(w, "", PASSWORD, 0);
     expect_open(w, ":not-the-secret@", NULL, HF_EAUTH);
-    expect_open(w, "nobody:" PASSWORD "@", NULL, HF_EAUTH);
+    expect_open(w, "stranger:" PASSWORD "@", NULL, HF_EAUTH);
     expect_open(w, "default:secret%20with%20spaces@", NULL, HF_EAUTH);
 }
 
@@ -87,7 +88,8 @@ static hf_lock *worker(struct world *w, enum hf_fairness fairness)
     return worker_of(w, KIND(HF_MUTEX, .fairness = fairness));
 }
 
-/* Waits, renewals, a look from outside: everything, under that user. */
+/* Waiting, renewing, inspecting, listing and breaking all work for that
+ * user. */
 static void held_and_waited_for(struct world *w, hf_lock *a, hf_lock *b,
                                 const char *waiters)
 {
@@ -165,7 +167,7 @@ CASE(test_limited_user_suffices_for_latch)
     hf_names *names = NULL;
     uint64_t left = 9;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");
@@ -209,8 +211,8 @@ static bool is_denied(redisContext *c, const char *command)
     return denied;
 }
 
-/* Two tenants of one server, each with its own prefix: neither can wake the
- * other or hear its messages. */
+/* Two tenants of one server have a prefix each: neither can wake the other or
+ * hear its messages. */
 CASE(test_tenants_are_kept_apart)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -238,9 +240,10 @@ CASE(test_tenants_are_kept_apart)
     redisFree(c);
 }
 
-/* A name may be reached by several prefixes: a holder that releases finds the
- * waiter's channel by the prefix of the waiter. If it may not publish there,
- * the release succeeds all the same, and the waiter looks by itself. */
+/* The same key can be reached with several prefixes. A holder that releases
+ * publishes on the waiter's channel, which has the waiter's prefix. If it may
+ * not publish there, the release still succeeds and the waiter finds the lock
+ * free when it polls. */
 static void prefixes_meet(struct world *w, const char *user, const char *prefix)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -277,7 +280,8 @@ CASE(test_prefixes_of_one_name_meet)
 
 CASE_IS(test_prefix_that_is_not_allowed, prefixes_meet(w, "worker", "lk:"))
 
-/* The one that waits has looked since it listens: "until seen ear ...". */
+/* Has the waiter asked again since it subscribed? Its entry is "until seen ear
+ * ...". */
 static bool waiter_listens(struct world *w, const char *parties)
 {
     return redis_do(w, "EVAL %s 1 %s",
@@ -286,9 +290,9 @@ static bool waiter_listens(struct world *w, const char *parties)
                     parties) == 1;
 }
 
-/* A fair waiter whose channel the holder may not publish to keeps its place: it
- * does not hear of the release, and the holder does not get the lock again
- * before it. On a machine that stands still the waiter may look too late and
+/* A fair waiter keeps its place even if the holder may not publish to its
+ * channel: it does not hear of the release, but the holder cannot take the lock
+ * again before it. A machine that stalls may make the waiter poll too late and
  * lose its place, so one round of five is enough. */
 static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
                                         const char *waiters)
@@ -337,7 +341,7 @@ CASE(test_user_without_pubsub)
     all_of_it(w, HF_UNFAIR);
 }
 
-/* Nor listen: a waiter then looks, and says so in the log. */
+/* A waiter that may not subscribe polls. */
 CASE(test_user_without_channels)
 {
     hf_lock *a, *b;
@@ -366,9 +370,8 @@ static bool has_heard(hf_client *c, const unsigned *wanted)
     return *wanted;
 }
 
-/* A holder whose program listens may be forbidden to subscribe, and holds all
- * the same. A client that asks for the lock gets an error that names what is
- * forbidden, or the holder hears the wish. */
+/* A holder whose program handles events may be forbidden to subscribe; it holds
+ * the lock anyway. A client that asks for the lock then gets HF_EAUTH. */
 static void asks_a_listener(struct world *w, const char *rules, bool may)
 {
     unsigned wanted = 0;
@@ -416,13 +419,13 @@ CASE(test_forbidden_keys_are_eauth)
     expect_open(w, "worker:secret-of-worker@", NULL, HF_EAUTH);
 }
 
-/* Each verb of a latch hears of it, each time. */
+/* Every call on a latch fails with HF_EAUTH, every time. */
 CASE(test_forbidden_latch_is_eauth)
 {
     hf_latch *latch;
     uint64_t left;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");
@@ -445,7 +448,8 @@ CASE(test_forbidden_latch_is_eauth)
     OK(hf_latch_wait(latch, 0, NULL, &w->err));
 }
 
-/* The password is changed while connected, and the connection lost. */
+/* The password changes while the client is connected, and then its connections
+ * are killed. */
 CASE(test_password_changed_meanwhile)
 {
     hf_lock *a;

@@ -1,6 +1,6 @@
-/* Beside Redisson in the queue of a fair mutex. Redisson's waiter is an entry
- * there and a deadline, as Redisson writes them, and a channel on which it is
- * notified. */
+/* Sharing the queue of a fair mutex with Redisson. A waiter of Redisson's is
+ * simulated by what Redisson writes: an entry in the queue and a deadline, and
+ * a subscription to the channel on which it is notified. */
 #include "redis_faults.h"
 
 GROUP("beside");
@@ -17,7 +17,8 @@ static hf_lock *fair_of(struct world *w)
     return world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
 }
 
-/* As RedissonFairLock comes: behind the last, by its own wait. */
+/* Enqueues as RedissonFairLock does: its deadline is that of the last waiter
+ * plus its own wait time. */
 static void comes_behind(struct world *w, const char *owner)
 {
     redis_do(w, "EVAL %s 2 " QUEUE " " DEADLINES " %s %d",
@@ -30,7 +31,7 @@ static void comes_behind(struct world *w, const char *owner)
              owner, REDISSON_WAIT_MS);
 }
 
-/* ms until it is taken for dead. */
+/* The ms until Redisson treats that waiter as dead. */
 static long long lives_for(struct world *w, const char *owner)
 {
     return redis_do(
@@ -59,10 +60,8 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* ---- who goes before it ---- */
-
-/* It has counted with a little, since the first looks often: no more is taken
- * off when that one goes. */
+/* Redisson's deadline includes little for our waiter, which polls often; when
+ * ours gets the lock, no more than that is subtracted. */
 CASE(test_ours_gets_it)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -129,7 +128,8 @@ CASE(test_ours_gives_up)
     forget_redisson(w);
 }
 
-/* It has counted with us as with one of its own. */
+/* Redisson's deadline includes a full wait for ours, which is behind one of its
+ * own waiters. */
 CASE(test_ours_in_between_gives_up)
 {
     hf_lock *a = fair_of(w);
@@ -148,10 +148,9 @@ CASE(test_ours_in_between_gives_up)
     forget_redisson(w);
 }
 
-/* ---- it is dead ---- */
-
-/* Its deadline is minutes away, but it does not listen: it is passed over soon,
- * though the lock is free and no holder will release it. */
+/* The deadline of Redisson's waiter is minutes away, but it does not listen:
+ * ours soon passes it over, though the lock is free and no holder will release
+ * it. */
 CASE(test_dead_first_is_passed_over)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -164,11 +163,9 @@ CASE(test_dead_first_is_passed_over)
     OK(hf_lock_release(b, NULL));
 }
 
-/* ---- a question of a connection that was lost ---- */
-
-/* The first question arrives after the second: the waiter is in the queue once.
- * A second entry would look like a waiter of Redisson's, with no known
- * deadline, when ours is gone. */
+/* The first request, sent on a lost connection, arrives after the second: the
+ * waiter is in the queue once. A second entry would look like a waiter of
+ * Redisson's without a known deadline once ours is gone. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = fair_of(w);
@@ -191,8 +188,6 @@ CASE(test_first_question_comes_second)
     taker_gets_it(t, 3000);
 }
 
-/* ---- who goes before us ---- */
-
 static void looks_now(struct world *w)
 {
     long long at = redis_looked_at(w, SEEN);
@@ -201,7 +196,7 @@ static void looks_now(struct world *w)
     COMES(redis_looked_at(w, SEEN) != at);
 }
 
-/* How long after its look Redisson would take it for dead. */
+/* How long after its last poll Redisson would treat our waiter as dead. */
 static long long outlives_its_look_by(struct world *w, int place)
 {
     redisReply *owner = redis_ask(w, "LINDEX " QUEUE " %d", place);
@@ -213,9 +208,9 @@ static long long outlives_its_look_by(struct world *w, int place)
     return ms;
 }
 
-/* Ours waits behind Redisson's for long. Redisson's gets the lock, which takes
- * its wait off ours, and releases before ours looks again: ours is still in the
- * queue. */
+/* Our waiter is behind one of Redisson's, which waits for long. Redisson's gets
+ * the lock, which subtracts its wait from the deadline of ours, and releases
+ * before ours polls again: ours must still be in the queue. */
 CASE(test_second_survives_a_quick_first)
 {
     hf_lock *a = fair_of(w);
@@ -235,8 +230,6 @@ CASE(test_second_survives_a_quick_first)
     forget_redisson(w);
 }
 
-/* ---- a long queue ---- */
-
 static void crowd_waits(struct world *w, int many)
 {
     redis_do(w, "EVAL %s 3 " QUEUE " " DEADLINES " " SEEN " " ANOTHER " %d",
@@ -249,8 +242,8 @@ static void crowd_waits(struct world *w, int many)
              many);
 }
 
-/* Redisson's before many of ours: who looks far behind does not go through all
- * of them. */
+/* One of Redisson's waiters is before many of ours: a poll from far behind does
+ * not walk through all of them. */
 CASE(test_look_does_not_walk_the_queue)
 {
     hf_lock *a = fair_of(w);
@@ -267,10 +260,8 @@ CASE(test_look_does_not_walk_the_queue)
     OK(hf_lock_release(a, NULL));
 }
 
-/* ---- an RLock ---- */
-
-/* A client of Redisson's waits for it as for an unfair lock, and is notified
- * though no client of ours waits. */
+/* A client of Redisson's may wait for the key as for an unfair lock (RLock): it
+ * is notified although no client of ours waits. */
 CASE(test_fair_release_tells_an_rlock)
 {
     hf_lock *a = fair_of(w);

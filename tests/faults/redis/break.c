@@ -1,11 +1,11 @@
-/* One hold is broken, and no other: by its token, and by its owner as
- * hf_inspect() shows it. */
+/* hf_break_hold() breaks one hold and no other: by its token, or by its owner
+ * as hf_inspect() shows it. */
 #include "side.h"
 
 GROUP("break");
 
-/* A plain lock of Redisson's does not raise the counter of tokens: the token of
- * the holder before it is not the token of this one. */
+/* A plain lock of Redisson's does not increment the token counter, so the token
+ * of the previous holder must not match this hold. */
 CASE(test_breaking_a_strangers_hold)
 {
     static const char owner[] = "11111111-2222-3333-4444-555555555555:7";
@@ -20,14 +20,14 @@ CASE(test_breaking_a_strangers_hold)
     redis_do(w, "PEXPIRE n 60000");
     EXPECT(HF_ENOTOWNER, hf_break_hold(c, "n", 1, token, NULL, &w->err));
     expect_words(w->err.text, "without a known token");
-    EXPECT(HF_ENOTOWNER, hf_break_hold(c, "n", 1, 0, "somebody", &w->err));
+    EXPECT(HF_ENOTOWNER, hf_break_hold(c, "n", 1, 0, "another", &w->err));
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     OK(hf_break_hold(c, "n", 1, 0, owner, &w->err));
     assert_int_equal(redis_do(w, "EXISTS n"), 0);
 }
 
-/* Readers of Redisson's in a hash that never ends, and of their timeouts
- * nothing is left: one of them goes, the other stays. */
+/* Readers of Redisson's in a hash that never expires, whose timeout keys are
+ * gone: breaking one leaves the other. */
 CASE(test_breaking_one_of_redissons_readers)
 {
     static const char a[] = "11111111-2222-3333-4444-555555555555:7";
@@ -41,8 +41,8 @@ CASE(test_breaking_one_of_redissons_readers)
     OK(hf_break_hold(w->clients[0], "n", 1, 0, b, &w->err));
 }
 
-/* Redisson's permits have random bytes as their names, and show them as hex;
- * of two one goes. */
+/* Redisson identifies permits by random bytes and shows them as hex; of two
+ * permits one is broken. */
 CASE(test_breaking_one_of_redissons_permits)
 {
     static const char *const ids[] = {"\xff\n:7 456789abcde",
@@ -69,8 +69,6 @@ CASE(test_breaking_one_of_redissons_permits)
     redis_do(w, "DEL n {n}:timeout");
 }
 
-/* ---- a mutex that is held for days ---- */
-
 static void counter_is_gone(struct world *w)
 {
     redis_do(w, "EVAL %s 0",
@@ -79,8 +77,8 @@ static void counter_is_gone(struct world *w)
     assert_int_equal(redis_do(w, "DBSIZE"), 2);
 }
 
-/* The counter of tokens is kept for a day after the last grant: the hold is
- * longer there, and is found by its token. */
+/* The token counter expires a day after the last grant. A longer hold can still
+ * be broken by its token. */
 static void broken_after_days(struct world *w, hf_lock *a)
 {
     hf_client *c = w->clients[0];
@@ -121,7 +119,7 @@ CASE_IS(test_fair_mutex_held_for_days, held_for_days(w, "", HF_FAIR))
 CASE_IS(test_string_held_for_days,
         held_for_days(w, "?dialect=string", HF_UNFAIR))
 
-/* It was handed over before that. */
+/* The lock was handed over before the counter expired. */
 CASE(test_handed_over_and_held_for_days)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -137,7 +135,8 @@ CASE(test_handed_over_and_held_for_days)
     taker_end(t);
 }
 
-/* An older client has not noted the token of its hold: the counter tells it. */
+/* An older client does not store the token of its hold, so it is read from the
+ * counter. */
 CASE(test_breaking_an_older_clients_hold)
 {
     static const char owner[] = "11111111-2222-3333-4444-555555555555:7";

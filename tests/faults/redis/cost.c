@@ -1,4 +1,5 @@
-/* What it costs the server, by its own count. */
+/* How many commands and connections an operation costs the server, by the
+ * server's own statistics. */
 #include "side.h"
 
 GROUP("cost");
@@ -6,8 +7,6 @@ GROUP("cost");
 #define GHOST "11111111-2222-3333-4444-555555555555"
 #define LINE "holdfast:line:{n}"
 #define PARTY "holdfast:party:{n}"
-
-/* ---- a long line ---- */
 
 static const struct side one = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 1, 1};
 
@@ -17,7 +16,7 @@ static hf_lock *only_permit(struct world *w)
     return world_change(w, w->len - 1, HF_SEMAPHORE, 1);
 }
 
-/* Unfair waiters, which would come if they were notified. */
+/* Unfair waiters that would acquire if they were notified. */
 static void crowd_waits(struct world *w, int many)
 {
     redis_do(w, "EVAL %s 2 " LINE " " PARTY " %d " GHOST,
@@ -29,7 +28,8 @@ static void crowd_waits(struct world *w, int many)
              many);
 }
 
-/* A release is handed to one waiter: those behind it are not touched. */
+/* A release hands the permit to one waiter; the entries behind it are not
+ * read. */
 CASE(test_release_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w);
@@ -45,7 +45,7 @@ CASE(test_release_does_not_walk_the_line)
     redis_do(w, "FLUSHDB");
 }
 
-/* Neither does a waiter that gives up behind a holder. */
+/* A waiter that gives up while the permit is held does not read them either. */
 CASE(test_leaving_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);
@@ -60,7 +60,8 @@ CASE(test_leaving_does_not_walk_the_line)
     OK(hf_lock_release(a, NULL));
 }
 
-/* All permits are free and not yet claimed: as many waiters are notified. */
+/* All permits are free and unclaimed: only as many waiters are notified as can
+ * acquire. */
 CASE(test_leaving_tells_as_many_as_may_come)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);
@@ -78,8 +79,6 @@ CASE(test_leaving_tells_as_many_as_may_come)
     redis_do(w, "FLUSHDB");
     (void)hf_lock_release(a, NULL);
 }
-
-/* ---- as little as can be ---- */
 
 CASE(test_acquire_and_release_are_one_call_each)
 {
@@ -130,8 +129,8 @@ static void sleeper_end(struct sleeper *s)
     hf_lock_free(s->wanted);
 }
 
-/* A client sends commands on one connection. It has a second one for messages
- * if it waits, or if the program listens and holds something. */
+/* A client sends commands on one connection. It opens a second one for messages
+ * if it waits, or if it holds something and the program handles events. */
 CASE(test_a_client_is_two_connections)
 {
     enum { MANY = 24 };

@@ -1,4 +1,5 @@
-/* What hf_diagnose() says of servers that are configured well, and badly. */
+/* What hf_diagnose() reports about servers that are configured well, and
+ * badly. */
 #include "redis_faults.h"
 
 #include "../../lib/diagnosis.h"
@@ -64,8 +65,9 @@ static long long uptime_s(struct world *w)
     return s;
 }
 
-/* It has just been started, and has forgotten what it had: until it keeps what
- * it has, or has been up for longer than the TTL. */
+/* A server without persistence has just started, so it has forgotten all holds.
+ * The warning ends when persistence is on or the server has been up for longer
+ * than the TTL. */
 CASE(test_diagnose_restart)
 {
     hf_client *c = world_open(w, w->redis->url, CLIENT(.ttl_ms = 3600000));
@@ -85,7 +87,7 @@ CASE(test_diagnose_snapshot_fails)
     const char *path = text_of("%s/dump.rdb", w->redis->dir);
 
     diagnosis_lacks(c, "disk");
-    assert_int_equal(mkdir(path, 0700), 0); /* rename() fails */
+    assert_int_equal(mkdir(path, 0700), 0); /* makes rename() fail */
     redis_do(w, "BGSAVE");
     COMES(diagnosis_count(c, "disk", "snapshot") == 1);
     assert_int_equal(rmdir(path), 0);
@@ -158,7 +160,8 @@ static void set_user(struct world *w, const char *more)
                     more);
 }
 
-/* What may not be read is a finding, and so is a lock that may not be taken. */
+/* A setting that may not be read is a finding, and so is a lock that may not be
+ * acquired. */
 CASE(test_diagnose_rights)
 {
     hf_client *c;
@@ -208,8 +211,8 @@ CASE(test_diagnose_clock)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
-/* The server refuses everything for a while: what it says is shown, and not
- * taken for a right that is missing. */
+/* The server refuses every command for a while: its error is shown and not
+ * mistaken for a missing right. */
 CASE(test_diagnose_busy)
 {
     hf_client *c = client_of(w);

@@ -1,16 +1,17 @@
 /*
- * A master is lost and its replica takes over, at the same address. Redis
- * replicates after it answers, so the new master may lack a lock that is held.
- * Then two clients claim it for a while, and the token at the resource keeps
- * them apart; the old holder hears of its loss.
+ * A master is lost and its replica takes over at the same address. Redis
+ * replicates after it replies, so the new master may lack a lock that is held.
+ * Then two clients claim the lock for a while: the resource tells them apart by
+ * their tokens, and the old holder hears of its loss.
  */
 #include "side.h"
 
 GROUP("failover");
 
 #define TTL 6000
-#define OP 2000       /* of a client without an answer */
-#define PATIENT 10000 /* a busy machine is no server that is silent */
+#define OP 2000 /* for a client that gets no reply */
+/* so that a slow machine does not look like a silent server */
+#define PATIENT 10000
 
 static hf_lock *party(struct world *w, const char *url, const struct side *side,
                       int64_t ttl_ms)
@@ -23,7 +24,7 @@ static bool has(struct redis_server *s, const char *key)
     return redis_server_do(s, "EXISTS %s", key) == 1;
 }
 
-/* What the replica does not have by now is lost. */
+/* Whatever the replica has not received by now is lost. */
 static void detach(struct redis_server *other)
 {
     redis_server_do(other, "REPLICAOF NO ONE");
@@ -36,7 +37,7 @@ static void fail_over(struct world *w, struct redis_server *other)
     redis_server_kill(w->redis);
 }
 
-/* The old master comes back, empty, as a replica. */
+/* The old master restarts, empty, as a replica. */
 static void end(struct world *w, struct redis_server *other)
 {
     OK(redis_server_again(w->redis));
@@ -44,13 +45,12 @@ static void end(struct world *w, struct redis_server *other)
     world_is_clean(w);
 }
 
-/* Of two holders, of which one shares, the later token may be the same. */
+/* If one of two successive holders is a reader or has permits, both may have
+ * the same token. */
 static bool is_later(const struct side *side, uint64_t token, uint64_t before)
 {
     return side->kind == HF_MUTEX ? token > before : token >= before;
 }
-
-/* ---- holders ---- */
 
 static void replicated(struct world *w, const struct side *side)
 {
@@ -74,7 +74,7 @@ static void replicated(struct world *w, const struct side *side)
     end(w, other);
 }
 
-/* What the lock protects, and compares tokens. */
+/* The protected resource, which compares tokens. */
 struct resource {
     uint64_t highest;
 };
@@ -104,10 +104,10 @@ static void two_claims(struct world *w, const struct side *side)
     assert_true(write_to(&resource, a));
     fail_over(w, other);
     OK(take(b, side, 0, &w->err));
-    OK(hf_lock_check(a)); /* two claims */
+    OK(hf_lock_check(a)); /* both claim it */
     assert_true(token_of(b) > token_of(a));
     assert_true(write_to(&resource, b));
-    assert_false(write_to(&resource, a)); /* and one writer */
+    assert_false(write_to(&resource, a)); /* but only one can write */
     COMES(world_heard_loss(w, 0));
     assert_true(wait_now() < deadline);
     world_loses(w, 0, "the server lost its data");
@@ -118,7 +118,7 @@ static void two_claims(struct world *w, const struct side *side)
     end(w, other);
 }
 
-/* No server answers at the address: the claim ends by itself. */
+/* No server answers at the address: the claim ends at its deadline. */
 CASE(test_nobody_takes_over)
 {
     struct redis_server *other = redis_replica(w);
@@ -138,9 +138,7 @@ CASE(test_nobody_takes_over)
     world_is_clean(w);
 }
 
-/* ---- waiters ---- */
-
-/* The new master knows the holder and the waiters. */
+/* The replica has the holder and the waiters when it takes over. */
 static void queue_moves(struct world *w, const struct side *side,
                         const char *waiters)
 {
@@ -166,8 +164,8 @@ static void queue_moves(struct world *w, const struct side *side,
     end(w, other);
 }
 
-/* The new master knows nothing: the waiter gets it there, and the old holder
- * loses it. */
+/* The replica has nothing when it takes over: the waiter gets the lock there,
+ * and the old holder loses it. */
 static void queue_is_lost(struct world *w, const struct side *side,
                           const char *waiters)
 {
@@ -216,9 +214,8 @@ CASE_IS(test_waiter_times_out, gives_up(w, 1000, HF_ETIMEDOUT, 1000 + 1000))
 CASE_IS(test_waiter_that_waits_for_ever_fails,
         gives_up(w, HF_FOREVER, HF_EBACKEND, OP + 1900 + 1000))
 
-/* ---- the old master still answers ---- */
-
-/* It refuses, and closes no connection: it is left, and the new one asked. */
+/* The old master refuses requests but closes no connection: the client
+ * reconnects and finds the new one. */
 static void refuses(struct world *w, const char *first, const char *second)
 {
     struct redis_server *other = redis_replica(w);
@@ -229,7 +226,8 @@ static void refuses(struct world *w, const char *first, const char *second)
     OK(hf_lock_acquire(a, NULL, NULL));
     token = token_of(a);
     COMES(has(other, "n"));
-    began = wait_now(); /* a young connection is not left for a refusal */
+    began = wait_now(); /* a refusal on a young connection does not make the
+                           client reconnect */
     COMES(wait_ms_since(began) > 2100);
     detach(other);
     proxy_lead_to(w->proxy, other->port);
@@ -253,8 +251,6 @@ CASE_IS(test_old_master_has_no_master,
 CASE_IS(test_old_master_has_no_replicas,
         refuses(w, "CONFIG SET min-replicas-max-lag 1",
                 "CONFIG SET min-replicas-to-write 1"))
-
-/* ---- of each kind ---- */
 
 CASE_IS(test_replicated_mutex_goes_on, replicated(w, &mutex))
 CASE_IS(test_replicated_read_goes_on, replicated(w, &reads))

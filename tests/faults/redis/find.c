@@ -1,4 +1,5 @@
-/* A master that becomes a replica, and the name that leads to the next one. */
+/* A master that becomes a replica, while the host name leads to the new
+ * master. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -15,7 +16,7 @@ static hf_lock *by_name(struct world *w, int64_t ttl_ms)
     return world_lock(w, "redis://" ANY_NAME, ttl_ms, 2000, HF_FAIR_DEFAULT);
 }
 
-/* The connection is old enough not to be given the benefit of the doubt. */
+/* A refusal on a younger connection does not make the client reconnect. */
 static void grow_old(void)
 {
     int64_t began = wait_now();
@@ -23,8 +24,8 @@ static void grow_old(void)
     COMES(wait_ms_since(began) > 2100);
 }
 
-/* The server has become a replica, and closes no connection. The holder hears
- * of the loss; a waiter and a client that asks find the new master without an
+/* The server has become a replica and closes no connection. The holder hears of
+ * its loss; a waiter and a client that acquires find the new master without an
  * error. */
 CASE(test_demoted_master_is_left)
 {
@@ -51,8 +52,8 @@ CASE(test_demoted_master_is_left)
     redis_server_end(&old);
 }
 
-/* The name leads to no other server: requests are refused with the reason, and
- * work again as soon as the cause is gone. */
+/* The name leads to no other server: requests fail with the server's reason,
+ * and succeed again as soon as the server is a master. */
 CASE(test_replica_is_asked_again)
 {
     hf_lock *a;

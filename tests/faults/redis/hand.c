@@ -1,5 +1,5 @@
-/* Read-write locks and semaphores that are handed over: a release makes the
- * next waiter the holder before it knows. */
+/* Handing over read-write locks and semaphores: a release makes the next waiter
+ * the holder before that waiter knows. */
 #include "side.h"
 
 GROUP("hand");
@@ -7,10 +7,10 @@ GROUP("hand");
 #define GHOST "11111111-2222-3333-4444-555555555555"
 #define LINE "holdfast:line:{n}"
 #define PARTY "holdfast:party:{n}"
-#define HAND_TTL_MS 6000 /* nothing is handed over with less */
+#define HAND_TTL_MS 6000 /* nothing is handed over to a shorter lease */
 
-/* One of ours that waits for it, has looked a second ago, and looks again so
- * long after that. */
+/* Adds a waiter of ours that polled a second ago and polls again again_ms after
+ * that. */
 static void ghost_waits(struct world *w, const struct side *s, int again_ms)
 {
     long long seen = redis_now_ms(w) - 1000;
@@ -25,7 +25,8 @@ static void ghost_waits(struct world *w, const struct side *s, int again_ms)
                      is_rw ? 0 : SIZE));
 }
 
-/* The token in the message; 0: it has to ask. */
+/* The token in the next message; 0 if the waiter is only notified and must
+ * ask. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("r1 "));
@@ -69,7 +70,7 @@ static void handed(struct world *w, const struct side *s)
     OK(hf_lock_release(a, NULL));
     assert_true(token_told(ear) > 0);
     assert_true(is_held(w, s));
-    assert_true(left_ms(w, s) <= 29000); /* from its look */
+    assert_true(left_ms(w, s) <= 29000); /* counted from its last poll */
     assert_int_equal(redis_do(w, "EXISTS " LINE), 0);
     EXPECT(HF_EBUSY, take_other(a, s, 0, NULL));
     forget_ghost(w);
@@ -88,7 +89,7 @@ static void told_to_ask(struct world *w, const struct side *s, int again_ms)
     forget_ghost(w);
 }
 
-/* A waiter of Redisson's may be as fast, so all are notified. */
+/* Redisson's waiter may be as fast as ours, so all are notified instead. */
 static void told_beside_redisson(struct world *w, const struct side *s)
 {
     redis_listens(w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}"
@@ -96,14 +97,15 @@ static void told_beside_redisson(struct world *w, const struct side *s)
     told_to_ask(w, s, 3000);
 }
 
-/* A waiter that looks rarely would not know what it has, if the message was
- * lost. */
+/* A waiter that polls rarely would not learn for long what it holds if the
+ * message was lost. */
 static void told_if_rarely_seen(struct world *w, const struct side *s)
 {
     told_to_ask(w, s, 20000);
 }
 
-/* The one who waits has looked since it listens: it would be handed to it. */
+/* Has the waiter polled since it subscribed? Only then is the lock handed to
+ * it. */
 static bool is_waiting(struct world *w)
 {
     redisReply *reply = redis_ask(w, "HVALS " PARTY);
@@ -115,7 +117,8 @@ static bool is_waiting(struct world *w)
     return listens;
 }
 
-/* Does the message suffice, while the waiter's own requests are kept back? */
+/* Does the message suffice while the proxy holds back the waiter's own
+ * requests? */
 static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
                             hf_lock *b, const char *waiters)
 {
@@ -134,7 +137,7 @@ static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
     return is_unasked;
 }
 
-/* It may look by itself just then, but not each time. */
+/* The waiter may happen to poll just then, but not every time. */
 static void unasked(struct world *w, const struct side *s, hf_lock *a,
                     hf_lock *b, const char *waiters)
 {
@@ -165,7 +168,8 @@ CASE(test_fair_handed_needs_no_question)
     unasked(w, &mutex, a, b, "holdfast:seen:{n}");
 }
 
-/* It finds what it has when it looks. */
+/* The message is lost; the waiter finds out that it is the holder when it
+ * polls. */
 static void message_lost(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s), *b = far_of(w, s, 30000, 3000);
@@ -204,7 +208,8 @@ static void given_up(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* It was stopped when it got it, and never knows: its lease ends. */
+/* The waiter was stopped when the lock was handed to it and is killed before it
+ * knows: its lease ends. */
 static void died(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -227,7 +232,8 @@ static void died(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* It is killed while it waits: nothing is handed to it. */
+/* The waiter does not listen, as if killed while it waited: nothing stays
+ * handed to it. */
 static void dead_are_passed_over(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);

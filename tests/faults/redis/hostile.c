@@ -1,4 +1,4 @@
-/* A server that lies to its clients. */
+/* Servers that send malformed, endless or outdated replies. */
 #include "liar.h"
 #include "redis_faults.h"
 
@@ -67,7 +67,7 @@ CASE(test_hostile_answers_to_an_acquire)
         LIE("-\r\n", false),
         LIE("-NOSCRIPT\r\n", false),
         LIE("-ERR %s%n\r\n", false),
-        LIE("*2\r\n:5\r\n:1700000000000000\r\n", false), /* stale, for ever */
+        LIE("*2\r\n:5\r\n:1700000000000000\r\n", false), /* stale, forever */
         LIE("*2\r\n:4\r\n:1700000000000000\r\n:1\r\n:1\r\n:1\r\n", false),
     };
 
@@ -75,7 +75,7 @@ CASE(test_hostile_answers_to_an_acquire)
         lie_to_acquire(w, lies[i].text, lies[i].len, 1, lies[i].closes, 300);
 }
 
-/* An answer without end must not eat the memory of the program. */
+/* An endless reply must not use up the memory of the program. */
 CASE(test_hostile_answer_without_end)
 {
     static char lie[65536] = "*1000000\r\n";
@@ -86,7 +86,7 @@ CASE(test_hostile_answer_without_end)
     lie_to_acquire(w, lie, sizeof(lie), 300, true, 10000);
 }
 
-/* Nor may a list without end: it has always one page more. */
+/* Nor may an endless list, which always has one more page. */
 CASE(test_hostile_list_without_end)
 {
     enum { NAMES = 8000, NAME = 500 };
@@ -111,7 +111,8 @@ CASE(test_hostile_list_without_end)
     free(lie);
 }
 
-/* Every connection is a good one until it is used. */
+/* The server greets on every connection and closes it at the next request: the
+ * client must back off. */
 CASE(test_server_that_always_hangs_up)
 {
     struct liar l = {.hangs_up = true};
@@ -161,8 +162,8 @@ CASE(test_hostile_greetings)
     }
 }
 
-/* Only a server without redis.setresp, which is older than 6.0, says what it
- * is. Redis 5 has no SET ... KEEPTTL. */
+/* Only a server without redis.setresp, which is older than 6.0, adds its
+ * version to the greeting. Redis 5 has no SET ... KEEPTTL. */
 CASE(test_server_that_is_too_old)
 {
 #define TIME_AND "*3\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
@@ -198,7 +199,7 @@ CASE(test_server_that_is_too_old)
 #undef TIME_AND
 }
 
-/* Redlock uses less of a server. */
+/* Redlock needs only Redis 5.0. */
 CASE(test_servers_of_redlock_that_are_too_old)
 {
     static const char info[] = "redis_version:4.0.14\r\nrun_id:a\r\n"

@@ -1,5 +1,5 @@
-/* Inspecting from outside: at what others have left, and without changing it.
- */
+/* hf_inspect() of what others have left, without changing it; and token
+ * counters that do not expire. */
 #include "side.h"
 
 GROUP("inspect");
@@ -18,7 +18,8 @@ static hf_client *client_of_replica(struct world *w)
     return world_open(w, replica->url, NULL);
 }
 
-/* A reader that died and whose field is there still; and one that lives. */
+/* The entry of a reader that died is still there, beside that of one that
+ * lives. */
 CASE(test_look_at_readers_writes_nothing)
 {
     hf_client *c;
@@ -40,7 +41,7 @@ CASE(test_look_at_readers_writes_nothing)
     redis_do(w, "FLUSHDB");
 }
 
-/* A permit whose holder is dead counts as if it had been taken back. */
+/* A permit whose holder died counts as given back. */
 CASE(test_look_at_permits_writes_nothing)
 {
     hf_client *c;
@@ -59,7 +60,7 @@ CASE(test_look_at_permits_writes_nothing)
     redis_do(w, "ZADD {n}:timeout 1000 " GHOST ":2:1");
     assert_int_equal(redis_do(w, "WAIT 1 20000"), 1);
     info = world_inspect(w, c);
-    assert_int_equal(info->kind, 0); /* no client has one or uses it */
+    assert_int_equal(info->kind, 0); /* nothing is held, so it has no kind */
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(redis_do(w, "ZCARD {n}:timeout"), 2);
     redis_do(w, "FLUSHDB");
@@ -84,7 +85,7 @@ CASE(test_look_at_a_latch_and_a_mutex_writes_nothing)
     redis_do(w, "FLUSHDB");
 }
 
-/* A program that is none of ours calls itself what it likes. */
+/* The owner that another program writes may have any bytes. */
 CASE(test_owners_of_others_are_printable)
 {
     static const char owner[] = "\x1b[31m\xff\xc3\xa9\0\n7";
@@ -107,7 +108,8 @@ CASE(test_owners_of_others_are_printable)
     world_free_for_all(w, a);
 }
 
-/* The other dialect's key at the name: the text says how to use it. */
+/* The key belongs to the other dialect: the error text says which URL option to
+ * use. */
 CASE(test_other_dialect_is_named)
 {
     hf_lock *a = world_near(w), *b;
@@ -126,7 +128,7 @@ CASE(test_other_dialect_is_named)
     OK(hf_lock_release(a, NULL));
 }
 
-/* A key that is no lock of any dialect, for each kind of lock. */
+/* A key that is no lock of either dialect, for each kind of lock. */
 CASE(test_key_of_another_program_is_said)
 {
     static const struct {
@@ -154,7 +156,8 @@ CASE(test_key_of_another_program_is_said)
     }
 }
 
-/* A semaphore uses strings: a hash is no lock of dialect=string. */
+/* A semaphore is a string in both dialects, so a hash is no reason to name the
+ * other one. */
 CASE(test_hash_where_a_semaphore_would_be)
 {
     world_near(w);
@@ -165,8 +168,6 @@ CASE(test_hash_where_a_semaphore_would_be)
     assert_null(strstr(w->err.text, "dialect="));
     redis_do(w, "DEL n");
 }
-
-/* ---- counters that stay ---- */
 
 #define TOKEN "redisson_lock_token:{n}"
 
@@ -196,7 +197,7 @@ static void counter_stays(struct world *w, const struct side *s)
     assert_int_equal(token_ttl(w), -1);
     assert_true(token_of(b) >= before);
     OK(hf_lock_release(b, NULL));
-    OK(take(a, s, 0, &w->err)); /* by others it stays so */
+    OK(take(a, s, 0, &w->err)); /* without keep_tokens */
     OK(hf_lock_release(a, NULL));
     assert_int_equal(token_ttl(w), -1);
     redis_do(w, "DEL " TOKEN);
@@ -211,7 +212,7 @@ CASE_IS(test_counter_of_a_reader_stays, counter_stays(w, &reads))
 CASE_IS(test_counter_of_permits_stays, counter_stays(w, &permits))
 CASE_IS(test_counter_of_all_permits_stays, counter_stays(w, &whole))
 
-/* Handed over by one that does not want it, to one that does. */
+/* A client without keep_tokens hands the lock over to a client with it. */
 static void handed_over(struct world *w, const struct side *s,
                         const char *waiters)
 {

@@ -1,12 +1,11 @@
-/* What is written at the server: keys that are not ours, or not all ours, the
- * order of what is written, and how much. */
+/* The keys at the server: those of other programs, what expires when, and in
+ * what order requests arrive. */
 #include "side.h"
 
 GROUP("keys");
 
-/* ---- keys of other programs ---- */
-
-/* What we keep our permits in is there, and not ours: it stays as it is. */
+/* The key where we keep permits belongs to another program: it is left
+ * unchanged. */
 CASE(test_strangers_key_is_spared)
 {
     hf_lock *a = near_of(w, &permits);
@@ -18,8 +17,8 @@ CASE(test_strangers_key_is_spared)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* The lock goes, and something else is there: who waits leaves nothing behind
- * to which the lock could be handed when it is one again. */
+/* The lock is replaced by a key of another program. The waiter leaves no entry
+ * behind to which the lock could be handed once it is a lock again. */
 static void stranger_comes(struct world *w, hf_lock *a, hf_lock *b,
                            const char *list, char letter)
 {
@@ -68,9 +67,7 @@ CASE(test_stranger_comes_to_permits)
     stranger_comes(w, a, b, "holdfast:line:{n}", 's');
 }
 
-/* ---- many permits ---- */
-
-/* Each is an entry at the server, written by one script. */
+/* Each permit is an entry, and one script writes all of them. */
 CASE(test_permits_of_one_hold_have_a_limit)
 {
     hf_lock *a;
@@ -86,9 +83,8 @@ CASE(test_permits_of_one_hold_have_a_limit)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* ---- the server is full ---- */
-
-/* A hold goes on all the same. */
+/* A hold can be renewed, downgraded and released although the server has no
+ * memory left. */
 static void held_without_memory(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -114,10 +110,8 @@ CASE_IS(test_reader_without_memory, held_without_memory(w, &reads))
 CASE_IS(test_writer_without_memory, held_without_memory(w, &writes))
 CASE_IS(test_permits_without_memory, held_without_memory(w, &permits))
 
-/* ---- questions in another order ---- */
-
-/* The first question gets there after the second: it is one waiter, and is
- * given what it wants once. */
+/* The first request arrives after the second: the server sees one waiter and
+ * grants its permit once. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = near_of(w, &permits), *b = far_of(w, &permits, 30000, 3000);
@@ -142,9 +136,8 @@ CASE(test_first_question_comes_second)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* ---- nothing stays for ever ---- */
-
-/* The holder of the permits dies, and is the last one ever. */
+/* All keys expire if the holder of the permits dies and no other client
+ * follows. */
 static void permits_expire(struct world *w)
 {
     static const char *const keys[] = {"n", "{n}:timeout", "holdfast:kind:{n}",
@@ -169,7 +162,7 @@ CASE(test_permits_that_were_handed_over_expire)
     taker_end(t);
 }
 
-/* All permits were back, and the semaphore stayed: Redisson was listening. */
+/* All permits are back, but the semaphore stays because Redisson listens. */
 CASE(test_permits_of_one_that_stayed_expire)
 {
     hf_lock *a = near_of(w, &permits);
@@ -180,7 +173,7 @@ CASE(test_permits_of_one_that_stayed_expire)
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     OK(take(a, &permits, 0, NULL));
     permits_expire(w);
-    /* Redisson has taken back what it thought was due. */
+    /* Redisson has taken back the permits that it considers expired. */
     redis_do(w, "DEL {n}:timeout");
     redis_do(w, "SET n %d KEEPTTL", SIZE);
     OK(take(a, &permits, 0, &w->err));
@@ -188,10 +181,8 @@ CASE(test_permits_of_one_that_stayed_expire)
     redis_do(w, "FLUSHDB");
 }
 
-/* ---- a latch that rests ---- */
-
-/* It is not counted for a day, and what we noted of it is gone: no permits are
- * taken of it, and it can be found still. */
+/* A latch is unused for a day, and its kind key has expired: no client takes
+ * permits from it, and it can still be found. */
 CASE(test_latch_that_rests_stays_one)
 {
     hf_lock *a = near_of(w, &permits);
@@ -200,7 +191,7 @@ CASE(test_latch_that_rests_stays_one)
     hf_info *info;
     uint64_t left = 0;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* marks of a latch stay for a while */
     hf_lock_free(a);
     w->locks[0] = NULL;
     latch = world_latch(w, w->clients[0], "n");
@@ -225,8 +216,6 @@ CASE(test_latch_that_rests_stays_one)
     OK(hf_lock_release(a, NULL));
 }
 
-/* ---- Redisson's fair queue ---- */
-
 #define STRANGER "11111111-2222-3333-4444-555555555555:7"
 #define DEAD "66666666-2222-3333-4444-555555555555:8"
 #define QUEUE "redisson_lock_queue:{n}"
@@ -241,8 +230,8 @@ static long long in_ms(long long ms)
     return now.tv_sec * 1000LL + ms;
 }
 
-/* One of ours died in the queue, and Redisson has dropped it: it is in what
- * we keep of our own still. One of Redisson's waits. */
+/* One of our waiters died, and Redisson has dropped it from the queue, but our
+ * own list still has it. One of Redisson's waits. */
 static void queue_without_the_dead(struct world *w)
 {
     redis_do(w, "HSET n " STRANGER "0 1");
@@ -252,7 +241,7 @@ static void queue_without_the_dead(struct world *w)
     redis_do(w, "ZADD " DEADLINES " %lld " STRANGER, in_ms(300000));
 }
 
-/* Its place does not go when ours looks, or leaves. */
+/* Redisson's waiter keeps its place when our waiter polls or gives up. */
 CASE(test_redisson_stays_in_the_queue)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);
@@ -271,8 +260,6 @@ CASE(test_redisson_stays_in_the_queue)
     world_free_for_all(w, a);
 }
 
-/* ---- the counter of tokens ---- */
-
 #define TOKEN "redisson_lock_token:{n}"
 #define A_DAY_MS (86400000LL - 5000)
 
@@ -283,7 +270,7 @@ static long long token_ttl(struct world *w)
     return redis_do(w, "PTTL " TOKEN);
 }
 
-/* In microseconds, as tokens are. */
+/* In microseconds, like tokens. */
 static long long hours_ago(int hours)
 {
     struct timespec now;
@@ -292,7 +279,7 @@ static long long hours_ago(int hours)
     return (now.tv_sec - hours * 3600LL) * 1000000;
 }
 
-/* How long the counter lives after a hold. */
+/* The TTL of the token counter after a hold. */
 static long long token_ttl_after(struct world *w, hf_lock *lock,
                                  const struct side *s)
 {
@@ -301,8 +288,8 @@ static long long token_ttl_after(struct world *w, hf_lock *lock,
     return token_ttl(w);
 }
 
-/* Redisson's counter has no expiry, and gets none from us: its tokens would
- * begin again. */
+/* Redisson's counter has no expiry, and we must not set one: its tokens would
+ * start again. */
 static void counter_of_redisson_stays(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -315,7 +302,7 @@ static void counter_of_redisson_stays(struct world *w, const struct side *s)
     assert_int_equal(token_ttl_after(w, a, s), -1);
 }
 
-/* Ours outlives the last grant by a day. */
+/* Our counter expires a day after the last grant. */
 static void counter_of_ours_ends(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -356,7 +343,7 @@ CASE(test_handed_over_counter_stays)
     assert_int_equal(token_ttl(w), -1);
 }
 
-/* A reader needs a counter, too, and does not change one that exists. */
+/* A reader also needs a counter, but does not change one that exists. */
 CASE(test_reader_makes_a_counter_that_ends)
 {
     hf_lock *a = near_of(w, &reads);

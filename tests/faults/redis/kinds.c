@@ -1,12 +1,11 @@
-/* Read-write locks, semaphores and latches: killed, stopped, cut off, answers
- * lost at every request. */
+/* Read-write locks, semaphores and latches: clients killed, stopped or cut off,
+ * and each reply lost. */
 #include "side.h"
 
 GROUP("kinds");
 
-/* ---- processes ---- */
-
-/* The lock is free within the lease and a second; the waiter gets it. */
+/* The holder is killed: a waiter gets the lock within the lease and a
+ * second. */
 static void killed(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -24,7 +23,8 @@ CASE_IS(test_reader_killed, killed(w, &reads))
 CASE_IS(test_writer_killed, killed(w, &writes))
 CASE_IS(test_permit_holder_killed, killed(w, &permits))
 
-/* The permits of a killed client are due, and no client has looked since. */
+/* The permits of a killed client have expired, and no client has asked
+ * since. */
 static void permits_are_due(struct world *w, long long out)
 {
     struct proc p;
@@ -46,7 +46,8 @@ CASE(test_last_release_takes_back_what_is_due)
     OK(hf_lock_release(a, NULL));
 }
 
-/* Looking takes back nothing, and shows it as if it was back. */
+/* Inspecting does not take back expired permits, but does not show them
+ * either. */
 CASE(test_inspect_counts_what_is_due_as_back)
 {
     hf_info *info;
@@ -60,7 +61,8 @@ CASE(test_inspect_counts_what_is_due_as_back)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* It is continued after its lease: it knows, and takes nothing from others. */
+/* The holder is stopped past the end of its lease: when it continues it knows
+ * of its loss and does not disturb the new holder. */
 static void stopped(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -83,8 +85,8 @@ CASE_IS(test_reader_stopped_past_its_lease, stopped(w, &reads))
 CASE_IS(test_writer_stopped_past_its_lease, stopped(w, &writes))
 CASE_IS(test_permit_holder_stopped_past_its_lease, stopped(w, &permits))
 
-/* A short lease ends although a longer one is released beside it meanwhile: the
- * waiter hears of the new end. */
+/* A reader with a short lease dies, and one with a longer lease releases
+ * meanwhile: the waiter hears of the new, earlier end. */
 CASE(test_dead_reader_behind_a_longer_lease)
 {
     hf_lock *a = near_of(w, &reads), *b = near_of(w, &reads);
@@ -101,7 +103,7 @@ CASE(test_dead_reader_behind_a_longer_lease)
     taker_end(t);
 }
 
-/* By a client that has nothing else of that name. */
+/* Of a client that has no other handle of that name. */
 static hf_latch *latch_of(struct world *w, const char *url)
 {
     lock_of(w, url, 30000, 3000, HF_MUTEX);
@@ -117,7 +119,7 @@ CASE(test_latch_setter_killed)
     uint64_t left = 0;
     struct proc p;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* marks of a latch stay for a while */
     puppet_opens(w, &p, HF_LATCH, TTL_MS);
     OK(puppet_do(&p, &set));
     proc_kill(&p);
@@ -127,8 +129,6 @@ CASE(test_latch_setter_killed)
     OK(hf_latch_wait(latch, 0, NULL, NULL));
     assert_int_equal(redis_do(w, "EXISTS n holdfast:kind:{n}"), 0);
 }
-
-/* ---- the answer goes nowhere ---- */
 
 static void lost_attempt(struct world *w, const struct side *s,
                          enum proxy_mode mode)
@@ -201,7 +201,7 @@ static void lost_abandon(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, b);
 }
 
-/* The reply of each request of a hold is cut after so many bytes. */
+/* The reply to each request of a hold is cut after n bytes. */
 static void cut_answers(struct world *w, const struct side *s)
 {
     hf_lock *a = far_of(w, s, 30000, 3000), *b = near_of(w, s);
@@ -213,7 +213,7 @@ static void cut_answers(struct world *w, const struct side *s)
         if (take(a, s, 5000, &w->err))
             fail_msg("after %ld bytes: %s", n, w->err.text);
         proxy_set(w->proxy, PROXY_RESET, n);
-        rc = hf_lock_renew(a, 0, &w->err); /* which is not repeated */
+        rc = hf_lock_renew(a, 0, &w->err); /* a renewal is not retried */
         assert_true(rc == 0 || rc == HF_EUNKNOWN);
         OK(hf_lock_check(a));
         EXPECT(HF_EBUSY, take_other(b, s, 0, NULL));
@@ -251,9 +251,7 @@ EACH(abandon_lost, lost_abandon)
 EACH(answers_cut, cut_answers)
 EACH(claim_ends_in_a_partition, partition)
 
-/* ---- down ---- */
-
-/* It did not get there: the next renewal tells the server. */
+/* The request does not arrive; the next renewal downgrades the hold. */
 CASE(test_downgrade_lost_is_made_good)
 {
     hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
@@ -274,8 +272,8 @@ CASE(test_downgrade_lost_is_made_good)
     all_of_it_is_free(w, &reads, b);
 }
 
-/* The downgrade was executed, but its answer was lost. Then the hold is
- * released at once. */
+/* The downgrade is executed, but its reply is lost. Then the hold is released
+ * at once. */
 CASE(test_downgrade_answer_lost)
 {
     hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
@@ -291,7 +289,8 @@ CASE(test_downgrade_answer_lost)
     all_of_it_is_free(w, &reads, b);
 }
 
-/* It did not get there, and was released as a read hold before any renewal. */
+/* The request does not arrive, and the hold is released as a read hold before
+ * any renewal. */
 CASE(test_downgrade_lost_then_released)
 {
     hf_lock *a = far_of(w, &writes, 30000, OP_MS), *b = near_of(w, &reads);
@@ -318,8 +317,6 @@ CASE(test_downgrade_keeps_the_end)
     all_of_it_is_free(w, &reads, a);
 }
 
-/* ---- the latch ---- */
-
 static uint64_t left_of(hf_latch *latch)
 {
     uint64_t left = 0;
@@ -328,7 +325,7 @@ static uint64_t left_of(hf_latch *latch)
     return left;
 }
 
-/* Asked again after a lost answer, set and down have counted once. */
+/* set and down are retried after a lost reply, but count once. */
 CASE(test_latch_answers_cut)
 {
     hf_latch *far = latch_of(w, w->far_url);
@@ -369,7 +366,7 @@ static void *wait_for_latch(void *arg)
     return (void *)(intptr_t)hf_latch_wait(arg, 20000, NULL, NULL);
 }
 
-/* The message that it is 0 was lost with the connection. */
+/* The connection, and with it the message that the count is 0, is lost. */
 CASE(test_latch_waiter_cut_off)
 {
     hf_latch *far = latch_of(w, w->far_url);

@@ -20,7 +20,7 @@ static void say(int fd, const char *data, size_t len)
     }
 }
 
-/* One connection, until the client closes it. */
+/* Serves one connection until the client closes it. */
 static void serve(struct liar *l, int fd)
 {
     char buf[8192];

@@ -1,5 +1,5 @@
-/* A fake server of our own, that greets as Redis does and then answers whatever
- * the case wants. */
+/* A fake server that greets as Redis does and then answers whatever the case
+ * wants. */
 #ifndef REDIS_LIAR_H
 #define REDIS_LIAR_H
 
@@ -11,12 +11,12 @@
 struct liar {
     pthread_t thread;
     int listener, port;
-    const char *hello; /* NULL: as Redis */
+    const char *hello; /* NULL: the greeting of Redis */
     const char *lie;
     size_t lie_len;
-    int repeat;            /* the lie, this many times in one answer */
-    bool hangs_up;         /* instead of an answer */
-    uint32_t stop, closed; /* atomic; connections that have ended */
+    int repeat;            /* how often the lie is sent for one request */
+    bool hangs_up;         /* closes the connection instead of answering */
+    uint32_t stop, closed; /* atomic; closed: connections that have ended */
 };
 
 void liar_start(struct liar *, char url[64]);

@@ -1,12 +1,12 @@
-/* The way to the server: answers swallowed, late, cut in the middle. */
+/* The network between client and server: replies that are swallowed, late or
+ * cut in the middle. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
 GROUP("net");
 
-/* ---- the answer goes nowhere ---- */
-
-/* The connection gives way in time: the grant that was lost is adopted. */
+/* The reply to a grant is lost, but the client reconnects in time and adopts
+ * the grant. */
 CASE(test_attempt_answer_swallowed_then_adopted)
 {
     hf_lock *a = world_far(w, 30000, 3000);
@@ -22,8 +22,6 @@ CASE(test_attempt_answer_swallowed_then_adopted)
     taker_gives(t);
 }
 
-/* ---- cut in the middle ---- */
-
 CASE(test_both_connections_reset_while_waiting)
 {
     hf_lock *a = world_near(w);
@@ -31,8 +29,8 @@ CASE(test_both_connections_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 1000));
 }
 
-/* A question reaches the server after all that followed: the connection was
- * reset on our side only, and a new one was quicker. */
+/* A request reaches the server after all later ones: the connection was reset
+ * on the client's side only, and a new one was faster. */
 static void late_question(struct world *w, int64_t late_ms)
 {
     hf_lock *a = world_far(w, 30000, 1000);
@@ -54,14 +52,14 @@ static void late_question(struct world *w, int64_t late_ms)
     assert_true(NEVER_MS(redis_server_keys(w->redis) != 0, 300));
 }
 
-/* Its client has given up: it is refused. */
+/* The client has given up on the request: the server refuses it. */
 CASE_IS(test_question_that_is_too_late, late_question(w, 1500))
 
-/* Too early for that: granted, and taken back. */
+/* The request is not old enough to be refused: it is granted and taken back. */
 CASE_IS(test_question_that_is_late, late_question(w, 0))
 
-/* A try that was lost and, asked again, was not granted: then its first copy
- * comes, and is. */
+/* A try is lost, and its retry finds the lock busy. Then the first copy arrives
+ * and is granted: that hold must end soon. */
 CASE(test_late_try_of_one_who_was_refused)
 {
     hf_lock *a = world_far(w, 30000, 2000), *b = world_near(w);
@@ -82,8 +80,8 @@ CASE(test_late_try_of_one_who_was_refused)
     taker_end(t);
 }
 
-/* The client that asked has gone, and the name with it. The connection breaks
- * after that, while the question might still be answered. */
+/* The caller has given up, and its handle is freed. Then the connection breaks
+ * while the request could still be answered. */
 CASE(test_question_outlives_its_name)
 {
     hf_lock *a = world_far(w, 30000, 5000);
@@ -99,8 +97,6 @@ CASE(test_question_outlives_its_name)
     OK(hf_lock_release(a, NULL));
     proxy_deliver(w->proxy);
 }
-
-/* ---- slow, refused ---- */
 
 CASE(test_lease_shorter_than_the_way)
 {

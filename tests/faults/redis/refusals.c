@@ -1,4 +1,4 @@
-/* What a Redis server may refuse, for any/refusals.c. */
+/* The ways in which a Redis server refuses requests, for any/refusals.c. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -7,7 +7,8 @@
 
 const int64_t any_refused_ttl_ms = 5000;
 
-/* The administrator is the same user: it needs no keys. */
+/* The administrator is the same user, but the commands it uses here need no
+ * keys. */
 static void forbid_keys(struct world *w)
 {
     redis_do(w, "ACL SETUSER default resetkeys ~other:*");
@@ -18,7 +19,7 @@ static void allow_keys(struct world *w)
     redis_do(w, "ACL SETUSER default ~*");
 }
 
-/* The scripts find out by themselves, in the middle. */
+/* The scripts may run, but fail in the middle. */
 static void forbid_commands(struct world *w)
 {
     redis_server_do(w->redis,
@@ -75,7 +76,7 @@ static bool saved(struct world *w, const char *how)
     return over;
 }
 
-/* A snapshot that is under way must have ended before. */
+/* A snapshot in progress must end first. */
 static void save(struct world *w, const char *how)
 {
     COMES(saved(w, ""));
@@ -83,7 +84,8 @@ static void save(struct world *w, const char *how)
     COMES(saved(w, how));
 }
 
-/* What cannot be saved is not written: a directory is where the file goes. */
+/* The server refuses writes while it cannot save: a directory is in the way of
+ * the file. */
 static void fail_saving(struct world *w)
 {
     const char *path = text_of("%s/dump.rdb", w->redis->dir);
@@ -99,8 +101,6 @@ static void save_again(struct world *w)
     assert_int_equal(rmdir(text_of("%s/dump.rdb", w->redis->dir)), 0);
     save(w, "rdb_last_bgsave_status:ok");
 }
-
-/* ---- loading ---- */
 
 static const char fill[] = "for i = 1, 20000 do redis.call('set', "
                            "'fill:' .. i, string.rep('x', 90)) end";
@@ -146,7 +146,7 @@ void loading_tidy(struct world *w)
 
 static redisContext *reloader;
 
-/* Connections live on while it saves all, and loads it. */
+/* Connections survive while the server saves and loads everything. */
 static void reload(struct world *w)
 {
     int done = 0;

@@ -1,5 +1,5 @@
-/* Renewals that reach the server too late, and renewals that wait for a
- * connection. */
+/* Renewals that reach the server too late, and connecting again after a renewal
+ * could not. */
 #include "side.h"
 
 GROUP("renew");
@@ -10,8 +10,8 @@ static hf_lock *lock_by(struct world *w, const char *url, const char *options,
     return lock_of(w, text_of("%s%s", url, options), 30000, 1000, s->kind);
 }
 
-/* The caller has heard that there was no answer. The lease ends when it would
- * have, and not ten minutes later. */
+/* The caller has heard that there was no reply. The renewal arrives late: the
+ * lease ends as if it had not been sent, and not ten minutes later. */
 static void late_renewal(struct world *w, const char *options,
                          const struct side *s)
 {
@@ -22,7 +22,7 @@ static void late_renewal(struct world *w, const char *options,
                        HOW(HF_FOREVER, .mode = s->mode, .permits = s->permits,
                            .lease_ms = 4000),
                        &w->err));
-    OK(hf_lock_renew(a, 0, &w->err)); /* it has the script */
+    OK(hf_lock_renew(a, 0, &w->err)); /* loads the script */
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_hoard(w->proxy);
     EXPECT(HF_EUNKNOWN, hf_lock_renew(a, 600000, &w->err));
@@ -41,8 +41,9 @@ CASE_IS(test_late_renewal_of_a_reader, late_renewal(w, "", &reads))
 CASE_IS(test_late_renewal_of_a_writer, late_renewal(w, "", &writes))
 CASE_IS(test_late_renewal_of_permits, late_renewal(w, "", &permits))
 
-/* For a renewal, a new connection has a sixth of the lease, and no server is so
- * quick here. Once the hold has ended there is time enough to connect again. */
+/* A connection attempt for a renewal may take a sixth of the lease, which is
+ * too short here. Once the hold has ended there is enough time to connect
+ * again. */
 static bool can_ask(hf_client *c)
 {
     hf_info *info = NULL;

@@ -1,7 +1,7 @@
 /*
- * replicas=n: a grant or a renewal counts only if n replicas have it. The
- * master's word to its replica goes through a proxy that delays it, so that
- * what is not waited for is not there.
+ * replicas=n: a grant or a renewal counts only once n replicas have it. A proxy
+ * delays what the master sends to its replica, so that the replica lacks
+ * whatever was not waited for.
  */
 #include "side.h"
 
@@ -10,8 +10,8 @@ GROUP("replica");
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* A machine that stands still must not turn enough confirmations into too
- * few. */
+/* Long, so that a machine that stalls does not lead to too few
+ * confirmations. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
 #define TOO_FEW "0 of 1 replicas confirmed it within 200 ms"
@@ -28,7 +28,8 @@ static void pair_begin(struct world *w, struct pair *p, long lag_ms)
     p->way = proxy_start(w->redis->port);
     assert_non_null(p->way);
     OK(redis_server_follow(&p->replica, proxy_port(p->way)));
-    /* The master counts it after its first word, up to a second later. */
+    /* The master counts the replica only after its first message, up to a
+     * second later. */
     COMES(redis_do(w, "WAIT 1 100") == 1);
     if (lag_ms)
         proxy_set(p->way, PROXY_DELAY, lag_ms);
@@ -46,7 +47,7 @@ static hf_lock *careful(struct world *w, const char *url, const char *options,
     return lock_of(w, text_of("%s%s", url, options), ttl_ms, OP, side->kind);
 }
 
-/* A replica that gets no processor is too few for a while, too. */
+/* Retries, because a replica that gets no CPU time may confirm too late. */
 static void takes(struct world *w, hf_lock *lock, const struct side *side)
 {
     if (!WAIT_FOR(take(lock, side, 0, &w->err) == 0))
@@ -67,15 +68,13 @@ static uint64_t token_at(struct redis_server *s)
     return token;
 }
 
-/* The replica gets nothing that it does not have by now. */
+/* The replica receives nothing more and takes over. */
 static void promote(struct world *w, struct pair *p)
 {
     redis_server_do(&p->replica, "REPLICAOF NO ONE");
     redis_server_kill(w->redis);
     proxy_lead_to(w->proxy, p->replica.port);
 }
-
-/* ---- enough replicas ---- */
 
 static void survives(struct world *w, const struct side *side, bool forgets)
 {
@@ -85,13 +84,13 @@ static void survives(struct world *w, const struct side *side, bool forgets)
 
     pair_begin(w, &p, LAG_MS);
     a = careful(w, w->far_url, CONFIRMED, TTL, side);
-    if (forgets) /* WAIT behind NOSCRIPT says nothing */
+    if (forgets) /* the WAIT after a NOSCRIPT proves nothing */
         redis_do(w, "SCRIPT FLUSH");
     takes(w, a, side);
     promote(w, &p);
     assert_true(has(&p.replica, "n"));
     token = token_of(a);
-    /* The old master comes back as the replica that the new one has to have. */
+    /* The old master returns as the replica that the new one needs. */
     OK(redis_server_again(w->redis));
     OK(redis_server_follow(w->redis, p.replica.port));
     if (!WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0))
@@ -110,8 +109,8 @@ CASE_IS(test_write_survives_failover, survives(w, &writes, false))
 CASE_IS(test_permits_survive_failover, survives(w, &permits, false))
 CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
 
-/* The holder knows nothing of replicas, and its release would hand the lock
- * over. */
+/* The holder does not use replicas=, and its release hands the lock to a waiter
+ * that does. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
     struct pair p;
@@ -129,7 +128,7 @@ static void hand_over(struct world *w, enum hf_fairness fair)
     OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 20000);
     world_has_waiter(w, who);
-    /* It has proved that it hears, and looked since. */
+    /* The waiter has proved that it hears, and polled since. */
     COMES(redis_calls(w, "publish") > 0);
     looked_at = redis_looked_at(w, who);
     COMES(redis_looked_at(w, who) > looked_at);
@@ -146,7 +145,7 @@ static void hand_over(struct world *w, enum hf_fairness fair)
     pair_end(&p);
 }
 
-/* The waiter was not notified: it has looked, and its WAIT follows the
+/* The waiter is not notified: it acquires by a poll, and a WAIT follows that
  * grant. */
 CASE(test_look_is_confirmed)
 {
@@ -175,14 +174,12 @@ CASE(test_look_is_confirmed)
 CASE_IS(test_hand_over_is_confirmed, hand_over(w, HF_UNFAIR))
 CASE_IS(test_fair_hand_over_is_confirmed, hand_over(w, HF_FAIR))
 
-/* ---- too few ---- */
-
 static void says(const hf_error *err, const char *word)
 {
     expect_words(err->text, word);
 }
 
-/* The replica has stopped, or there is none. */
+/* The replica is stopped or detached. */
 static void refused(struct world *w, const struct side *side, bool gone)
 {
     struct pair p;
@@ -206,7 +203,7 @@ static void refused(struct world *w, const struct side *side, bool gone)
         assert_int_equal(w->err.may_pass, 1);
         EXPECT(HF_ENOTOWNER, hf_lock_check(a));
     }
-    world_is_clean(w); /* it was rolled back */
+    world_is_clean(w); /* the grant was rolled back */
     if (gone)
         OK(redis_server_follow(&p.replica, w->redis->port));
     else
@@ -235,7 +232,7 @@ CASE(test_one_of_two)
     pair_end(&p);
 }
 
-/* The waiter is refused when its turn comes, and does not have it. */
+/* The waiter is refused when its turn comes, and does not hold the lock. */
 CASE(test_waiter_is_refused)
 {
     struct pair p;
@@ -273,8 +270,8 @@ CASE(test_claim_ends_without_replica)
     pair_end(&p);
 }
 
-/* The master that was left goes on, and does not know. Its only replica, which
- * has the lock, is the master now. */
+/* The old master does not know that its only replica, which has the lock, took
+ * over. */
 CASE(test_claims_do_not_overlap)
 {
     struct pair p;
@@ -326,9 +323,7 @@ CASE(test_claim_goes_on_when_replica_returns)
     pair_end(&p);
 }
 
-/* ---- in doubt ---- */
-
-/* The connection is lost before it is known whether the replica has the
+/* The connection is lost before the client knows whether the replica has the
  * hold. */
 CASE(test_cut_in_doubt_is_asked_again)
 {
@@ -352,7 +347,7 @@ CASE(test_cut_in_doubt_is_asked_again)
     pair_end(&p);
 }
 
-/* The caller gives up before: the hold is released. */
+/* The caller gives up before the replica confirms: the hold is released. */
 CASE(test_given_up_in_doubt_leaves_nothing)
 {
     struct pair p;
@@ -366,8 +361,6 @@ CASE(test_given_up_in_doubt_leaves_nothing)
     world_is_clean(w);
     pair_end(&p);
 }
-
-/* ---- the others on the same connection ---- */
 
 #define CROWD 6
 
@@ -391,8 +384,8 @@ static void *try_and_try(void *arg)
     return NULL;
 }
 
-/* However many acquires wait for a replica, another command of this client
- * waits for one replica_timeout at most. */
+/* However many acquires wait for a replica, another command of the same client
+ * waits for at most one replica_timeout. */
 CASE(test_others_wait_once)
 {
     struct pair p;
@@ -423,8 +416,6 @@ CASE(test_others_wait_once)
     world_is_clean(w);
     pair_end(&p);
 }
-
-/* ---- rights and options ---- */
 
 CASE(test_right_to_wait_is_missing)
 {

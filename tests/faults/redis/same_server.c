@@ -1,8 +1,8 @@
 /*
- * Two servers, one the replica of the other: the connection for commands ends
- * at one of them, the connection for messages at the other. A replica passes on
+ * Two servers, one the replica of the other: the connection for commands leads
+ * to one of them, the connection for messages to the other. A replica forwards
  * what is published at its master, so messages arrive. But the master counts no
- * listener, and hands the lock to no waiter by message.
+ * listener there, so it hands the lock to no waiter by message.
  */
 #include "side.h"
 
@@ -15,7 +15,7 @@ GROUP("same-server");
 struct way {
     const struct side *side;
     bool fair;
-    const char *waiters; /* the key of those who wait */
+    const char *waiters; /* the key of the waiters */
 };
 
 static const struct way unfair = {&mutex, false, "holdfast:waiters:{n}"};
@@ -37,8 +37,8 @@ static void follow(struct redis_server *s, struct redis_server *master)
     OK(redis_server_follow(s, master->port));
 }
 
-/* The other server becomes the master, and new connections go there; so many of
- * those that exist are lost, and those that stay are a replica's. */
+/* The other server becomes the master and gets new connections. The oldest
+ * `lost` connections are cut; the others now lead to a replica. */
 static void fail_over(struct world *w, struct redis_server *other,
                       unsigned lost)
 {
@@ -49,8 +49,8 @@ static void fail_over(struct world *w, struct redis_server *other,
     follow(w->redis, other);
 }
 
-/* The holder releases it. It is the taker's soon, and the server of the
- * commands says so. */
+/* The holder releases. The taker soon holds the lock, and the server that gets
+ * the commands agrees. */
 static void passed_on(struct world *w, const struct way *way, hf_lock *a)
 {
     struct taker *t = &w->taker;
@@ -73,7 +73,7 @@ static struct taker *waits(struct world *w, const struct way *way, hf_lock *a,
     return t;
 }
 
-/* Messages have come from the replica from the beginning. */
+/* Messages come from the replica from the start. */
 static void messages_of_a_replica(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -85,7 +85,7 @@ static void messages_of_a_replica(struct world *w, const struct way *way)
     passed_on(w, way, a);
 }
 
-/* The commands go to the new master, the messages come from the old one. */
+/* Commands go to the new master, messages come from the old one. */
 static void commands_move(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -97,7 +97,7 @@ static void commands_move(struct world *w, const struct way *way)
     passed_on(w, way, a);
 }
 
-/* Both connections stay, at a server that has become a replica. */
+/* Connections stay at a server that has become a replica. */
 static void master_is_demoted(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -106,14 +106,15 @@ static void master_is_demoted(struct world *w, const struct way *way)
 
     waits(w, way, a, b);
     COMES(redis_two_listen(w));
-    began = wait_now(); /* a young connection is not left for READONLY */
+    began = wait_now(); /* READONLY on a young connection does not make the
+                           client reconnect */
     COMES(wait_ms_since(began) > 2100);
     fail_over(w, other, 1);
     passed_on(w, way, a);
 }
 
-/* The old master goes on, for those who do not know; what it gives is worth
- * nothing to one whose commands go to the new one. */
+/* The old master still serves clients that do not know of the new one. A grant
+ * by it is worth nothing to a client whose commands go to the new master. */
 static void old_master_goes_on(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -125,7 +126,7 @@ static void old_master_goes_on(struct world *w, const struct way *way)
     redis_server_do(other, "REPLICAOF NO ONE");
     proxy_lead_to(w->proxy, other->port);
     proxy_cut_oldest(w->proxy, 1);
-    COMES(redis_calls_of(other, "time") > 0); /* its first word */
+    COMES(redis_calls_of(other, "time") > 0); /* its greeting */
     OK(hf_lock_release(a, &w->err));
     assert_true(NEVER_MS(taker_back(&w->taker), 2500));
     redis_server_do(other, "DEL n {n}:timeout");
@@ -143,8 +144,8 @@ static bool is_busy(struct redis_server *s)
     return busy;
 }
 
-/* The server of the messages refuses them for now: it runs a script. Later
- * connections end at one that does not. */
+/* The server for the messages refuses the subscription while it runs a script.
+ * Later connections lead to a server that does not. */
 CASE(test_subscription_is_repeated)
 {
     struct redis_server other = {0};
@@ -164,7 +165,7 @@ CASE(test_subscription_is_repeated)
     b = party(w, w->far_url, &unfair);
     proxy_lead_to(w->proxy, other.port);
     waits(w, &unfair, a, b);
-    COMES(world_lines(w, 1) > 0); /* that it is refused */
+    COMES(world_lines(w, 1) > 0); /* the log says that it was refused */
     proxy_lead_to(w->proxy, w->redis->port);
     COMES(redis_two_listen(w));
     passed_on(w, &unfair, a);

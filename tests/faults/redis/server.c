@@ -1,4 +1,5 @@
-/* The server dies, stops, forgets, is meddled with. */
+/* The server is killed, stopped, loses its data or scripts, or is changed by an
+ * administrator; and Redisson clients beside ours. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -7,8 +8,6 @@ GROUP("server");
 #define WAITERS "holdfast:waiters:{n}"
 #define CHANNEL "redisson_lock__channel:{n}"
 #define SEEN "holdfast:seen:{n}"
-
-/* ---- killed and started again, without persistence ---- */
 
 CASE(test_restart_holder_learns_its_loss)
 {
@@ -39,7 +38,7 @@ static void waiter_survives_restart(struct world *w, enum hf_fairness fair)
     world_has_waiter(w, fair == HF_FAIR ? SEEN : WAITERS);
     redis_server_kill(w->redis);
     OK(redis_server_again(w->redis));
-    /* The hold is forgotten: the waiter gets it. */
+    /* The server has forgotten the hold, so the waiter gets the lock. */
     taker_gets_it(t, 20000);
     hf_lock_release(a, NULL);
 }
@@ -85,7 +84,7 @@ CASE(test_restart_with_persistence_hold_survives)
     OK(hf_lock_acquire(a, NULL, NULL));
     redis_server_kill(w->redis);
     OK(redis_server_again(w->redis));
-    world_renews(a); /* over the new connection */
+    world_renews(a); /* over a new connection */
     OK(hf_lock_release(a, NULL));
 }
 
@@ -95,8 +94,8 @@ static bool says_loading(hf_lock *lock, hf_error *err)
            strstr(err->text, "LOADING") && err->may_pass;
 }
 
-/* A new connection is refused: that is reported at once, too, and the lock is
- * there as soon as the server has loaded. */
+/* The server refuses new connections while it loads: the client reports that at
+ * once, and acquires as soon as the server has loaded. */
 CASE(test_restart_loading_is_told_at_once)
 {
     static const int64_t waits[] = {0, 3000, HF_FOREVER};
@@ -125,8 +124,9 @@ CASE(test_restart_loading_is_told_at_once)
     loading_tidy(w);
 }
 
-/* The server has forgotten the script for a release, and knows the one for an
- * acquire: the lock has to be free for the request right behind the release. */
+/* The server has forgotten the script for a release but knows the one for an
+ * acquire: the release must still come before the acquire sent right after
+ * it. */
 CASE(test_restart_release_is_not_overtaken)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR_DEFAULT);
@@ -140,9 +140,7 @@ CASE(test_restart_release_is_not_overtaken)
     OK(hf_lock_release(a, NULL));
 }
 
-/* ---- stopped ---- */
-
-/* Long enough for the connection to be given up. */
+/* The server is stopped until the client gives its connection up. */
 CASE(test_stopped_for_long_leaves_nothing)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 300, HF_FAIR_DEFAULT);
@@ -168,13 +166,12 @@ CASE(test_stopped_answer_after_its_lease_is_no_grant)
         wait_tick();
     OK(redis_server_continue(w->redis));
     taker_has_it(t, WAIT_LONG_MS);
-    /* The one that counts was sent after the first had come too late. */
+    /* The grant that counts was requested after the first one had come too
+     * late. */
     if (hf_lock_deadline(a, &deadline) == 0)
         assert_true(deadline > began + 800 * 1000000LL);
     taker_end(t);
 }
-
-/* ---- meddling ---- */
 
 static void meddle(struct world *w, const char *command)
 {
@@ -194,8 +191,8 @@ static void meddle(struct world *w, const char *command)
 CASE_IS(test_deleted_key_is_learned, meddle(w, "DEL n"))
 CASE_IS(test_flushed_database_is_learned, meddle(w, "FLUSHALL"))
 
-/* Another client has the lock before the holder knows of its loss: the old
- * holder's release must not free it. */
+/* Another client has acquired the lock before the old holder knows of its loss:
+ * the old holder's release must not free it. */
 CASE(test_deleted_key_release_frees_nobody)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -288,7 +285,7 @@ static bool is_listened_to(struct world *w)
     return yes;
 }
 
-/* A waiter that is refused later does not listen for ever. */
+/* A waiter whose wait ends with an error unsubscribes. */
 CASE(test_wrong_type_ends_the_wait)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -341,8 +338,8 @@ static bool is_refused(hf_lock *a)
     return !rc;
 }
 
-/* Renewals are refused; the reason is the server's text, even when the refusal
- * makes the client connect again in search of the master. */
+/* Renewals are refused; the reason is the server's text, even if the refusal
+ * makes the client reconnect to look for the master. */
 CASE(test_refused_renewals_are_the_reason_of_the_loss)
 {
     hf_lock *a = world_lock(w, w->redis->url, 5000, 1000, HF_FAIR_DEFAULT);
@@ -357,7 +354,8 @@ CASE(test_refused_renewals_are_the_reason_of_the_loss)
     world_free_for_all(w, a);
 }
 
-/* The lock is no longer held, and its handle is released all the same. */
+/* The release is refused, and its handle has been freed: the release is retried
+ * all the same. */
 CASE(test_refused_release_of_a_freed_handle)
 {
     hf_lock *a = world_near(w), *other;
@@ -368,14 +366,14 @@ CASE(test_refused_release_of_a_freed_handle)
     OK(hf_lock_release_nowait(a, NULL));
     OK(hf_lock_free(a));
     w->locks[0] = NULL;
-    /* Its answer comes after that to the release. */
+    /* This reply comes after the one to the release. */
     EXPECT(HF_EBACKEND, hf_lock_try(other, NULL));
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     redis_do(w, "REPLICAOF NO ONE");
     COMES_MS(redis_do(w, "EXISTS n") == 0, 2000);
 }
 
-/* The server runs out of connections for the one that listens. */
+/* The server has no connection left for the subscription: the waiter polls. */
 CASE(test_waiter_without_subscription_looks)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -388,8 +386,6 @@ CASE(test_waiter_without_subscription_looks)
     taker_end(t);
     redis_do(w, "CONFIG SET maxclients 100");
 }
-
-/* ---- beside a Redisson client ---- */
 
 #define STRANGER "11111111-2222-3333-4444-555555555555:7"
 
@@ -414,7 +410,8 @@ CASE(test_stranger_lets_go_and_is_heard)
     taker_end(t);
 }
 
-/* Alone it gets the usual 0; beside one of ours both may try. */
+/* If only Redisson's waiter listens it gets the usual "0"; beside a waiter of
+ * ours it gets "00", and both may try. */
 CASE(test_stranger_waits_and_is_told)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -432,8 +429,9 @@ CASE(test_stranger_waits_and_is_told)
     taker_end(t);
 }
 
-/* Redisson's waiter is before us in the fair queue. Only that one is notified,
- * and when it does not come by its deadline, ours gets the lock. */
+/* Redisson's waiter is before ours in the fair queue. Only Redisson's is
+ * notified, and when it does not acquire by its deadline, ours gets the
+ * lock. */
 CASE(test_stranger_before_us_in_the_fair_queue)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);
@@ -458,7 +456,8 @@ CASE(test_stranger_before_us_in_the_fair_queue)
     taker_end(t);
 }
 
-/* It holds, we are first in the queue, and it tells us as it tells its own. */
+/* Redisson holds the lock, ours is first in the queue, and Redisson notifies
+ * ours as it notifies its own waiters. */
 CASE(test_stranger_hands_the_fair_lock_to_us)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);

@@ -47,7 +47,7 @@ void all_of_it_is_free(struct world *w, const struct side *s, hf_lock *lock)
 
     if (take_as(lock, HF_WRITE, all, 10000, &w->err)) {
         redis_server_print_keys(w->redis);
-        fail_msg("somebody has it still: %s", w->err.text);
+        fail_msg("a client still holds it: %s", w->err.text);
     }
     OK(hf_lock_release(lock, NULL));
     world_is_clean(w);

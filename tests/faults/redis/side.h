@@ -1,4 +1,4 @@
-/* For the cases of read-write locks and semaphores: ways to hold something. */
+/* Ways to hold something, for the cases of read-write locks and semaphores. */
 #ifndef REDIS_FAULTS_SIDE_H
 #define REDIS_FAULTS_SIDE_H
 
@@ -10,7 +10,7 @@
 #define TTL_MS 1200
 #define SIZE 3
 
-/* A way to hold something, and one that is not possible beside it. */
+/* A way to hold something, and one that conflicts with it. */
 struct side {
     enum hf_kind kind;
     enum hf_mode mode, other_mode;
@@ -19,10 +19,11 @@ struct side {
 
 extern const struct side mutex, reads, writes, permits;
 
-/* The i-th client of the case, with a lock of that kind. */
+/* Adds a client to the case, with a lock of that kind. */
 hf_lock *lock_of(struct world *, const char *url, int64_t ttl_ms, int64_t op_ms,
                  enum hf_kind);
-/* Through the proxy; directly, with times that never matter. */
+/* far_of() goes through the proxy; near_of() connects directly, with long
+ * timeouts. */
 hf_lock *far_of(struct world *, const struct side *, int64_t ttl_ms,
                 int64_t op_ms);
 hf_lock *near_of(struct world *, const struct side *);
@@ -32,13 +33,13 @@ int take_as(hf_lock *, enum hf_mode, uint32_t count, int64_t wait_ms,
 int take(hf_lock *, const struct side *, int64_t wait_ms, hf_error *);
 int take_other(hf_lock *, const struct side *, int64_t wait_ms, hf_error *);
 
-/* Nothing is left that would block a client. */
+/* Fails if any hold is left that would block a client. */
 void all_of_it_is_free(struct world *, const struct side *, hf_lock *);
 
 /* A process with a client, and a lock or latch "n". */
 int puppet_do(struct proc *, struct proc_cmd *);
 void puppet_opens(struct world *, struct proc *, enum hf_kind, int64_t ttl_ms);
-/* Whose lease is TTL_MS. */
+/* Its lease is TTL_MS. */
 void puppet_takes(struct world *, struct proc *, const struct side *);
 
 #endif

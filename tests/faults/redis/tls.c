@@ -9,7 +9,7 @@
 
 GROUP("tls", .server = &redis_with_tls);
 
-/* In the server's directory: the options of a URL, each %s is it. */
+/* Opens a client with these URL options; each @ is the server's directory. */
 static int open_by(struct world *w, const char *scheme, const char *host,
                    int port, const char *options)
 {
@@ -62,7 +62,7 @@ CASE(test_files_that_cannot_be_used)
     expect_words(w->err.text, "rediss://");
 }
 
-/* Opening a FIFO waits for a writer. */
+/* Opening a FIFO would wait for a writer. */
 CASE(test_files_that_are_no_regular_ones)
 {
     const char *fifo = text_of("%s/fifo", w->redis->dir);
@@ -131,17 +131,14 @@ CASE(test_tls_on_one_side_alone)
     assert_int_not_equal(open_by(w, "redis", "127.0.0.1", w->port, ""), 0);
     expect_words(w->err.text, "With TLS it is rediss://");
     again(w, NULL, false, NULL);
-    /* If by chance the bytes contain no end of a line, the server waits for
-     * one; if this machine stands still then, hf_open() itself gives up
-     * first. */
+    /* If the bytes happen to contain no end of a line, the server waits for
+     * one; if this machine then stalls, hf_open() gives up first. */
     for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
         assert_int_not_equal(
             open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);
     if (!strstr(w->err.text, "TLS"))
         fail_msg("%s", w->err.text);
 }
-
-/* ---- connections that break ---- */
 
 static hf_lock *far_lock(struct world *w, int64_t ttl_ms, int64_t op_timeout_ms)
 {
@@ -151,8 +148,8 @@ static hf_lock *far_lock(struct world *w, int64_t ttl_ms, int64_t op_timeout_ms)
                       ttl_ms, op_timeout_ms, HF_FAIR_DEFAULT);
 }
 
-/* In records, between them, and in the handshake of the connection that
- * follows. */
+/* Cuts within records, between them, and in the handshake of the next
+ * connection. */
 CASE_IS(test_tls_reset_anywhere,
         any_cut_answers(w, far_lock(w, 30000, 3000), PROXY_RESET, 2400, 191))
 CASE_IS(test_tls_half_close_anywhere,
@@ -166,8 +163,8 @@ CASE(test_tls_waiter_after_cuts)
     any_cut_waiter(w, a, far_lock(w, 30000, 1000));
 }
 
-/* The server is killed while we are idle, and is there again: the alert and
- * the end of the old connection are found before anything is sent. */
+/* The server is killed and restarted while the client is idle: the client finds
+ * the alert and the end of the old connection before it sends anything. */
 CASE(test_tls_server_killed_while_idle)
 {
     hf_lock *a = world_near(w);

@@ -1,4 +1,5 @@
-/* Waiters: told and not coming, of two kinds, behind a server that is gone. */
+/* Waiters: those that are notified but do not acquire, fair beside unfair ones,
+ * and those behind a server that is gone. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -31,7 +32,7 @@ static bool has_changed(struct world *w, const char *key, const char *owner,
     return changed;
 }
 
-/* Until the one at that place has looked again. */
+/* Waits until the waiter at that place has polled again. */
 static void await_look(struct world *w, const char *list, const char *hash,
                        int place)
 {
@@ -65,8 +66,8 @@ static void ghosts_wait_fair(struct world *w, int first, int last)
     }
 }
 
-/* A waiter that may be stopped is notified and gets nothing. When it does not
- * come the next one does, however many wait behind. */
+/* A waiter that may be stopped is notified and does not get the lock. When it
+ * does not acquire, the next one does, however many wait behind. */
 CASE(test_told_one_that_does_not_come)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -110,8 +111,8 @@ CASE(test_told_fair_one_that_does_not_come)
     taker_end(t);
 }
 
-/* One who waits, has looked a second ago, and looks again so long after that.
- */
+/* Adds a waiter that polled a second ago and polls again again_ms after
+ * that. */
 static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
 {
     long long seen = redis_now_ms(w) - 1000;
@@ -123,14 +124,15 @@ static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
                      fair == HF_FAIR ? "1 " : ""));
 }
 
-/* The token in the message; 0: it has to ask. */
+/* The token in the next message; 0 if the waiter is only notified and must
+ * ask. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("u1 "));
 }
 
-/* One that has just come gets it in the same script. Its lease counts from
- * then. */
+/* A waiter that has just polled gets the lock in the script that releases it.
+ * Its lease counts from that poll. */
 static void handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
@@ -148,8 +150,8 @@ static void handed_over(struct world *w, enum hf_fairness fair)
 CASE_IS(test_handed_to_one_that_has_just_come, handed_over(w, HF_UNFAIR))
 CASE_IS(test_handed_to_a_fair_one_that_has_just_come, handed_over(w, HF_FAIR))
 
-/* One that will not look soon would not know what it has, if the message was
- * lost. */
+/* A waiter that will not poll soon would not learn for long what it holds if
+ * the message was lost. */
 static void not_handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
@@ -167,9 +169,7 @@ CASE_IS(test_not_handed_to_one_that_looks_rarely, not_handed_over(w, HF_UNFAIR))
 CASE_IS(test_not_handed_to_a_fair_one_that_looks_rarely,
         not_handed_over(w, HF_FAIR))
 
-/* ---- the last in line ---- */
-
-/* How soon ours, the only one that is no ghost, will have looked again. */
+/* The interval after which our only real waiter polls again. */
 static long long looks_within(struct world *w, const char *hash)
 {
     return redis_do(w, "EVAL %s 1 %s " GHOST,
@@ -209,9 +209,8 @@ static void looks_now(struct world *w, const struct crowd *c, int place)
     freeReplyObject(owner);
 }
 
-/* Whichever waiter is notified, and even if the message is lost: the last
- * one is still there, and acquires. It looks often as long as it is among
- * the last. */
+/* Whichever waiter is notified, and even if the message is lost, the last one
+ * must still acquire: it polls often as long as it is among the last. */
 static void last_looks_often(struct world *w, const struct crowd *c)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, c->fair);
@@ -239,7 +238,7 @@ static void last_looks_often(struct world *w, const struct crowd *c)
 CASE_IS(test_last_looks_often, last_looks_often(w, &unfair_crowd))
 CASE_IS(test_last_fair_one_looks_often, last_looks_often(w, &fair_crowd))
 
-/* The lease of a dead holder ends: each waiter that looked knows when. */
+/* The lease of a dead holder ends: each waiter that polled knows when. */
 CASE(test_expiry_is_not_missed)
 {
     hf_lock *a = world_near(w);
@@ -254,8 +253,6 @@ CASE(test_expiry_is_not_missed)
     taker_end(t);
 }
 
-/* ---- fair beside unfair ---- */
-
 static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
                                  enum hf_fairness waiter)
 {
@@ -266,7 +263,7 @@ static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
     OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 30000);
     world_has_waiter(w, waiter == HF_FAIR ? SEEN : WAITERS);
-    /* It looks when it is subscribed; then not for some time. */
+    /* It polls when it has subscribed, and then not for some time. */
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
                waiter == HF_FAIR ? SEEN : CROWD, 0);
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
@@ -280,16 +277,16 @@ CASE_IS(test_fair_holder_wakes_unfair_waiter,
 CASE_IS(test_unfair_holder_wakes_fair_waiter,
         wakes_the_other_kind(w, HF_UNFAIR, HF_FAIR))
 
-/* ---- the server is gone for a while ---- */
-
-/* An outage shorter than the wait and the op_timeout is not noticed. */
+/* The caller does not notice an outage shorter than its wait and the
+ * op_timeout. */
 CASE_IS(test_restart_during_timed_acquire,
         any_restart_while_acquiring(w,
                                     world_lock(w, w->redis->url, 30000, 20000,
                                                HF_FAIR_DEFAULT),
                                     2200, 2000))
 
-/* After a silence for which the connection was given up. */
+/* The acquire begins after a silence so long that the client has given the
+ * connection up. */
 CASE(test_acquire_begun_in_a_long_silence)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 2500, HF_FAIR_DEFAULT);
@@ -307,14 +304,15 @@ CASE(test_acquire_begun_in_a_long_silence)
     taker_gets_it(t, 3000);
 }
 
-/* Not asked because what was given up before is not settled: it says so. */
+/* The client must not send a request while an abandoned one is unsettled: it
+ * reports that. */
 CASE(test_acquire_behind_an_unsure_abandon)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 400);
     int64_t began;
 
     OK(hf_lock_acquire(a, NULL, NULL));
-    /* Nothing is under way when the server falls silent. */
+    /* No request is in flight when the server falls silent. */
     EXPECT(HF_EBUSY, hf_lock_try(b, &w->err));
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     FAILS(hf_lock_timed(b, 300, &w->err));

@@ -1,4 +1,5 @@
-/* Changes that a Redis server tells of, or not. */
+/* hf_watch_new() on Redis: the settings and rights it needs, and which changes
+ * it reports. */
 #include "redis_faults.h"
 
 #include "../any/watch.h"
@@ -32,7 +33,8 @@ CASE(test_watch_needs_a_setting)
                          SETTING);
     }
     reply = redis_ask(w, "CONFIG GET " SETTING);
-    assert_null(strchr(reply->element[1]->str, 'h')); /* nor is it set by us */
+    /* we have not set it either */
+    assert_null(strchr(reply->element[1]->str, 'h'));
     freeReplyObject(reply);
     redis_do(w, "CONFIG SET " SETTING " Kg$lhxe");
     watch(w, 1, "n", 0, &s);
@@ -56,10 +58,11 @@ CASE(test_watch_needs_rights)
     watch_is_refused(w, w->clients[1], "m", 0, HF_EAUTH, "channel");
     watch_is_refused(w, w->clients[1], "n", HF_WATCH_PREFIX, HF_EAUTH,
                      "channel");
-    hears(w, &s, a); /* as before */
+    hears(w, &s, a); /* the refusals changed nothing */
 }
 
-/* It is the keys that count: Redisson's locks, and those of redis-py. */
+/* Any change of the keys is reported, whether by Redisson, redis-py or another
+ * program. */
 CASE(test_watch_hears_others)
 {
     struct seen s;
@@ -80,7 +83,7 @@ CASE(test_watch_hears_others)
     COMES(is_seen(&s, 5));
 }
 
-/* A prefix is no pattern, and keys that are ours are no names. */
+/* A prefix is not a pattern, and our auxiliary keys are not names. */
 CASE(test_watch_prefix_means_itself)
 {
     struct seen glob, all;
@@ -105,7 +108,7 @@ CASE(test_watch_prefix_means_itself)
     redis_do(w, "FLUSHALL");
 }
 
-/* Of the same client's connection: what is heard comes in order. */
+/* Both watches use the same connection, so their events arrive in order. */
 CASE(test_watch_renewals_are_no_change)
 {
     hf_lock *a = world_lock(w, w->near_url, 600, 5000, HF_FAIR_DEFAULT);

@@ -1,16 +1,16 @@
-/* Servers that refuse, or answer nonsense: the others carry on. */
+/* Servers that refuse requests or send malformed replies: the majority carries
+ * on. */
 #include "../redis/liar.h"
 #include "redlock_faults.h"
 
 GROUP("answers");
 
-/* ---- nonsense ---- */
-
 static const char hello[] =
     "$39\r\n# S\r\nrun_id:abc\r\nuptime_in_seconds:9999\r\n"
     "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
 
-/* In the place of the first server, and a second one is gone. */
+/* A liar takes the place of the first server, and the second one is behind a
+ * proxy that a case may cut. */
 static void lie(struct world *w, const char *text, size_t len)
 {
     struct liar l = {.hello = hello, .lie = text, .lie_len = len, .repeat = 1};
@@ -73,7 +73,7 @@ CASE(test_nonsense_of_one_server)
         LIE("$99999999999\r\nabc"),
         LIE("*99999999999999\r\n"),
         LIE("-\r\n"),
-        LIE("-NOSCRIPT\r\n"), /* for ever, and so on */
+        LIE("-NOSCRIPT\r\n"), /* forever, like the others */
         LIE("-ERR %s%n\r\n"),
         LIE("-WRONGTYPE\r\n"),
         LIE("*2\r\n:5\r\n:1700000000000000\r\n"),
@@ -89,12 +89,12 @@ CASE(test_nonsense_of_one_server)
 
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
         lie(w, lies[i].text, lies[i].len);
-    cut(1); /* three real ones are left */
+    cut(1); /* leaves three real servers */
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
         lie(w, lies[i].text, lies[i].len);
 }
 
-/* Numbers beyond what a script can count with make no token. */
+/* An unusable reserve at two servers does not become a token. */
 CASE(test_numbers_that_cannot_be_counted)
 {
     static const char *const reserves[] = {
@@ -124,9 +124,7 @@ CASE(test_numbers_that_cannot_be_counted)
     }
 }
 
-/* ---- refusals ---- */
-
-/* What a slow server has not executed yet may be a grant. */
+/* False while a slow server executes a grant between the two commands. */
 static bool is_spoilt(int i)
 {
     do_at(i, "DEL n");
@@ -138,7 +136,7 @@ static void spoil(int i)
     COMES(is_spoilt(i));
 }
 
-/* Other data is at the key: of two servers, then of three. */
+/* Other data is at the key of two servers, then of three. */
 CASE(test_key_of_another_type)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT),
@@ -167,7 +165,7 @@ CASE(test_key_of_another_type)
     world_free_for_all(w, a);
 }
 
-/* A key of another program that stays at one server, whichever it is, blocks
+/* A key of another program that stays at one server, whichever that is, blocks
  * neither waiters nor clients that try again. */
 CASE(test_key_that_stays_at_one_server)
 {
@@ -244,7 +242,7 @@ CASE(test_user_without_rights)
     }
 }
 
-/* Two servers that refuse count as gone: waiters go on waiting. */
+/* Two servers that refuse the user count as gone: waiters keep waiting. */
 CASE(test_user_without_rights_at_two_servers)
 {
     hf_lock *a, *b;

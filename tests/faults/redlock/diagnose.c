@@ -1,4 +1,4 @@
-/* What hf_diagnose() says of five servers. */
+/* What hf_diagnose() reports about five servers. */
 #include "redlock_faults.h"
 
 #include "../../lib/diagnosis.h"
@@ -66,7 +66,7 @@ CASE(test_diagnose_replicas)
     COMES(diagnosis_count(c, "replication", "no server has") == 1);
 }
 
-/* One that is stopped, and one that is gone: what the others say is found. */
+/* Servers are stopped or killed: the findings come from those that answer. */
 CASE(test_diagnose_servers_down)
 {
     hf_client *c = open_with(w, "server_timeout=300ms", 4000);
@@ -83,7 +83,8 @@ CASE(test_diagnose_servers_down)
     COMES(diagnosis_count(c, "servers", "5 servers answer") == 1);
 }
 
-/* A client is open when the majority is there; the last may come later. */
+/* A client opens when a majority is connected; the diagnosis still waits for
+ * the last one. */
 CASE(test_diagnose_waits_for_the_last)
 {
     hf_client *c;
@@ -97,8 +98,8 @@ CASE(test_diagnose_waits_for_the_last)
     heal_all();
 }
 
-/* The diagnosis ends before a server has answered; the answers come all the
- * same. */
+/* The diagnosis ends before any server has answered; the replies still
+ * arrive. */
 CASE(test_diagnose_without_time)
 {
     hf_client *c = NULL;
@@ -110,5 +111,5 @@ CASE(test_diagnose_without_time)
         if (!hf_diagnose(c, &d, NULL))
             hf_diagnosis_free(d);
     }
-    hf_close(c); /* without time for an answer */
+    hf_close(c); /* which leaves no time for a reply */
 }

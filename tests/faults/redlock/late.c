@@ -1,13 +1,11 @@
-/* What is executed or answered late, or not at all: it must grant nothing, and
- * leave nothing. */
+/* Requests that are executed or answered late, or never: they must grant
+ * nothing and leave nothing behind. */
 #include "redlock_faults.h"
 
 GROUP("late");
 
-/* ---- late answers ---- */
-
 /* One server answers later than the lease lasts. With two others gone its vote
- * would be needed: no client is granted the lock by it. */
+ * would be needed, but it grants no client the lock. */
 CASE(test_answers_later_than_the_lease)
 {
     hf_lock *a = far(w, 1000, 5000, "");
@@ -26,7 +24,7 @@ CASE(test_answers_later_than_the_lease)
     proxy_set(way[0], PROXY_PASS, 0);
 }
 
-/* The answers to a renewal come after the claim has ended, and do not revive
+/* The replies to a renewal arrive after the claim has ended, and do not revive
  * it. */
 CASE(test_renewal_answered_after_the_deadline)
 {
@@ -37,7 +35,7 @@ CASE(test_renewal_answered_after_the_deadline)
     for (int i = 0; i < 3; i++)
         proxy_set(way[i], PROXY_DELAY, 3000);
     deadline = deadline_of(a);
-    /* A renewal may have been on its way back; then at the next deadline. */
+    /* A renewal's reply on its way may move the deadline once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1500 + 300);
     assert_true(NEVER_MS(hf_lock_check(a) != HF_ELOST, 3500));
@@ -46,10 +44,8 @@ CASE(test_renewal_answered_after_the_deadline)
     world_free_for_all(w, b);
 }
 
-/* ---- late commands ---- */
-
-/* Requests are held back for longer than op_timeout, and then reach the servers
- * after all that the client has sent on new connections. */
+/* The proxies hold requests back for longer than op_timeout and then deliver
+ * them, after all that the client has sent on new connections. */
 static void deliver_all(void)
 {
     for (int i = 0; i < SERVERS; i++)
@@ -84,8 +80,8 @@ CASE(test_late_grants_grant_nothing)
     hoard_all();
     t = taker_start(w, a, 60000);
     COMES(is_hoarded());
-    /* The client gets the lock by new connections; or op_timeout ends first,
-     * and the error says that no server answers. */
+    /* The client gets the lock on new connections, or op_timeout ends first and
+     * the error says that no server answers. */
     COMES_MS(taker_back(t), OP_MS + 3000);
     taker_end(t);
     if (t->rc) {
@@ -125,17 +121,15 @@ CASE(test_late_releases_end_nothing_else)
     takes(w, a);
     hoard_all();
     EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
-    takes(w, b); /* it was sent again */
+    takes(w, b); /* the release was sent again */
     deliver_all();
     assert_true(NEVER_MS(keys_as(0) != SERVERS, 300));
     renews(w, b);
     gives(w, b);
 }
 
-/* ---- what is owed ---- */
-
-/* A server cannot be reached when the lock is released: the key goes as soon
- * as it can be, long before its lease ends. */
+/* Two servers cannot be reached when the lock is released: their keys are
+ * deleted as soon as they can be, long before the lease ends. */
 static void owed(struct world *w, enum proxy_mode mode, bool is_cut)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
@@ -160,8 +154,8 @@ static void owed(struct world *w, enum proxy_mode mode, bool is_cut)
 CASE_IS(test_release_at_servers_that_are_cut_off, owed(w, PROXY_REFUSE, true))
 CASE_IS(test_release_at_servers_that_hear_nothing, owed(w, PROXY_DEAF, false))
 
-/* Two servers are replicas for a while, and refuse to write: it is asked again,
- * over the same connection. */
+/* Two servers are replicas for a while and refuse to write: the release is
+ * retried on the same connection. */
 CASE(test_release_that_is_refused_for_a_while)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -176,8 +170,8 @@ CASE(test_release_that_is_refused_for_a_while)
     COMES_MS(keys() == 0, 5000);
 }
 
-/* Three servers have the key, and one of their answers is lost: it is asked
- * again over a new connection, in time. */
+/* Only three servers have the key, and one of their replies is lost: the
+ * release is retried on a new connection, in time. */
 CASE(test_release_answer_of_one_of_three_is_lost)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -193,7 +187,8 @@ CASE(test_release_answer_of_one_of_three_is_lost)
     }
 }
 
-/* The same for an attempt that failed. */
+/* Servers that could not be reached when an attempt failed get its undo
+ * later. */
 CASE(test_undo_at_servers_that_are_cut_off)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -202,7 +197,7 @@ CASE(test_undo_at_servers_that_are_cut_off)
     takes(w, a);
     gives(w, a);
     for (int i = 0; i < 3; i++)
-        proxy_set(way[i], PROXY_SWALLOW, 0); /* it is executed there */
+        proxy_set(way[i], PROXY_SWALLOW, 0); /* the servers execute it */
     t = taker_start(w, a, 60000);
     COMES(keys() == SERVERS);
     for (int i = 0; i < 3; i++)
@@ -213,7 +208,7 @@ CASE(test_undo_at_servers_that_are_cut_off)
     taker_gets_it(t, 5000);
 }
 
-/* A server that keeps its keys over a restart is owed the release as well. */
+/* A server that keeps its keys over a restart still gets the release. */
 CASE(test_release_at_a_server_that_is_restarted)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT);
@@ -222,15 +217,13 @@ CASE(test_release_at_a_server_that_is_restarted)
     restart(0);
     takes(w, a);
     COMES(has(0) || hf_lock_renew(a, 0, NULL));
-    pass(1100); /* until it is on the disk */
+    pass(1100); /* until it is on disk */
     redis_server_kill(SERVER(0));
     gives(w, a);
     OK(redis_server_again(SERVER(0)));
     SERVER(0)->persist = false;
     COMES_MS(keys() == 0, 5000);
 }
-
-/* ---- the script is forgotten ---- */
 
 static void forget_script(void)
 {

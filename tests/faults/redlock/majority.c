@@ -1,9 +1,9 @@
-/* Servers that are gone, cut off or stopped: two of five, and three. */
+/* Two of five servers are gone, cut off or stopped, and three. */
 #include "redlock_faults.h"
 
 GROUP("majority");
 
-/* Long enough for a machine that stands still. */
+/* Long enough for a machine that stalls. */
 #define TTL_MS 5000
 
 static void stop(int i)
@@ -15,8 +15,6 @@ static void go_on(int i)
 {
     OK(redis_server_continue(SERVER(i)));
 }
-
-/* ---- two of five ---- */
 
 CASE(test_any_two_cut_off)
 {
@@ -62,8 +60,8 @@ CASE(test_two_stopped_delay_nobody)
     go_on(3);
 }
 
-/* A hold goes on for several leases, and has its keys again everywhere when
- * those servers are back, even one that has lost its memory. */
+/* A hold outlasts several leases, and gets its keys back everywhere when the
+ * two servers return, even one that has lost its memory. */
 CASE(test_two_gone_hold_goes_on)
 {
     hf_lock *a = far(w, TTL_MS, 2000, PATIENT), *b = near(w);
@@ -87,8 +85,6 @@ CASE(test_two_gone_hold_goes_on)
     gives(w, b);
 }
 
-/* ---- three of five ---- */
-
 static void names(const char *text, int i, bool wanted)
 {
     const char *where = text_of("127.0.0.1:%d", proxy_port(way[i]));
@@ -97,8 +93,8 @@ static void names(const char *text, int i, bool wanted)
         fail_msg("\"%s\": %s", text, where);
 }
 
-/* The acquire fails in time, and its error names each of the three servers, and
- * no other. A waiter gets the lock when they are back. */
+/* The acquire fails in time, and its error names exactly those three servers. A
+ * waiter gets the lock when they are back. */
 CASE(test_three_gone_acquire_fails_and_says_why)
 {
     hf_lock *a = far(w, 30000, 15000, "server_timeout=1s");
@@ -124,7 +120,8 @@ CASE(test_three_gone_acquire_fails_and_says_why)
     taker_gets_it(t, 4000);
 }
 
-/* The claim ends before another client has the lock, and all verbs say so. */
+/* The claim ends before another client has the lock, and every call on it says
+ * so. */
 CASE(test_three_cut_hold_ends_in_time)
 {
     hf_lock *a = far(w, TTL_MS, OP_MS, PATIENT), *b = near(w);
@@ -138,7 +135,7 @@ CASE(test_three_cut_hold_ends_in_time)
     deadline = deadline_of(a);
     world_takes(w, b, TTL_MS * 2 + 1000);
     EXPECT(HF_ELOST, hf_lock_check(a));
-    /* A renewal may have been on its way back. */
+    /* A renewal's reply may have been on its way. */
     assert_true(wait_now() > deadline - TTL_MS * INT64_C(1000000));
     assert_true(token_of(b) > token);
     world_loses(w, 0, "could not be used since");
@@ -147,12 +144,10 @@ CASE(test_three_cut_hold_ends_in_time)
     world_free_for_all(w, a);
 }
 
-/* ---- no majority answers in time ---- */
-
 #define PATIENCE_MS 1000 /* an op_timeout that ends soon */
 #define IN_TIME "server_timeout=200ms"
 #define LATE_MS 400
-#define GRANT "\r\n$1\r\ng\r\n" /* only in the request for a vote */
+#define GRANT "\r\n$1\r\ng\r\n" /* occurs only in a request for a vote */
 
 static void stop_three(void)
 {
@@ -166,7 +161,7 @@ static void continue_three(void)
         go_on(i);
 }
 
-/* A try waits for the servers' answers, as that of one server does. */
+/* A try waits for the servers' replies, as it does with a single server. */
 CASE(test_three_stopped_briefly_delay_a_try)
 {
     hf_lock *a = far(w, 30000, 15000, "");
@@ -183,7 +178,8 @@ CASE(test_three_stopped_briefly_delay_a_try)
     }
 }
 
-/* Every acquire ends in time, names the three, and gives its votes back. */
+/* Every acquire ends in time, names the three servers, and gives its votes
+ * back. */
 CASE(test_three_stopped_end_every_acquire)
 {
     static const struct {
@@ -200,7 +196,7 @@ CASE(test_three_stopped_end_every_acquire)
     for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
         struct wait_mark began;
 
-        takes(w, a); /* all are connected */
+        takes(w, a); /* connects to all servers */
         gives(w, a);
         stop_three();
         began = wait_mark();
@@ -216,7 +212,7 @@ CASE(test_three_stopped_end_every_acquire)
     }
 }
 
-/* A wait for ever ends when no majority has answered for op_timeout. */
+/* An endless wait fails once no majority has answered for op_timeout. */
 static void is_failed(struct taker *t, struct wait_mark began)
 {
     COMES(taker_back(t));
@@ -254,7 +250,7 @@ CASE(test_every_request_is_cut)
     world_free_for_all(w, a);
 }
 
-/* From server `first` on, the answers take longer than server_timeout. */
+/* From server `first` on, replies take longer than server_timeout. */
 static void answer_late(int first, long ms)
 {
     for (int i = first; i < SERVERS; i++) {
@@ -277,7 +273,7 @@ CASE(test_every_answer_is_late)
 
     world_free_for_all(w, a);
     answer_late(0, LATE_MS);
-    /* It ends between two questions, or while one is asked. */
+    /* The wait ends between two requests or during one. */
     FAILS(hf_lock_timed(a, PATIENCE_MS - 100, &w->err));
     began = wait_mark();
     is_failed(taker_start(w, a, HF_FOREVER), began);
@@ -286,7 +282,7 @@ CASE(test_every_answer_is_late)
     world_free_for_all(w, a);
 }
 
-/* Two servers go on saying that the lock is held, which is no answer either. */
+/* Two servers keep saying that the lock is held, which is no answer either. */
 CASE(test_answers_of_three_are_late_for_a_waiter)
 {
     hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
@@ -298,7 +294,7 @@ CASE(test_answers_of_three_are_late_for_a_waiter)
     t = taker_start(w, a, HF_FOREVER);
     assert_true(NEVER_MS(taker_back(t), 500));
     answer_late(2, LATE_MS);
-    /* It asks more than one server once in four looks. */
+    /* A waiter asks more than one server only at every fourth poll. */
     if (!WAIT_FOR_MS(taker_back(t), PATIENCE_MS + 3000))
         fail_msg("it still waits");
     taker_end(t);
@@ -309,14 +305,12 @@ CASE(test_answers_of_three_are_late_for_a_waiter)
     world_free_for_all(w, a);
 }
 
-/* ---- keys that are deleted ---- */
-
 CASE(test_keys_deleted_at_two_are_set_again)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT), *b = near(w);
 
     takes(w, a);
-    for (int i = 0; i < SERVERS; i++) { /* any of them, again and again */
+    for (int i = 0; i < SERVERS; i++) { /* any of them, repeatedly */
         delete_key(i);
         delete_key((i + 1) % SERVERS);
         renews(w, a);
@@ -339,8 +333,8 @@ CASE(test_keys_deleted_at_three_end_the_hold)
     world_free_for_all(w, b);
 }
 
-/* A key that the renewal has set again does not prove that no other client had
- * the lock meanwhile: two servers have it, and that is no majority. */
+/* A key that a renewal has set again does not prove that no other client held
+ * the lock meanwhile: the two servers that kept theirs are no majority. */
 CASE(test_key_that_was_set_again_does_not_count)
 {
     hf_lock *a = far(w, 2000, OP_MS, PATIENT);
@@ -356,8 +350,8 @@ CASE(test_key_that_was_set_again_does_not_count)
     world_free_for_all(w, a);
 }
 
-/* It counts once a renewal has had a majority without it, even if it was heard
- * of later than that. */
+/* It counts once a renewal has had a majority without it, even if its reply
+ * came after that majority. */
 CASE(test_key_that_was_set_again_counts_later)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -379,10 +373,9 @@ CASE(test_key_that_was_set_again_counts_later)
     heal_all();
 }
 
-/* ---- stopped in the middle ---- */
-
-/* A stopped server does what it was asked when it continues: the grant, and its
- * undo or its release. op_ms: whether the connection is given up before. */
+/* A stopped server executes what it was sent when it continues: the grant, and
+ * its undo or release. op_ms decides whether the client gives the connection up
+ * before. */
 static void stopped_while_taken(struct world *w, int64_t op_ms, int64_t for_ms)
 {
     hf_lock *a = far(w, 30000, op_ms, "");
@@ -450,8 +443,6 @@ CASE_IS(test_stopped_while_it_is_renewed, stopped_while_renewed(w, 15000, 0))
 CASE_IS(test_stopped_for_long_while_it_is_renewed,
         stopped_while_renewed(w, OP_MS, OP_MS + 500))
 
-/* ---- who dies ---- */
-
 static void tell(struct proc *p, const struct proc_cmd *cmd)
 {
     struct proc_reply reply;
@@ -461,7 +452,8 @@ static void tell(struct proc *p, const struct proc_cmd *cmd)
         fail_msg("%s", reply.err.text);
 }
 
-/* Killed with the votes of two, while a third cannot be reached. */
+/* A client is killed with the votes of two servers, and a third cannot be
+ * reached: those votes end with its lease. */
 CASE(test_minority_of_the_dead_ends_with_its_lease)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 3000};
@@ -484,8 +476,8 @@ CASE(test_minority_of_the_dead_ends_with_its_lease)
     gives(w, b);
 }
 
-/* Two servers accept the release, two refuse it, and one cannot be reached: no
- * more will be known, and the client goes on. */
+/* Two servers accept the release, two refuse it and one cannot be reached. The
+ * client cannot learn more, so it carries on. */
 CASE(test_release_without_a_majority_either_way)
 {
     hf_lock *a = far(w, 30000, 1000, PATIENT);

@@ -3,7 +3,7 @@
 
 GROUP("memory");
 
-/* Long enough for a machine that stands still. */
+/* Long enough for a machine that stalls. */
 #define TTL_MS 5000
 #define OUT "max_lease=5s&" PATIENT
 
@@ -14,11 +14,9 @@ static void is_held(struct world *w, hf_lock *lock, struct taker *t)
     OK(hf_lock_explain(lock, &w->err));
 }
 
-/* ---- restarted, empty ---- */
-
-/* A majority is restarted, one server after the other. Each stays out until all
- * leases of its time have ended, and the others carry the lock: for clients
- * that knew it, and for a new one. */
+/* A majority is restarted, one server after the other. Each one does not vote
+ * until all leases from before its restart have ended, and the others keep the
+ * lock: for clients that knew it, and for a new one. */
 CASE(test_restarted_one_after_the_other)
 {
     hf_lock *c;
@@ -26,7 +24,7 @@ CASE(test_restarted_one_after_the_other)
     uint64_t token;
     hf_lock *a = far(w, TTL_MS, 15000, OUT), *b = far(w, TTL_MS, 15000, OUT);
 
-    world_takes(w, a, WAIT_LONG_MS); /* they may be young */
+    world_takes(w, a, WAIT_LONG_MS); /* the servers may have just started */
     token = token_of(a);
     COMES(keys() == SERVERS);
     t = taker_start(w, b, 120000);
@@ -39,7 +37,7 @@ CASE(test_restarted_one_after_the_other)
         assert_true(wait_ms_since(began) >= TTL_MS - 100);
         is_held(w, a, t);
     }
-    restart(3); /* and one more, that c sees young */
+    restart(3); /* c sees it as just started */
     c = far(w, TTL_MS, 15000, OUT);
     is_busy(w, c);
     assert_false(has(3));
@@ -72,8 +70,8 @@ CASE(test_majority_restarted_at_once)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* Without max_lease the same gives two claims. What they use tells them apart
- * by their tokens. */
+/* Without max_lease the same restart lets two clients claim the lock. The
+ * resource tells them apart by their tokens. */
 CASE(test_without_max_lease_the_token_protects)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT),
@@ -87,17 +85,16 @@ CASE(test_without_max_lease_the_token_protects)
     OK(hf_lock_check(a));
     OK(hf_lock_check(b));
     highest = token_of(b);
-    assert_true(token_of(a) < highest); /* what a writes is refused */
+    /* The resource refuses what a writes. */
+    assert_true(token_of(a) < highest);
     COMES(hf_lock_renew(a, 0, NULL) == HF_ELOST);
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     renews(w, b);
     gives(w, b);
 }
 
-/* ---- failover ---- */
-
-/* A master fails, and its replica, which lacks the key, is at its address: a
- * plain lock has two owners then, this one has not. */
+/* A master fails, and its replica, which lacks the key, takes its address: a
+ * plain lock then has two owners, a redlock does not. */
 CASE(test_failover_that_loses_the_key)
 {
     struct redis_server replica = {0};
@@ -112,7 +109,7 @@ CASE(test_failover_that_loses_the_key)
     proxy_lead_to(way[0], replica.port);
     proxy_cut(way[0]);
     world_takes(w, b, 3000);
-    OK(hf_lock_check(a)); /* two of them */
+    OK(hf_lock_check(a)); /* two owners */
     OK(hf_lock_check(b));
     gives(w, b);
     hf_lock_release(a, NULL);
@@ -137,8 +134,6 @@ CASE(test_failover_that_loses_the_key)
     delete_key(0);
     redis_server_end(&replica);
 }
-
-/* ---- tokens ---- */
 
 static void set_reserve(int i, long long us)
 {
@@ -185,8 +180,8 @@ static uint64_t take_and_die(void)
     return reply.token;
 }
 
-/* The servers' numbers are an hour apart, holders die without releasing their
- * tokens, and each has another majority. */
+/* The servers' numbers are an hour apart, holders die without releasing, and
+ * each holder has another majority: tokens still rise. */
 CASE(test_tokens_rise_over_numbers_far_apart)
 {
     const long long hour = 3600 * 1000000LL;
@@ -195,7 +190,8 @@ CASE(test_tokens_rise_over_numbers_far_apart)
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < SERVERS; i++)
             for (int j = 0; j < i; j++) {
-                /* Once, and then as the holders leave them. */
+                /* Set only at the start; later the holders change the
+                 * numbers. */
                 for (int k = 0; !last && k < 2; k++)
                     set_reserve(k, server_us(k) + (k + 1) * hour);
                 cut(i);
@@ -212,7 +208,8 @@ CASE(test_tokens_rise_over_numbers_far_apart)
             }
 }
 
-/* A server of the majority whose number is lower gets the token first. */
+/* Before the token is used, servers of the majority with a lower number must
+ * learn it. */
 CASE(test_second_round_tells_a_majority)
 {
     const long long hour = 3600 * 1000000LL;
@@ -233,7 +230,7 @@ CASE(test_second_round_tells_a_majority)
         told += top_of(i) >= token;
     assert_true(told >= 3);
     redis_server_kill(SERVER(0));
-    redis_server_kill(SERVER(1)); /* those whose number it was */
+    redis_server_kill(SERVER(1)); /* the servers that made that number */
     delete_key(2);
     delete_key(3);
     world_takes(w, b, 3000); /* by 2, 3 and 4 */

@@ -4,9 +4,7 @@
 struct redlock_servers five;
 struct proxy *way[SERVERS];
 
-/* ---- servers ---- */
-
-/* Its connection for us is there, so that a case leaves none. */
+/* Opens our own connection to each server, so that a case does not. */
 static void greet(void)
 {
     for (int i = 0; i < SERVERS; i++)
@@ -107,8 +105,6 @@ int keys_as(int i)
     return n;
 }
 
-/* ---- ways to them ---- */
-
 const char *far_url(const char *options)
 {
     static char url[256];
@@ -149,8 +145,6 @@ void heal_all(void)
         heal(i);
 }
 
-/* ---- what cases say ---- */
-
 void pass(int64_t ms)
 {
     int64_t began = wait_now();
@@ -164,7 +158,7 @@ void takes(struct world *w, hf_lock *lock)
     int64_t began = wait_now();
 
     world_takes(w, lock, 3000);
-    /* One may not have been connected yet. */
+    /* A server may not have been connected yet. */
     while (!WAIT_FOR_MS(keys_as(0) == SERVERS, 200)) {
         assert_true(wait_ms_since(began) < WAIT_LONG_MS);
         gives(w, lock);

@@ -1,5 +1,5 @@
-/* Faults of five Redis servers, and of the ways to them. The servers are those
- * of the group: a case finds them empty, and all of them running. */
+/* Faults of five Redis servers and of the network to them. A group shares its
+ * servers: each case finds them running and empty. */
 #ifndef REDLOCK_FAULTS_H
 #define REDLOCK_FAULTS_H
 
@@ -14,39 +14,39 @@
 extern struct redlock_servers five;
 extern struct proxy *way[SERVERS]; /* to each of them */
 
-/* A busy machine is no server that is silent. */
+/* So that a busy server does not look like a silent one. */
 #define PATIENT "server_timeout=2s"
-/* An op_timeout that is kept even then, and ends soon. */
+/* An op_timeout that holds even then, but ends soon. */
 #define OP_MS 1500
 
-/* Through the proxies; options as those of redlock_servers_url(). */
+/* A URL or lock through the proxies; options as for redlock_servers_url(). */
 const char *far_url(const char *options);
 hf_lock *far(struct world *, int64_t ttl_ms, int64_t op_ms,
              const char *options);
-/* Directly, with times that never matter. */
+/* A direct lock, with long timeouts. */
 hf_lock *near(struct world *);
 
-/* Connections to it are reset, and there are no new ones. */
+/* Resets the connections to that server and refuses new ones; undoes that. */
 void cut(int i);
 void heal(int i);
 void heal_all(void);
-/* Killed and started again, empty. */
+/* Kills that server and starts it again, empty. */
 void restart(int i);
-/* At server i: is the lock's key there; deletes it. */
+/* Does server i have the lock's key? Deletes it there. */
 bool has(int i);
 void delete_key(int i);
-/* How many servers have it. All must answer. */
+/* How many servers have the key. All must answer. */
 int keys(void);
-/* The same of the key as it is at the server i. */
+/* How many have the same key as server i. */
 int keys_as(int i);
 
 void pass(int64_t ms);
-/* Takes it, soon, with a key at each server. */
+/* Acquires the lock, soon, with a key at each server. */
 void takes(struct world *, hf_lock *);
-void gives(struct world *, hf_lock *);  /* a release, which succeeds */
-void renews(struct world *, hf_lock *); /* the same */
+void gives(struct world *, hf_lock *);  /* releases it successfully */
+void renews(struct world *, hf_lock *); /* likewise */
 void says(const char *text, const char *words);
-/* Another client has it. */
+/* Asserts that another client holds it. */
 void is_busy(struct world *, hf_lock *);
 
 #endif

@@ -1,4 +1,4 @@
-/* The cast of the stage: what each actor does, and how long it took. */
+/* The actors: what each of them does, and how long it took. */
 #include "stage.h"
 
 #include "../../lib/cpu_wait.h"
@@ -22,9 +22,7 @@ const struct stage_cast *stage_cast;
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
 
-/* ---- time ---- */
-
-static pid_t pid_of[ROLES]; /* of those who play; 0 */
+static pid_t pid_of[ROLES]; /* of the actors that live; otherwise 0 */
 
 void stage_victim_is(pid_t pid)
 {
@@ -54,7 +52,7 @@ int64_t moment_until(const struct moment *since, int64_t at)
 {
     int64_t waits[ROLES + 1], took = at - since->at, waited = 0, stalled, stood;
 
-    if (took < 10000000) /* not worth a look */
+    if (took < 10000000) /* too short to matter */
         return took;
     stood = canary_stood_by_now(&stage_canary) - since->stood;
     read_cpu_waits(waits);
@@ -65,9 +63,7 @@ int64_t moment_until(const struct moment *since, int64_t at)
     return took - stood - (waited > stalled ? waited : stalled);
 }
 
-/* ---- the cast ---- */
-
-/* Of what each takes: victim, holder, waiter, prober, dead. */
+/* The permits of each role: victim, holder, waiter, prober, dead. */
 static const struct stage_cast casts[] = {
     {"fair", HF_MUTEX, HF_FAIR, 1, {0}},
     {"unfair", HF_MUTEX, HF_UNFAIR, 1, {0}},
@@ -115,8 +111,6 @@ bool stage_is_shared(enum stage_role a, enum stage_role b)
     return stage_permits(a) + stage_permits(b) <= stage_cast->size;
 }
 
-/* ---- a seat ---- */
-
 static hf_lock_options stage_lock_options(void)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -137,7 +131,7 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
 {
     hf_lock_options opt = stage_lock_options();
     int rc;
-    /* it hears of breaks */
+    /* The holder gets events of breaks. */
     rc = hf_open(stage_url,
                  CLIENT(.connect_timeout_ms = OPEN_MS,
                         .on_event = role == HOLDER ? on_event : NULL),
@@ -159,8 +153,8 @@ void stand_up(struct seat *s)
     hf_close(s->client);
 }
 
-/* Of a process that was killed the kernel has closed the files, and with them
- * the lock may be free, a moment before it says that the process is gone. */
+/* When a process is killed the kernel closes its files, which may free the
+ * lock, a moment before it reports that the process has ended. */
 static bool is_gone(pid_t pid)
 {
     struct pollfd p = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
@@ -174,12 +168,12 @@ static bool is_gone(pid_t pid)
 }
 
 static hf_cancel cancel = HF_CANCEL_INIT;
-static int64_t entered_at; /* the last call of enter had its answer */
+static int64_t entered_at; /* when the last call in enter() returned */
 
 static void on_signal(int sig)
 {
     (void)sig;
-    hf_cancel_fire(&cancel); /* made for it: NOLINT(bugprone-signal-handler) */
+    hf_cancel_fire(&cancel); /* safe: NOLINT(bugprone-signal-handler) */
 }
 
 static void on_nudge(int sig)
@@ -190,9 +184,9 @@ static void on_nudge(int sig)
 static struct stage_hold *take_hold(int pid)
 {
     for (int i = 0; i < STAGE_HOLDS; i++) {
-        int nobody = 0;
+        int none = 0;
 
-        if (atomic_compare_exchange_strong(&stage->inside[i].pid, &nobody, pid))
+        if (atomic_compare_exchange_strong(&stage->inside[i].pid, &none, pid))
             return &stage->inside[i];
     }
     abort();
@@ -215,7 +209,7 @@ static void go_out(int pid)
         }
 }
 
-/* Those who are inside have more than there are. */
+/* Do the holders have more permits than there are? */
 static bool is_too_much(void)
 {
     uint32_t sum = 0;
@@ -283,12 +277,10 @@ int go_down(struct seat *s, hf_error *err)
     return hf_lock_downgrade(s->lock, err);
 }
 
-/* ---- another name ---- */
-
 static hf_lock *more[8];
 static unsigned more_len;
 
-/* The least that it can take of y, by one handle more. */
+/* Acquires the least that is possible of y, with one more handle. */
 static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                      hf_error *err)
 {
@@ -303,7 +295,7 @@ static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                                 HOW(wait_ms, .lease_ms = lease_ms), err);
 }
 
-/* Lets go of all that; the first error. */
+/* Releases all of y; returns the first error. */
 static int drop_more(hf_error *err)
 {
     int rc = 0;
@@ -317,8 +309,6 @@ static int drop_more(hf_error *err)
     }
     return rc;
 }
-
-/* ---- actors ---- */
 
 struct order {
     char verb;
@@ -406,7 +396,7 @@ void actor_begin(struct actor *a, enum stage_role role)
 }
 
 /* The kernel marks a client when its threads end, which is before its process
- * can be waited for: no client learns of a death only by its look every 2 s. */
+ * can be waited for. So no client finds a death only by its poll every 2 s. */
 static void check_marked(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
@@ -449,7 +439,7 @@ bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
            read(a->fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
-/* Shared grants do not raise it, and a latch has none. */
+/* Shared grants do not raise the token, and a latch has none. */
 static void check_token(const struct actor *a, uint64_t token)
 {
     bool is_alone = stage_permits(a->role) == stage_cast->size &&
@@ -469,7 +459,7 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
-        check_token(a, answer.token); /* unless its lease had ended by then */
+        check_token(a, answer.token); /* unless its lease has already ended */
     return answer;
 }
 
@@ -481,8 +471,8 @@ bool check_in_time(const struct answer *a, const struct moment *since,
 
     if (a->rc || took > limit_ms * 1000000LL) {
         snprintf(text, sizeof(text),
-                 "the %s got it after %.1f ms, of them %.1f of waiting for a "
-                 "processor or the machine (%d)",
+                 "the %s got it after %.1f ms, %.1f ms of that waiting for a "
+                 "CPU or stalled (%d)",
                  who, (double)(a->at - since->at) / 1e6,
                  (double)(a->at - since->at - took) / 1e6, a->rc);
         stage_blame(text);

@@ -1,16 +1,15 @@
 /*
- * Flips bits in the file of shared memory under clients that use it. No byte of
- * it, whatever its value, may end a process, make it write elsewhere (under
- * ASan) or delay a call for more than a second beyond its limit. Any answer is
- * good.
+ * Flips bits in the shared-memory file while clients use it. No value of any
+ * byte may end a process, make it write elsewhere (checked by ASan) or delay a
+ * call for more than a second beyond its limit. Calls may return anything.
  *
- *     shm_flips single SHARD SHARDS    every bit of each kind of thing
+ *     shm_flips single SHARD SHARDS    every bit of each kind of object
  *     shm_flips random [SEED [ROUNDS]] 100 flips in each round, under load
- *     shm_flips one REGION BIT         one of the first again
+ *     shm_flips one REGION BIT         repeats one trial of `single`
  *
- * A worker process makes one trial after the other, each with a fresh file. If
+ * A worker process runs one trial after the other, each with a fresh file. If
  * it dies, or a call does not return, this process prints the flip, and the
- * next worker goes on after it.
+ * next worker continues after it.
  */
 #include "flips.h"
 
@@ -66,7 +65,7 @@ static void build(void)
     snprintf(flips_url, sizeof(flips_url), "shm://%s?connect_timeout=%dms", dir,
              OPEN_MS);
     flips_note = map(-1, sizeof(*flips_note));
-    while (hf_open(flips_url, NULL, &client, NULL)) /* the machine stood */
+    while (hf_open(flips_url, NULL, &client, NULL)) /* the machine stalled */
         wait_tick();
     hf_close(client);
     fd = open(path, O_RDWR | O_CLOEXEC);
@@ -75,10 +74,10 @@ static void build(void)
 }
 
 /* Empties the file. Its pages stay allocated: a hole would have to be filled
- * again, and the memory may be full by then (SIGBUS). The thread of an open
- * that was given up may still run, take the file for one of another version and
+ * again, and the memory may be full by then (SIGBUS). An abandoned open may
+ * still run on its thread, take the file for one of another version and
  * truncate it: so this waits until the file is unused, and allocates it again
- * if it has to. */
+ * if necessary. */
 static void make_anew(void)
 {
     int rc = flock(fd, LOCK_EX) ? errno
@@ -93,8 +92,6 @@ static void make_anew(void)
     memcpy(&flips_file->header, &golden, sizeof(golden));
     flock(fd, LOCK_UN);
 }
-
-/* ---- what is tried ---- */
 
 struct plan {
     const char *name;
@@ -134,8 +131,6 @@ static void play(const struct plan *plan, uint32_t n)
     scene_play(region, bit);
 }
 
-/* ---- the worker, and who watches it ---- */
-
 static void worker_main(const struct plan *plan, uint32_t from)
 {
     for (uint32_t n = from; n < plan->end; n += plan->step) {
@@ -146,8 +141,8 @@ static void worker_main(const struct plan *plan, uint32_t from)
     _exit(0);
 }
 
-/* The worker's status; -1: a call of it does not return. Its end of the pipe is
- * closed when it ends. */
+/* Returns the worker's exit status, or -1 if a call of it does not return. The
+ * worker's end of the pipe is closed when it ends. */
 static int watch(pid_t pid, int pipe_fd)
 {
     struct pollfd end = {pipe_fd, POLLIN, 0};
@@ -199,7 +194,8 @@ static void tell(const struct plan *plan, uint32_t n, int status)
            (unsigned long long)atomic_load(&flips_note->offset));
 }
 
-/* One worker, from that trial on. What it came to; *from: at which trial. */
+/* Runs a worker from trial *from on; sets *from to the trial at which it ended,
+ * and returns its status. */
 static int run_worker(const struct plan *plan, uint32_t *from)
 {
     int fds[2], status;
@@ -218,8 +214,8 @@ static int run_worker(const struct plan *plan, uint32_t *from)
     return status;
 }
 
-/* A call that was late once, on a machine that may have stood, has to be late
- * at the same trial again, and again. */
+/* A late call counts only if it is late three times in a row at the same trial,
+ * because the machine may have stalled. */
 static void run(const struct plan *plan)
 {
     uint32_t from = plan->first, late_at = UINT32_MAX;

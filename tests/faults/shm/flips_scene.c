@@ -1,7 +1,7 @@
 /*
  * One trial: one client holds a lock of each kind, a second waits for each of
- * them, a third has died (as far as the file tells). One bit is flipped, and
- * all go on to the end, as if nothing had happened. Any answer is good.
+ * them, and a third has died (as far as the file says). One bit is flipped, and
+ * all clients carry on to the end. Calls may return anything.
  */
 #include "flips.h"
 
@@ -12,8 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* When the trial began, or this thread: what is no fault of a call. Those that
- * take long are asleep: that others wait for a processor does not matter. */
+/* What had delayed this thread, and the machine, when the trial began: a call
+ * is not blamed for more of it. Slow calls are asleep, so it does not matter
+ * that other threads wait for a CPU. */
 static _Thread_local int64_t waited_before;
 static int64_t stood_before;
 
@@ -56,8 +57,6 @@ void flips_bit(size_t offset, int bit)
     __atomic_fetch_xor((uint8_t *)flips_file + offset, (uint8_t)(1u << bit),
                        __ATOMIC_SEQ_CST);
 }
-
-/* ---- a client ---- */
 
 static hf_lock *handle(hf_client *client, const char *name, enum hf_kind kind,
                        enum hf_fairness fairness)
@@ -167,7 +166,7 @@ void party_look(struct party *p)
         hf_names_free(names);
 }
 
-/* Handles that are held are freed after the client. */
+/* Handles that are held are freed after their client. */
 void party_go(struct party *p)
 {
     hf_lock *all[] = {p->fair, p->unfair, p->rwlock, p->semaphore};
@@ -181,8 +180,6 @@ void party_go(struct party *p)
         hf_lock_free(all[i]);
     hf_latch_free(p->latch);
 }
-
-/* ---- those who wait ---- */
 
 static void on_lock(void *arg, hf_lock *lock, int result)
 {
@@ -198,7 +195,7 @@ static void on_latch(void *arg, hf_latch *latch, int result)
     ++*(int *)arg;
 }
 
-/* The helper thread waits for these; of two names the thread does. */
+/* The helper thread waits for these; wait_main() waits for the fair mutex. */
 static int wait_async(struct party *p, int *done)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -228,7 +225,7 @@ static void *wait_main(void *arg)
     return NULL;
 }
 
-/* The callbacks come at the end of the time, at the latest. */
+/* The callbacks run at the latest when the wait time has passed. */
 static void end_async(struct party *p, const int *done, int pending)
 {
     int64_t then = wait_now();
@@ -241,14 +238,13 @@ static void end_async(struct party *p, const int *done, int pending)
     }
 }
 
-/* ---- the places ---- */
-
-/* What the trial has found in the file. */
+/* Where the trial's objects are in the file. */
 static struct {
     unsigned holder, waiter, dead, unused;           /* slots */
     unsigned fair, unfair, rwlock, semaphore, latch; /* entries */
     unsigned waiting_cell, holding_cell, dead_cell;  /* cells */
-    unsigned of_dead;                                /* its entry */
+    /* the entry that the dead client holds */
+    unsigned of_dead;
 } at;
 
 static unsigned entry_of(const char *name)
@@ -259,7 +255,7 @@ static unsigned entry_of(const char *name)
     return 0;
 }
 
-/* The first cell of that client at the entry; SHM_CELLS: there is none. */
+/* The first cell of that client at the entry, or SHM_CELLS. */
 static unsigned cell_of(unsigned entry, unsigned slot)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++)
@@ -374,7 +370,7 @@ static bool is_queued(void)
 
 enum { NO_PID = 1 << 22 }; /* more than any process has */
 
-/* In the file it looks as if its process had been killed. */
+/* Makes the file look as if the slot's process had been killed. */
 static void pretend_death(unsigned slot)
 {
     struct shm_slot *s = &flips_file->slot[slot];
@@ -383,8 +379,6 @@ static void pretend_death(unsigned slot)
     atomic_store(&s->has_byte, 0);
     atomic_store((shm_u32 *)&s->alive, FUTEX_OWNER_DIED);
 }
-
-/* ---- the trial ---- */
 
 static void after_the_flip(struct party *holder, struct party *newcomer,
                            hf_lock **dead)
@@ -403,7 +397,8 @@ static void after_the_flip(struct party *holder, struct party *newcomer,
         release(*dead);
 }
 
-/* Before the flip. The machine may have stood for as long as it takes. */
+/* Retries before the flip, because the machine may stall for the whole
+ * timeout. */
 static void come_surely(struct party *p)
 {
     do

@@ -1,6 +1,6 @@
 /*
- * Many flips, at random, while several clients use the file on several threads.
- * Half of the flips are anywhere, the others where the clients are.
+ * Many random flips while several clients use the file on several threads. Half
+ * of the flips are anywhere, the others where the clients are.
  */
 #include "flips.h"
 
@@ -36,7 +36,7 @@ static void *load_main(void *arg)
     return NULL;
 }
 
-/* Where so few clients have what they use: behind the header. */
+/* A place behind the header that so few clients use. */
 static size_t busy_place(uint64_t *seed)
 {
     size_t n = chance(seed);

@@ -1,7 +1,7 @@
 /*
- * A process that may write to the file of shared memory changes one word of it
- * all the time. Every call returns in its time all the same, with an error if
- * it failed, and a client repeats a release that failed.
+ * A process with write access to the shared-memory file changes one word of it
+ * all the time. Every call must return in time nevertheless, with an error if
+ * it failed, and a client must retry a release that failed.
  *
  * A real process would not hit every moment on a busy machine. So at each point
  * between two steps (HF__SHM_POINTS) the calling thread changes the word
@@ -12,10 +12,8 @@
 
 enum { BEYOND_MS = 1000, WAIT_MS = 50, TABLES_MS = 1000 };
 
-/* ---- the hammer ---- */
-
-/* How it changes the word: it adds what a client would, or flips bits, or puts
- * anything there. */
+/* How the hammer changes the word: it adds what a client would, flips bits, or
+ * stores random bits. */
 struct hammer {
     const char *name;
     size_t offset;
@@ -25,7 +23,7 @@ struct hammer {
 
 static const struct hammer *hammer;
 static struct shm_file *_Atomic file; /* NULL: it rests */
-static atomic_int blows = -1;         /* that are left; negative: any number */
+static atomic_int blows = -1; /* how many are left; negative: any number */
 
 static uint64_t anything(void)
 {
@@ -66,9 +64,7 @@ void hf__shm_point(const char *name, int line)
         atomic_store(word, anything());
 }
 
-/* ---- those who keep to the rules ---- */
-
-static char late[160]; /* the first call that was; of any thread */
+static char late[160]; /* describes the first late call of any thread */
 
 static int within(int64_t began, int ms, const char *call, int rc)
 {
@@ -99,7 +95,7 @@ static const struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
     uint64_t stir, flags; /* of the word */
-    uint64_t kept;        /* when it is stirred */
+    uint64_t kept;        /* bits that stay when it is stirred */
 } kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
              {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
               ~SHM_STIR_MASK},
@@ -126,7 +122,7 @@ static void party_go(struct party *p)
     if (p->lock && !WITHIN(0, hf_lock_free(p->lock)))
         p->lock = NULL;
     WITHIN(0, hf_close(p->client));
-    hf_lock_free(p->lock); /* what is held is freed after its client */
+    hf_lock_free(p->lock); /* a held lock is freed after its client */
     hf_latch_free(p->latch);
 }
 
@@ -142,7 +138,7 @@ static void party_use(struct party *p, int64_t lease_ms)
            hf_lock_acquire(p->lock, HOW(WAIT_MS, .lease_ms = lease_ms), NULL));
     WITHIN(0, hf_lock_renew(p->lock, lease_ms, NULL));
     WITHIN(0, hf_lock_release(p->lock, NULL));
-    WITHIN(0, hf_lock_try(p->lock, NULL)); /* and keeps it, if it has it */
+    WITHIN(0, hf_lock_try(p->lock, NULL)); /* keeps the lock if it gets it */
 }
 
 static void *use_main(void *arg)
@@ -152,7 +148,7 @@ static void *use_main(void *arg)
     return NULL;
 }
 
-/* One holds it, as far as it can, and two others come. */
+/* One client holds the lock, as far as it can, and two others use it. */
 static void everybody_ends(const struct place *p, const struct kind *k,
                            const struct hammer *h)
 {
@@ -214,7 +210,7 @@ WORD(test_a_read_write_lock, 2)
 WORD(test_a_semaphore, 3)
 WORD(test_a_latch, 4)
 
-/* What a semaphore or a mutex needs besides its word. */
+/* The other words that a semaphore or a mutex needs. */
 static void test_other_words(void **state)
 {
 #define AT(field) offsetof(struct shm_file, field)
@@ -239,11 +235,9 @@ static void test_other_words(void **state)
     }
 }
 
-/* ---- what they hear ---- */
-
 struct scene {
     struct party one, other;
-    struct hammer stirs; /* "x", as a client would */
+    struct hammer stirs; /* changes "x" as a client would */
     struct shm_file *mapped;
 };
 
@@ -268,7 +262,7 @@ static void scene_end(struct scene *s, const struct place *p)
     OK(unlink(p->file));
 }
 
-/* While it is hammered, the call fails, and says why. */
+/* The call fails while the word is hammered, and its error says why. */
 #define GIVES_UP(scene, call)                                                  \
     do {                                                                       \
         hf_error err = {0};                                                    \
@@ -296,14 +290,14 @@ static void for_each_lock(void **state,
     }
 }
 
-/* A case that is this play for each kind of lock. */
+/* A case that runs this play for each kind of lock. */
 #define EACH_LOCK(name, play)                                                  \
     static void name(void **state)                                             \
     {                                                                          \
         for_each_lock(state, play);                                            \
     }
 
-/* Acquires all of it. */
+/* Acquires all permits. */
 static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                     int64_t lease_ms)
 {
@@ -313,8 +307,9 @@ static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                            NULL);
 }
 
-/* The owner has released it, but no other client gets it until the word is
- * changed. Then any client does, whatever the owner's handle and client do. */
+/* The owner has released the lock, but no other client gets it until the word
+ * is changed. Then any client does, whatever the owner does with its handle and
+ * client. */
 static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
     OK(take_all(s->one.lock, k, 0, lease));
@@ -327,7 +322,7 @@ static void play_release(struct scene *s, const struct kind *k, int64_t lease)
     OK(take_all(s->one.lock, k, 0, lease));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
     GIVES_UP(s, hf_lock_try(s->one.lock, &err));
-    OK(take_all(s->one.lock, k, SURELY_MS, 0)); /* at once, by itself */
+    OK(take_all(s->one.lock, k, SURELY_MS, 0)); /* at once, without help */
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
     OK(hf_lock_free(s->one.lock));
     s->one.lock = NULL;
@@ -350,7 +345,7 @@ static void test_a_release_that_gives_up(void **state)
     for_each_lock(state, play_releases_of_leases);
 }
 
-/* The client that could not release is closed: it no longer has anything. */
+/* The client that could not release is closed: it holds nothing any longer. */
 static void play_close(struct scene *s, const struct kind *k)
 {
     hf_client *client = s->one.client;
@@ -369,7 +364,7 @@ static void play_close(struct scene *s, const struct kind *k)
 
 EACH_LOCK(test_a_close_after_it, play_close)
 
-/* What cannot be renewed now is not lost. */
+/* A hold that cannot be renewed now is not lost. */
 static void play_renewal(struct scene *s, const struct kind *k)
 {
     OK(take_all(s->one.lock, k, 0, SURELY_MS));
@@ -404,8 +399,8 @@ static int break_under(struct scene *s, int n)
     return rc;
 }
 
-/* It says that all are broken, or that it gave up, whichever hold the blows
- * hit: after it has given up once, 64 tries are too many. */
+/* hf_break() reports that it broke all holds, or that it gave up, whichever
+ * hold the blows hit. After it has given up once, 64 tries are too many. */
 static void test_a_break_of_several(void **state)
 {
     struct scene s;
@@ -426,8 +421,8 @@ static void test_a_break_of_several(void **state)
     scene_end(&s, *state);
 }
 
-/* The owner's hold has ended, and could not be released: what is left of it
- * does not grant the next request. */
+/* The owner's hold has ended and could not be released: what is left of it must
+ * not grant the next request. */
 static void play_remains(struct scene *s, const struct kind *k)
 {
     int64_t begun;
@@ -438,7 +433,8 @@ static void play_remains(struct scene *s, const struct kind *k)
     rc = hf_lock_release(s->one.lock, NULL);
     assert_true(rc == HF_EBACKEND || rc == HF_ELOST);
     begun = wait_now();
-    assert_true(WAIT_FOR(wait_ms_since(begun) > 600)); /* it was repeated */
+    /* the release was retried */
+    assert_true(WAIT_FOR(wait_ms_since(begun) > 600));
     rc = hf_lock_try(s->one.lock, NULL);
     file = NULL;
     assert_int_equal(rc, HF_EBACKEND);
@@ -455,7 +451,8 @@ static void play_acquire(struct scene *s, const struct kind *k)
 
 EACH_LOCK(test_an_acquire_that_gives_up, play_acquire)
 
-/* It has the word, and cannot write its lease: it does not keep the word. */
+/* The client has the word but cannot write its lease: it must not keep the
+ * word. */
 static void test_a_lease_that_cannot_be_written(void **state)
 {
     struct scene s;
@@ -491,7 +488,7 @@ static void test_a_count_that_gives_up(void **state)
     scene_end(&s, *state);
 }
 
-/* Beside a name that is hammered another one has all its tries. */
+/* A name beside one that is hammered still has all its tries. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
     int rc, left;
@@ -503,7 +500,7 @@ static void play_neighbour(struct scene *s, const struct kind *k)
     OK(take_all(s->one.lock, k, 0, 0));
     OK(take_all(neighbour, k, 0, 0));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
-    OK(take_all(s->other.lock, k, SURELY_MS, 0)); /* its release is done */
+    OK(take_all(s->other.lock, k, SURELY_MS, 0)); /* x is released by now */
     s->stirs.offset = offsetof(struct shm_file, entry[1].word);
     blows = 1000;
     file = s->mapped;

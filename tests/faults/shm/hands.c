@@ -1,7 +1,8 @@
 /*
- * A process is stopped at every step, in turn, and returns to a cell that has
- * changed hands: its owner has gone on, and a client uses it for another name
- * ("y"). What was decided about the old owner must not be done to the new one.
+ * A process is stopped at every step, in turn, and continues when a cell has
+ * changed hands: its owner has gone on, and a client uses the cell for another
+ * name ("y"). What was decided about the old owner must not be done to the new
+ * one.
  */
 #include "stage.h"
 
@@ -14,16 +15,15 @@
 enum { LONG_MS = 20000, LEASE_MS = 60000 };
 
 static struct actor holder, waiter, prober;
-static struct seat here; /* to look from */
-static int hands;        /* that a cell has gone through */
-
-/* ---- the victim ---- */
+static struct seat here; /* to inspect from */
+static int hands;        /* how often a cell changed hands */
 
 static void end_as_told(struct seat *s)
 {
     stage_arm(0);
     atomic_store(&stage->phase, 3);
-    while (atomic_load(&stage->go) != 2) /* alive: death would mend things */
+    /* stays alive, because its death would repair things */
+    while (atomic_load(&stage->go) != 2)
         nap_us(20);
     stand_up(s);
     _exit(0);
@@ -66,7 +66,7 @@ static pid_t begin(void (*play)(struct seat *, int), int n)
     return 0;
 }
 
-/* Until the victim is that far, or paused. */
+/* Waits until the victim has reached that phase or is paused. */
 static void await_phase(int phase)
 {
     int64_t until = now_ns() + LONG_MS * 1000000LL;
@@ -80,7 +80,7 @@ static void await_phase(int phase)
     }
 }
 
-/* True: it was paused. */
+/* Returns whether the victim was paused. */
 static bool go_on(void)
 {
     bool was_paused = atomic_load(&stage->paused);
@@ -101,8 +101,6 @@ static void end(pid_t victim)
         stage_blame("the victim failed by itself");
 }
 
-/* ---- a grant, and a lease that was meant for another name ---- */
-
 static hf_info *inspect(const char *name)
 {
     hf_info *info = NULL;
@@ -112,7 +110,7 @@ static hf_info *inspect(const char *name)
     return info;
 }
 
-/* The holder, and whether its hold has an end. */
+/* The holder's pid, and whether its hold has an end. */
 static pid_t holder_of(const char *name, bool *is_leased)
 {
     hf_info *info = inspect(name);
@@ -135,7 +133,7 @@ static bool is_waited_for(const char *name)
     return is;
 }
 
-/* It was not notified: it looks by itself. */
+/* The waiter was not notified: signals make it poll. */
 static void waiter_looks_and_has_it(void)
 {
     int64_t until = now_ns() + LONG_MS * 1000000LL;
@@ -145,7 +143,7 @@ static void waiter_looks_and_has_it(void)
         kill(waiter.pid, SIGUSR2);
     while (!actor_hear(&waiter, &a, 1) && now_ns() < until);
     if (a.rc)
-        stage_blame("the waiter did not get it");
+        stage_blame("the waiter did not get the lock");
 }
 
 static void waiter_waits_for_another(void)
@@ -162,8 +160,8 @@ static void waiter_waits_for_another(void)
         }
 }
 
-/* The waiter had it while the victim was paused: it has another name to wait
- * for, with a lease, before the victim goes on. */
+/* The waiter gets the lock while the victim is paused, and waits for another
+ * name with a lease before the victim continues. */
 static bool hand_over_to_one_who_goes_on(int n)
 {
     pid_t pid = begin(hand_over, n);
@@ -188,7 +186,7 @@ static bool hand_over_to_one_who_goes_on(int n)
     if (holder_of("x", &is_leased) != waiter.pid)
         stage_blame("the waiter does not hold it");
     if (is_leased)
-        stage_blame("it holds it with the lease of another wait");
+        stage_blame("the waiter holds it with the lease of another wait");
     if (has_it) {
         actor_ask(&holder, 'n', 0, 0);
         if (!actor_hear(&waiter, &a, LONG_MS) || a.rc)
@@ -201,8 +199,6 @@ static bool hand_over_to_one_who_goes_on(int n)
     return was_paused;
 }
 
-/* ---- a break, and a hold of another name ---- */
-
 static void check_permits(void)
 {
     uint32_t high = atomic_load(&stage_file->header.names_high);
@@ -211,14 +207,14 @@ static void check_permits(void)
     for (uint32_t i = 0; i < high % (SHM_NAMES + 1); i++) {
         unsigned used = shm_used(atomic_load(&stage_file->entry[i].word));
 
-        snprintf(text, sizeof(text), "nobody holds %c, but %u permits are used",
+        snprintf(text, sizeof(text), "%c is not held, but %u permits are used",
                  stage_file->entry[i].name[0], used);
         if (atomic_load(&stage_file->hash[i]) && used)
             stage_blame(text);
     }
 }
 
-/* The cell that the client of this process holds x with. */
+/* The cell with which that process holds x. */
 static unsigned cell_of(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++) {
@@ -238,7 +234,7 @@ static bool is_of_prober(unsigned cell)
     return atomic_load(&stage_file->slot[slot].pid) == (uint32_t)prober.pid;
 }
 
-/* The holder goes away, and the prober takes some of y: one of these cells was
+/* The holder closes, and the prober acquires some of y: one of its cells was
  * the holder's, and the word names another. */
 static void holder_leaves_its_cell_to_prober(void)
 {
@@ -258,7 +254,7 @@ static bool break_what_has_changed_hands(int n)
 
     actor_begin(&holder, HOLDER);
     actor_ask(&holder, 'a', 0, 0);
-    actor_ask(&waiter, 'a', 0, 0); /* now the word names this one */
+    actor_ask(&waiter, 'a', 0, 0); /* now the word names the waiter's cell */
     actor_ask(&prober, 'm', 0, 0);
     pid = begin(break_it, n);
     await_phase(3);
@@ -271,13 +267,11 @@ static bool break_what_has_changed_hands(int n)
     actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* broken */
     actor_ask(&prober, 'n', 0, 0);
     check_permits();
-    actor_ask(&prober, 'a', 0, 0); /* all of it */
+    actor_ask(&prober, 'a', 0, 0); /* all permits */
     actor_ask(&prober, 'r', 0, 0);
     end(pid);
     return was_paused;
 }
-
-/* ---- all of them ---- */
 
 static void walk(bool (*run)(int), const char *what)
 {
@@ -293,11 +287,11 @@ static void walk(bool (*run)(int), const char *what)
             printf("# %s, %s; at %s:%d (%d): %s\n", what, stage_cast->name,
                    stage->at.file, stage->at.line, n, stage_fault);
             faults++;
-            break; /* the state is no longer known */
+            break; /* the state is unknown now */
         }
     }
     if (!hands)
-        faults++; /* a test in which none changes hands tests nothing */
+        faults++; /* a test in which no cell changes hands tests nothing */
     stage_case(faults,
                "%s, %s: paused at each of %d steps, %d cells changed "
                "hands",
@@ -308,7 +302,7 @@ static void play(const struct stage_cast *cast, bool (*run)(int),
                  const char *what)
 {
     stage_cast = cast;
-    actor_begin(&prober, PROBER); /* in this order: cells begin there */
+    actor_begin(&prober, PROBER); /* in this order, in which cells are used */
     if (cast->kind == HF_MUTEX) {
         actor_begin(&holder, HOLDER);
         actor_ask(&holder, 'm', 0, 0);

@@ -1,16 +1,16 @@
 /*
- * Kills processes that lock in shared memory, at random, and checks what must
- * hold all the same. A run has acts; in each another kind of process is killed:
- * the holder, a waiter, both at once, any.
+ * Kills random processes that lock in shared memory, and checks the contract. A
+ * run has acts; each of them kills another kind of process: the holder, a
+ * waiter, both at once, any.
  *
  *     shm_kill [kills [seed]]
  *
- * Workers take locks (of all kinds; for ever, timed, tried, with a lease) and
- * bump a plain counter under each, if they hold it exclusively. The parent
- * kills one of them, then has the prober take the name that the dead one was
- * busy with, and measures how long after the kill that is granted. Parent and
- * prober are never killed. After each act the whole history goes before the
- * checkers (history.h).
+ * Workers acquire locks (of all kinds; with and without a limit, tried, with a
+ * lease) and increment a plain counter under each that they hold exclusively.
+ * The parent kills one of them, then has the prober acquire the name that the
+ * dead one was busy with, and measures how long after the kill that is granted.
+ * Parent and prober are never killed. After each act the checkers (history.h)
+ * judge the whole history.
  */
 #include "kill.h"
 
@@ -53,8 +53,6 @@ uint32_t chance(uint64_t *seed)
     return (uint32_t)(*seed >> 33);
 }
 
-/* ---- processes and what they told ---- */
-
 static void start(int seat, uint64_t seed)
 {
     struct worker *w = &shared->worker[seat];
@@ -74,7 +72,8 @@ static void start(int seat, uint64_t seed)
     atomic_store(&w->pid, pid);
 }
 
-/* Of one that is gone. It lived until its last event at least. */
+/* Adds the log of a process that has ended; returns `at`, or the time of its
+ * last event if that is later. */
 static int64_t collect(int seat, int64_t at)
 {
     struct worker *w = &shared->worker[seat];
@@ -95,13 +94,13 @@ static void bury(int seat, int64_t killed_at)
     waitpid(atomic_load(&w->pid), NULL, 0);
     e.at = collect(seat, killed_at);
     if (!atomic_load(&w->len))
-        return; /* it has done nothing, the history does not know it */
+        return; /* it did nothing, so the history does not know it */
     e.process = e.owner = w->log[0].process;
     history_add(&history, &e);
 }
 
-/* A write that may have been the last act of a process was done, unless another
- * process has written that value. */
+/* A write that a killed process had announced was done, unless another process
+ * wrote that value. */
 static void settle_doubts(void)
 {
     for (size_t i = 0; i < doubtful.len; i++) {
@@ -119,9 +118,7 @@ static void settle_doubts(void)
     history_clear(&doubtful);
 }
 
-/* ---- killing ---- */
-
-enum victim { HOLDER, WAITER, HOLDER_AND_WAITER, ANYBODY };
+enum victim { HOLDER, WAITER, HOLDER_AND_WAITER, ANY };
 
 static const struct act {
     const char *name;
@@ -129,9 +126,10 @@ static const struct act {
 } acts[] = {{"the holder", HOLDER},
             {"a waiter", WAITER},
             {"the holder and a waiter", HOLDER_AND_WAITER},
-            {"anybody", ANYBODY}};
+            {"any worker", ANY}};
 
-/* A worker that does that, for that name or (-1) any; or just a worker. */
+/* A worker that does that for that name, or (-1) any name; or, if none is found
+ * soon, a random worker. */
 static int find(uint64_t *seed, int doing, int name)
 {
     int seat = 0;
@@ -154,8 +152,8 @@ static void read_cpu_waits(int64_t *waits)
         waits[i] = cpu_wait_of_first(atomic_load(&shared->worker[i].pid));
 }
 
-/* Before one is dead its helper thread has to end as well, which has waited
- * about as long. */
+/* Counts a dead process twice: its helper thread has to end as well, and has
+ * waited about as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;
@@ -184,7 +182,7 @@ static int64_t probe(const struct prober *p, int name)
     return granted;
 }
 
-/* What the machine is to blame for since then. */
+/* What the machine has delayed since then. */
 struct blame {
     int64_t waits[SEATS], stalled, stood;
 };
@@ -207,7 +205,7 @@ static int64_t blame_end(const struct blame *b, const bool *is_dead)
            canary_stood_by_now(&canary) - b->stood;
 }
 
-/* How long after the kill the lock was granted. */
+/* Returns how long after the kill the lock was granted. */
 static int64_t kill_some(enum victim victim, uint64_t *seed,
                          const struct prober *prober, int *late)
 {
@@ -217,7 +215,7 @@ static int64_t kill_some(enum victim victim, uint64_t *seed,
     int first, second = -1, name;
     bool is_dead[SEATS] = {false};
 
-    first = victim == ANYBODY
+    first = victim == ANY
                 ? (int)(chance(seed) % WORKERS)
                 : find(seed, victim == WAITER ? ACQUIRING : HOLDING, -1);
     name = atomic_load(&shared->worker[first].busy_with);
@@ -247,8 +245,6 @@ static int64_t kill_some(enum victim victim, uint64_t *seed,
     return took;
 }
 
-/* ---- judging ---- */
-
 static void tap(bool ok, const char *act, const char *what)
 {
     printf("%s %d - %s is killed: %s\n", ok ? "ok" : "not ok", ++cases, act,
@@ -256,7 +252,7 @@ static void tap(bool ok, const char *act, const char *what)
     failed += !ok;
 }
 
-/* excused: for how long nothing could be done about anything. */
+/* excused: how long the machine kept processes from running. */
 static void judge(const char *act, int64_t excused)
 {
     static const struct {
@@ -268,7 +264,7 @@ static void judge(const char *act, int64_t excused)
         {"tokens rise, none twice (TOK)", history_check_tok},
         {"a grant has one owner (TURN)", history_check_turn},
         {"no hold outlasts its lease (CAP)", history_check_cap},
-        {"nobody is forgotten (BOUND, WAKE)", history_check_waits},
+        {"no waiter is forgotten (BOUND, WAKE)", history_check_waits},
         {"every call returns (RET)", history_check_ret},
         {"nothing is left behind (LEAK)", history_check_leak},
     };
@@ -312,7 +308,7 @@ static void report(const char *act, int64_t *took, int kills, int late)
         "no other call fails");
 }
 
-/* The contents of the file without any client. */
+/* Counts what the file contains although it has no clients. */
 static int leaks(void)
 {
     int fd = -1, found = 0;
@@ -320,7 +316,8 @@ static int leaks(void)
     hf_client *client;
     struct shm_file *f;
 
-    if (hf_open(shm_url, NULL, &client, NULL)) /* buries the dead */
+    /* cleans up after dead clients */
+    if (hf_open(shm_url, NULL, &client, NULL))
         return -1;
     hf_close(client);
     snprintf(path, sizeof(path), "%s/locks", dir);
@@ -338,8 +335,6 @@ static int leaks(void)
     munmap(f, sizeof(*f));
     return found;
 }
-
-/* ---- an act ---- */
 
 static void start_canary(void)
 {

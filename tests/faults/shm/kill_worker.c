@@ -26,8 +26,6 @@ static void die(const char *what, const hf_error *err)
     _exit(1);
 }
 
-/* ---- the log ---- */
-
 static struct history_event *next(struct worker_self *me, int kind, int name)
 {
     uint32_t len = atomic_load(&me->seat->len);
@@ -96,9 +94,8 @@ static void tell_return(struct worker_self *me, int name, int result,
     tell(me);
 }
 
-/* ---- the work ---- */
-
-/* A holder shows its token, and counts if it is the only one. */
+/* Stores the holder's token, and increments the counter if the hold is
+ * exclusive. */
 static void work(struct worker_self *me, int name,
                  const hf_acquire_options *opt, long spin)
 {
@@ -126,7 +123,7 @@ static void work(struct worker_self *me, int name,
     tell(me);
 }
 
-/* From writing to reading: others may come before it is back. */
+/* Downgrades; other readers may get the lock before the call returns. */
 static void go_down(struct worker_self *me, int name)
 {
     hf_error err = HF_ERROR_INIT;
@@ -240,7 +237,7 @@ void worker_main(int seat, uint32_t process, uint64_t seed)
         one_lock(&me, &seed);
         if (chance(&seed) % 2)
             nap_us(chance(&seed) % 300);
-        if (chance(&seed) % 256 == 0) { /* so that this is interrupted, too */
+        if (chance(&seed) % 256 == 0) { /* so that kills interrupt this, too */
             close_all(&me);
             open_all(&me);
         }

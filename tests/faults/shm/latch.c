@@ -1,8 +1,8 @@
 /*
  * Kills a process at every step of what it does with a latch, in turn (see
- * points.c): it sets it, counts it down, waits for it, breaks it. The
- * latch has then been changed or not, nothing between; the others can count
- * down what is left, and who waits goes on.
+ * points.c): setting, counting down, waiting, breaking, closing. Afterwards the
+ * latch has been changed or not, and nothing in between; other clients can
+ * count down what is left, and the waiter returns.
  */
 #include "stage.h"
 
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One who is killed between the last count and the last bell leaves the rest
- * to their next look. */
+/* A client that is killed between the last count and the last wake-up leaves
+ * the other waiters to their next poll. */
 enum { REPEAT_MS = 2500 };
 
 static struct actor holder, waiter, prober;
@@ -53,9 +53,9 @@ static void v_close(struct seat *s)
 static const struct scenario {
     const char *name;
     void (*victim)(struct seat *);
-    int set;             /* to that by the holder */
-    bool waits;          /* the victim: it is counted down when it does */
-    int low, high, step; /* what may be left, in steps of so many */
+    int set;             /* the holder sets it to this */
+    bool waits;          /* the latch is counted down once the victim waits */
+    int low, high, step; /* the counts that may be left */
     int after;           /* what is left if the victim survives */
     int limit_ms;        /* for the waiter, if nothing is left */
 } scenarios[] = {
@@ -74,7 +74,7 @@ static int left(void)
     return (int)shm_left(atomic_load(&stage_file->entry[0].word));
 }
 
-/* What is left is counted down, and then the waiter has gone on. */
+/* Counts down what is left, and expects the waiter to return. */
 static void aftermath(const struct scenario *sc, bool was_killed)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
@@ -91,11 +91,11 @@ static void aftermath(const struct scenario *sc, bool was_killed)
         check_grant(&waiter, &a, &since, limit, "waiter");
     }
     actor_ask(&prober, 'a', 0, 0);
-    actor_ask(&prober, 'o', 0, 0); /* who opens buries */
+    actor_ask(&prober, 'o', 0, 0); /* opening cleans up after dead clients */
     check_leaks(3);
 }
 
-/* False: the victim came through. */
+/* False: the victim survived. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;

@@ -1,14 +1,14 @@
 /*
  * Stops a process at every step, in turn, and lets others do something before
- * it goes on: a systematic walk through what the scheduler could do to it
- * once. Two must never be inside, tokens must rise, no waiter may be forgotten,
- * and nothing may be left in the file.
+ * it continues: a systematic walk through what the scheduler could do to it
+ * once. Two clients must never hold the lock at once, tokens must rise, no
+ * waiter may be forgotten, and nothing may be left in the file.
  *
  *     shm_pauses mutex|rwlock|semaphore [what the victim does [what happens
  * meanwhile]]
  *
- * `holder` has the lock, or had; `waiter` waits for it, before the victim or
- * behind it; `prober` comes from outside.
+ * `holder` holds the lock, or held it; `waiter` waits for it, before the victim
+ * or behind it; `prober` comes from outside.
  */
 #include "stage.h"
 
@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* No actor gives up before, whatever the machine does meanwhile; whether a
- * grant is in time is checked apart from that. The victim's limit is longer, so
- * that it would be seen as stuck. */
+/* Long enough that no actor gives up because the machine is slow; whether a
+ * grant is in time is checked separately. The victim's limit is longer, so that
+ * a victim that is stuck is found. */
 enum {
     PATIENCE_MS = 20000,
     STUCK_MS = PATIENCE_MS + 5000,
@@ -30,9 +30,7 @@ enum {
 
 static struct actor holder, waiter, prober;
 static bool holder_holds, waiter_waits, may_break;
-static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
-
-/* ---- the victim ---- */
+static bool waiter_is_doomed; /* it has the lock and will die with it */
 
 static void acquire_release(struct seat *s)
 {
@@ -62,7 +60,7 @@ static void with_lease(struct seat *s)
     }
 }
 
-/* Acquires it, and keeps it until another actor waits. */
+/* Acquires the lock and keeps it until another actor waits. */
 static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
@@ -125,7 +123,7 @@ static const struct part {
     {"break", break_it, HELD_AND_WAITED_FOR},
 };
 
-/* Does it come about with this cast? */
+/* Is the part possible with this cast? */
 static bool is_playable(const struct part *part)
 {
     if (part->before == HELD_AND_WAITED_FOR && stage_is_shared(HOLDER, WAITER))
@@ -136,8 +134,6 @@ static bool is_playable(const struct part *part)
            (stage_cast->kind == HF_RWLOCK &&
             stage_permits(VICTIM) == stage_cast->size);
 }
-
-/* ---- meanwhile ---- */
 
 static void lets_go(struct actor *actor)
 {
@@ -196,7 +192,7 @@ static void waiter_comes_and_dies(void)
     waiter_dies();
 }
 
-/* Whether the prober gets it depends on where the victim is. */
+/* Whether the prober gets the lock depends on where the victim is. */
 static void prober_visits(void)
 {
     struct answer a = {-1, 0, 0, ""};
@@ -220,7 +216,7 @@ static void holder_passes_to_waiter(void)
     waiter_comes();
 }
 
-/* Where the victim has it already the waiter does not get it, and lives. */
+/* If the victim already has the lock the waiter does not get it, and lives. */
 static void waiter_has_it_and_dies_later(void)
 {
     struct answer a = {-1, 0, 0, ""};
@@ -251,8 +247,6 @@ static const struct meanwhile {
     {"waiter has it and dies later", waiter_has_it_and_dies_later},
 };
 
-/* ---- one run ---- */
-
 static void set_scene(const struct part *part)
 {
     holder_holds = waiter_waits = waiter_is_doomed = false;
@@ -271,7 +265,7 @@ static void set_scene(const struct part *part)
     }
 }
 
-/* The waiter has it at some time; lets it go, so that the victim can. */
+/* The waiter must get the lock at some time, and releases it for the victim. */
 static void free_waiter(void)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
@@ -298,7 +292,8 @@ static bool is_anybody_watched(void)
     return false;
 }
 
-/* It has the lock, and the victim sleeps, or never gets that far. */
+/* Kills the waiter, which has the lock, when the victim sleeps or never gets
+ * that far. */
 static void kill_waiter(void)
 {
     int64_t until = now_ns() + 50000000LL;
@@ -317,7 +312,8 @@ static void kill_waiter(void)
     check_in_time(&victim, &since, STAGE_LIMIT_MS, "victim");
 }
 
-/* Until it is paused or through; those in its way get out of it. */
+/* Waits until the victim is paused or through; actors in its way release the
+ * lock. */
 static void await_pause(const struct part *part, pid_t pid)
 {
     int64_t began = now_ns();
@@ -331,7 +327,7 @@ static void await_pause(const struct part *part, pid_t pid)
             waiter_comes();
             atomic_store(&stage->phase, 2);
         }
-        /* It waits for us: then it is not going to be paused before. */
+        /* The victim waits for the holder, so it will not be paused before. */
         if (holder_holds && queued() > waiter_waits &&
             now_ns() > began + 3000000)
             holder_lets_go();
@@ -371,7 +367,7 @@ static void end_scene(pid_t pid)
     atomic_store(&stage->go, 2);
     waitpid(pid, NULL, 0);
     stage_victim_is(0);
-    actor_ask(&prober, 'o', 0, 0); /* who opens buries */
+    actor_ask(&prober, 'o', 0, 0); /* opening cleans up after dead clients */
     check_leaks(1 + !!holder.pid + !!waiter.pid);
 }
 
@@ -385,7 +381,8 @@ static void victim_main(const struct part *part, int n)
     part->play(&s);
     stage_arm(0);
     atomic_store(&stage->phase, 3);
-    while (atomic_load(&stage->go) != 2) /* alive: death would mend things */
+    /* stays alive, because its death would repair things */
+    while (atomic_load(&stage->go) != 2)
         nap_us(20);
     stand_up(&s);
     _exit(0);
@@ -445,7 +442,7 @@ static int walk(const struct part *part, const struct meanwhile *m, int *runs)
     return faults;
 }
 
-/* What the victim does, with everything that can happen meanwhile. */
+/* Plays the part once with everything that can happen meanwhile. */
 static void play_part(const struct part *part, const char *during, int *runs)
 {
     int faults = 0, before = *runs;

@@ -1,12 +1,12 @@
 /*
- * Kills a process at every step, in turn: the n-th of the points in the
- * backend ends the victim, for n = 1, 2, 3 ... until it comes through. It is
- * killed as holder, as waiter, while it hands over, gives up, takes a dead
- * one's lock, buries it, makes the file, breaks, asks, renews.
+ * Kills a process at every step, in turn: the n-th of the points in the backend
+ * ends the victim, for n = 1, 2, 3 ... until it survives. It is killed as
+ * holder and as waiter, while it hands over, gives up, takes a dead client's
+ * lock, cleans up after that client, creates the file, breaks, asks or renews.
  *
- * Around it live `holder` and `waiter`, and afterwards the waiter and then a
- * third, the prober, must get the lock within 100 ms, with rising tokens, and
- * nothing may be left in the file but what the living have.
+ * `holder` and `waiter` live beside it. Afterwards the waiter and then a third
+ * actor, the prober, must get the lock within 100 ms, with rising tokens, and
+ * the file must contain only what the living actors have.
  *
  *     shm_points mutex|rwlock|semaphore [scenario [n]]
  */
@@ -24,19 +24,19 @@ static struct actor holder, waiter, prober, dead;
 
 struct scenario {
     const char *name;
-    /* In the victim; the client is open unless `early`. */
+    /* Runs in the victim; the client is open unless `early`. */
     void (*victim)(struct seat *);
-    /* In us: before it starts, while it runs, and the waiter's part. */
+    /* Run in the parent, before the victim starts and while it runs. */
     void (*prepare)(void);
     void (*drive)(pid_t victim);
-    bool early;        /* it sits down as part of its play */
+    bool early;        /* the victim opens its client itself */
     bool waiter_waits; /* prepare or drive makes it acquire */
-    enum alone {
+    enum excluded {
         VICTIM_AND_WAITER = 1,
         HOLDER_AND_WAITER = 2,
         HOLDER_AND_DEAD = 4,
         VICTIM_WRITES = 8, /* a read-write lock */
-    } alone;               /* who must not be able to hold it together */
+    } excluded;            /* pairs that must not be able to hold it together */
 };
 
 static void v_acquire_release(struct seat *s)
@@ -161,7 +161,8 @@ static void p_another_waiter(void)
     actor_begin(&dead, DEAD);
 }
 
-/* Two queue up; together or not, both have it when the victim is through. */
+/* Two actors queue up; both must get the lock after the victim, together or in
+ * turn. */
 static void d_two_wait_for_victim(pid_t victim)
 {
     struct answer a = {-1, 0, 0, "not granted"};
@@ -173,7 +174,7 @@ static void d_two_wait_for_victim(pid_t victim)
     is_early = has_ended(victim); /* then the two would race each other */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
-        await_settled(2, victim); /* or it would race the first */
+        await_settled(2, victim); /* otherwise it would race the first */
     }
     atomic_store(&stage->phase, 2);
     while (!has_ended(victim))
@@ -195,7 +196,7 @@ static void d_two_wait_for_victim(pid_t victim)
     actor_end(&dead, 0);
 }
 
-/* Victim, then waiter queue up behind the holder, which releases. */
+/* The victim, then the waiter, queue up behind the holder, which releases. */
 static void d_victim_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -225,8 +226,8 @@ static void p_held_and_waited_for(void)
     await_settled(1, 0);
 }
 
-/* The holder releases when the victim has given up, and the waiter is behind
- * it; or was before. */
+/* The holder releases when the victim has given up, with the waiter behind it
+ * or before it. */
 static void d_gives_up_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -243,7 +244,7 @@ static void d_gives_up_behind(pid_t victim)
     actor_ask(&holder, 'r', 0, 0);
 }
 
-/* The holder dies, the victim is the first to notice. */
+/* The holder dies, and the victim is the first to notice. */
 static void p_dead_holds(void)
 {
     actor_begin(&dead, DEAD);
@@ -258,7 +259,8 @@ static void d_kill_the_holder(pid_t victim)
     actor_end(&dead, SIGKILL);
 }
 
-/* No actor waits, so none has noticed; the victim opened before that. */
+/* No actor waits, so none has noticed the death; the victim opened its client
+ * before. */
 static void d_kill_unnoticed(pid_t victim)
 {
     while (!atomic_load(&stage->phase) && !has_ended(victim))
@@ -274,7 +276,7 @@ static void p_dead_held(void)
     actor_end(&dead, SIGKILL);
 }
 
-/* A waiter in the middle of the queue is dead, and the victim behind it. */
+/* A waiter in the middle of the queue is dead, and the victim is behind it. */
 static void p_dead_waits(void)
 {
     p_held();
@@ -299,7 +301,7 @@ static void d_kill_the_waiter(pid_t victim)
     actor_ask(&holder, 'r', 0, 0);
 }
 
-/* The holder is stopped, its lease ends, the victim takes the lock. */
+/* The holder is stopped, its lease ends, and the victim takes the lock. */
 static void p_lease_ends(void)
 {
     actor_begin(&dead, DEAD);
@@ -323,7 +325,7 @@ static void p_no_file(void)
     unlink(stage_path);
 }
 
-/* The next is from the namespace that the file was of, or from another. */
+/* Switches the file's namespace between ours and another one. */
 static void change_namespace(void)
 {
     off_t at = offsetof(struct shm_header, world);
@@ -358,7 +360,7 @@ static void d_no_file(pid_t victim)
     stage_map();
 }
 
-/* It died on the way: those of the old namespace are there again. */
+/* A victim that died early leaves the other namespace: undo that. */
 static void d_other_namespace(pid_t victim)
 {
     while (!has_ended(victim))
@@ -381,7 +383,7 @@ static void d_release(pid_t victim)
     while (!has_ended(victim))
         nap_us(50);
     actor_tell(&holder, 'r', 0,
-               0); /* may have been broken: any answer is good */
+               0); /* may have been broken, so any answer is good */
     actor_hear(&holder, &(struct answer){0}, 5000);
 }
 
@@ -390,7 +392,7 @@ static const struct scenario scenarios[] = {
     {"make the file", v_everything, p_no_file, d_no_file, true, false, 0},
     {"file of another namespace", v_everything, p_other_namespace,
      d_other_namespace, true, false, 0},
-    {"alone", v_acquire_release, p_nothing, d_nothing, false, false, 0},
+    {"uncontended", v_acquire_release, p_nothing, d_nothing, false, false, 0},
     {"hand over", v_hand_over, p_nothing, d_wait_for_victim, false, true,
      VICTIM_AND_WAITER},
     {"hand over to two", v_hand_over, p_another_waiter, d_two_wait_for_victim,
@@ -430,27 +432,25 @@ static const struct scenario scenarios[] = {
      true, VICTIM_AND_WAITER},
 };
 
-/* Does the scenario come about with this cast? */
+/* Is the scenario possible with this cast? */
 static bool is_playable(const struct scenario *sc)
 {
-    if ((sc->alone & VICTIM_AND_WAITER) && stage_is_shared(VICTIM, WAITER))
+    if ((sc->excluded & VICTIM_AND_WAITER) && stage_is_shared(VICTIM, WAITER))
         return false;
-    if ((sc->alone & HOLDER_AND_WAITER) && stage_is_shared(HOLDER, WAITER))
+    if ((sc->excluded & HOLDER_AND_WAITER) && stage_is_shared(HOLDER, WAITER))
         return false;
-    if ((sc->alone & HOLDER_AND_DEAD) && stage_is_shared(HOLDER, DEAD))
+    if ((sc->excluded & HOLDER_AND_DEAD) && stage_is_shared(HOLDER, DEAD))
         return false;
-    return !(sc->alone & VICTIM_WRITES) ||
+    return !(sc->excluded & VICTIM_WRITES) ||
            (stage_cast->kind == HF_RWLOCK &&
             stage_permits(VICTIM) == stage_cast->size);
 }
 
-/* ---- one run ---- */
-
-/* Afterwards: waiter, prober, and then the file. */
+/* Checks the waiter, then the prober, and then the file. */
 static void aftermath(const struct scenario *sc)
 {
-    /* A client that breaks a lock and dies may leave the rest to the safety
-     * look. */
+    /* A client that dies while it breaks a lock may leave the rest to the
+     * safety poll. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct answer a = {-1, 0, INT64_MAX, "not granted"};
     struct moment since = moment_now();
@@ -466,11 +466,11 @@ static void aftermath(const struct scenario *sc)
     actor_hear(&prober, &a, 12000);
     check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
-    actor_ask(&prober, 'o', 0, 0); /* who opens buries */
+    actor_ask(&prober, 'o', 0, 0); /* opening cleans up after dead clients */
     check_leaks(3);
 }
 
-/* False: the victim came through. */
+/* False: the victim survived. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;

@@ -40,8 +40,6 @@ void nap_us(long us)
     nanosleep(&t, NULL);
 }
 
-/* ---- the stage ---- */
-
 void stage_build(const char *name)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -156,14 +154,12 @@ void hf__shm_point(const char *path, int line)
         pause();
 }
 
-/* ---- what is in the file ---- */
-
 static bool is_shared(void)
 {
     return stage_cast->kind == HF_RWLOCK || stage_cast->kind == HF_SEMAPHORE;
 }
 
-/* What a cell of a shared kind has. */
+/* What a cell holds of a shared kind. */
 static unsigned has(unsigned cell)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -184,7 +180,8 @@ int queued(void)
     return n;
 }
 
-/* A waiter that sleeps unless it is rung: it has looked at the queue since. */
+/* Counts waiters that sleep until they are notified: they have checked the
+ * queue since they joined it. */
 static int settled(void)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -197,7 +194,7 @@ static int settled(void)
     return n;
 }
 
-/* In use; but who lives may keep one for the next time. */
+/* Is the cell in use? A living client may keep one for its next acquire. */
 static bool is_left(unsigned cell)
 {
     struct shm_cell *c = &stage_file->cell[cell];
@@ -264,8 +261,6 @@ void check_leaks(int clients)
     if (cells || slots != clients || names != 1 || queued() || used)
         stage_blame(text);
 }
-
-/* ---- the victim ---- */
 
 pid_t victim_begin(void (*play)(struct seat *), bool sits, int n)
 {

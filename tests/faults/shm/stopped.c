@@ -1,9 +1,9 @@
 /*
  * A process is stopped (SIGSTOP) while it has locked the tables, which every
- * opening of a client and every new name needs. No other client may be held up
- * for longer than a moment: what needs the tables fails, and names the culprit;
- * what does not goes on. Afterwards, whether it goes on or is killed, the
- * names that were given up meanwhile are taken back.
+ * new client and every new name needs. No other client may be delayed for more
+ * than a moment: calls that need the tables fail and name the culprit, and
+ * other calls work. Afterwards, whether the process continues or is killed, the
+ * names that were freed meanwhile are reclaimed.
  */
 #include "stage.h"
 
@@ -31,7 +31,8 @@ static void stop_here(void)
     kill(getpid(), SIGSTOP);
 }
 
-/* Stopped at the first point of a new name: it has just locked them. */
+/* Stops a process at the first point of a new name, when it has just locked the
+ * tables. */
 static pid_t stop_one_in_the_tables(void)
 {
     int status = 0;
@@ -62,8 +63,8 @@ static void expect(bool good, const char *what)
         stage_blame(what);
 }
 
-/* How long we have waited for a processor, or the machine has stood. What is
- * measured is mostly asleep: that others wait for one does not matter. */
+/* How long this process has waited for a CPU, or the machine has stalled. The
+ * measured calls mostly sleep, so it does not matter that others wait. */
 static int64_t excused(void)
 {
     return cpu_wait_of(getpid()) + wait_stolen() +
@@ -117,8 +118,8 @@ static void crowd_come(struct crowd *c, const char *kind)
     }
 }
 
-/* The client's helper gives up, and names the culprit, a moment before the time
- * ends; on a machine that stands still just then, too late. */
+/* The client's helper gives up and names the culprit a moment before the
+ * timeout; if the machine stalls just then, too late. */
 static void a_client_is_refused(pid_t culprit)
 {
     hf_error err = HF_ERROR_INIT;
@@ -182,7 +183,7 @@ static void what_does_not(struct crowd *held, struct crowd *idle)
         hf_lock_free(held->lock[i]);
 }
 
-/* The client that makes the next name sweeps. */
+/* The client that creates the next name reclaims the others. */
 static void afterwards(pid_t culprit, int sig, const char *what)
 {
     hf_error err = HF_ERROR_INIT;
@@ -203,7 +204,7 @@ static void afterwards(pid_t culprit, int sig, const char *what)
     else
         hf_lock_free(lock);
     stand_up(&here);
-    expect(!sit(&here, HOLDER, &err), err.text); /* who opens buries */
+    expect(!sit(&here, HOLDER, &err), err.text); /* reclaims */
     check_leaks(1);
     end(WAIT_MS, what);
 }

@@ -1,4 +1,4 @@
-/* What hf_diagnose() says of one server and of an ensemble. */
+/* What hf_diagnose() reports about one server and about an ensemble. */
 #include "zk_faults.h"
 
 #include "../../lib/diagnosis.h"
@@ -9,7 +9,7 @@
 GROUP("diagnose");
 static const struct world_group ensemble = {.name = "ensemble"};
 
-#define LONG_MS 30000 /* within what the server allows */
+#define LONG_MS 30000 /* within the server's limits */
 
 static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 {
@@ -40,12 +40,13 @@ CASE(test_diagnose_rights)
 
     diagnosis_says(c, HF_LEVEL_OK, "rights", "only the user of the URL");
     world_ends(w, c);
-    world_is_clean(w); /* only that user may touch its nodes */
+    world_is_clean(w); /* only that user may use its nodes */
     c = open_with(w, "", LONG_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
 }
 
-/* Another client holds the lock of that name; which one is not asked. */
+/* Another client holds the lock that the diagnosis tries. It does not say which
+ * client. */
 CASE(test_diagnose_lock_is_taken)
 {
     hf_client *c = open_with(w, "", LONG_MS), *other;

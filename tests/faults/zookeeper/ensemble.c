@@ -1,11 +1,11 @@
-/* An ensemble of three loses its leader, a follower, all of itself. */
+/* An ensemble of three loses its leader, a follower, or all servers. */
 #include "../../lib/proc.h"
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
 GROUP("ensemble", .start = zk_start_three, .stop = zk_end_three);
 
-/* A follower that is cut off: the first one; the others are a quorum. */
+/* The servers that are a quorum when the first one, a follower, is cut off. */
 
 static const char *majority_url(void)
 {
@@ -16,8 +16,8 @@ static const char *majority_url(void)
     return url;
 }
 
-/* The follower does not know that it is cut off, and the leader forgets our
- * session. Our claim has to end before another's begins. */
+/* The follower does not know that it is cut off, and the leader ends the
+ * client's session. The client's claim must end before the next one begins. */
 CASE(test_cut_off_follower_claim_ends_before_the_next)
 {
     hf_lock *a = world_far(w, 2000, 1000);
@@ -27,7 +27,7 @@ CASE(test_cut_off_follower_claim_ends_before_the_next)
     uint64_t token = token_of(a);
 
     zk_ensemble_cut(&zk_three);
-    /* It keeps the last deadline that there was. */
+    /* The last deadline stays readable. */
     COMES_MS(hf_lock_deadline(a, &until) == HF_ELOST, 2500);
     assert_true(zk_server_serves(w->zk)); /* as far as it knows */
     taker_has_it(t, 2000 + ZK_TICK_MS + 1000);
@@ -56,8 +56,8 @@ CASE(test_cut_off_follower_grants_nothing)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* In a process of its own, connected to the first server only: waits for the
- * lock. */
+/* Starts a process that waits for the lock, connected to the first server
+ * only. */
 static void start_waiter(struct world *w, struct proc *p)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 2000};
@@ -86,9 +86,9 @@ static void ends_with_it(struct proc *p)
     proc_end(p);
 }
 
-/* It was the next one's turn when the follower was cut off, and it slept until
- * its session had ended. What the follower denies by itself, because it knows
- * the rights, is no sign of life. */
+/* The waiter was next when the follower was cut off, and was stopped until its
+ * session had ended. A request that the follower refuses by itself, because it
+ * checks rights early, does not prove that the session lives. */
 CASE(test_cut_off_follower_denies_and_proves_nothing)
 {
     hf_lock *a = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
@@ -117,8 +117,8 @@ CASE(test_cut_off_follower_denies_and_proves_nothing)
     ends_with_it(&b);
 }
 
-/* The two others are stopped: no quorum, wherever one asks. What was
- * acknowledged before that keeps the session for its timeout and no longer. */
+/* The other two servers are stopped, so there is no quorum anywhere. The last
+ * acknowledgement keeps the session for its timeout and no longer. */
 CASE(test_no_quorum_claim_ends_by_itself)
 {
     enum { TTL_MS = 4000 };
@@ -135,10 +135,8 @@ CASE(test_no_quorum_claim_ends_by_itself)
     OK(zk_ensemble_serves(&zk_three));
 }
 
-/* ---- the leader dies ---- */
-
-/* How long three servers need to start or to elect is not the library's doing:
- * nothing ends before that by its own time. */
+/* So long that nothing times out while three servers start or elect a leader,
+ * which is not the library's doing. */
 #define PATIENT_MS 300000
 
 static hf_lock *patient_lock(struct world *w)
@@ -146,7 +144,7 @@ static hf_lock *patient_lock(struct world *w)
     return world_lock(w, zk_three.url, PATIENT_MS, PATIENT_MS, HF_FAIR_DEFAULT);
 }
 
-/* True: another one leads, and that one is back. */
+/* True: another server leads, and the killed one is back. */
 static bool kill_leader(void)
 {
     struct zk_server *leader = NULL;
@@ -182,8 +180,6 @@ CASE(test_leader_killed_under_load)
 
     any_load(w, (const char *[]){url, url, url}, kill_leader);
 }
-
-/* ---- all of it ---- */
 
 CASE(test_ensemble_restarted_hold_survives)
 {

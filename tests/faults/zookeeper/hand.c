@@ -5,8 +5,6 @@
 
 GROUP("hand");
 
-/* ---- granted unseen ---- */
-
 static void delete_last_entry(struct world *w)
 {
     struct String_vector names = {0};
@@ -22,8 +20,9 @@ static void delete_last_entry(struct world *w)
     deallocate_String_vector(&names);
 }
 
-/* The second of two is granted as soon as the first has gone. If it had lost
- * its entry meanwhile it hears of it, long before its renewal. */
+/* The second of two waiters is granted the lock as soon as the first entry is
+ * gone. If its own entry was deleted meanwhile, it learns of its loss long
+ * before its renewal. */
 CASE(test_second_without_an_entry_is_told)
 {
     hf_lock *a = deaf_lock(w), *b = deaf_lock(w), *c = deaf_lock(w);
@@ -49,9 +48,10 @@ static void join_queue(struct world *w, char *path, size_t size)
                       ZOO_EPHEMERAL_SEQUENTIAL, path, size, NULL));
 }
 
-/* The same, and by the time the first goes its proofs are old: it looks, finds
- * its place gone, makes another, and hears no more than that this is done. It
- * was second with the one before. */
+/* The waiter lost its entry, and its proofs are old when the first entry goes:
+ * it lists the entries, finds its own gone and makes another one, but hears
+ * only that this was done. It was second to the old first entry, which must not
+ * count for the new one. */
 CASE(test_second_with_another_entry_is_not_second)
 {
     enum { OTHERS = 40 }; /* enough for a list that is cut before its end */
@@ -77,9 +77,7 @@ CASE(test_second_with_another_entry_is_not_second)
     COMES(!zk_hand_delete(hand(w), NODE));
 }
 
-/* ---- unfair ---- */
-
-/* Only who has it is deleted, and not the lock, which is of a session that goes
+/* Deletes only the holder's node, and not the lock's, whose session lives
  * on. */
 static void delete_holder(struct world *w)
 {

@@ -1,7 +1,6 @@
 /*
- * What only ZooKeeper shows: fresh names, latches, holders that are asked,
- * downgrades and guarded writes, as they are at the server; and their answers
- * lost.
+ * What only ZooKeeper shows: new names, latches, holders that are asked,
+ * downgrades and guarded writes as nodes at the server, and lost replies.
  */
 #include "zk_faults.h"
 
@@ -22,10 +21,8 @@ static void is_there(struct world *w, const char *path, const char *data)
     assert_string_equal(text, data);
 }
 
-/* ---- fresh names ---- */
-
 /* The first request about a name is lost; or it arrives, and the request that
- * makes the parents is lost. */
+ * creates the parents is lost. */
 static void requests_lost(struct world *w, enum hf_kind kind, bool parents)
 {
     struct taker *t;
@@ -56,8 +53,6 @@ CASE_IS(test_semaphore_first_request_lost,
         requests_lost(w, HF_SEMAPHORE, false))
 CASE_IS(test_semaphore_parents_lost, requests_lost(w, HF_SEMAPHORE, true))
 
-/* ---- latch ---- */
-
 struct downer {
     pthread_t thread;
     hf_latch *latch;
@@ -82,7 +77,7 @@ static bool counts(struct world *w, unsigned count)
            strncmp(text, want, strlen(want)) == 0;
 }
 
-/* Nothing but the latch and its round: no mark is left. */
+/* Only the latch and its round remain, and no mark. */
 CASE(test_latch_leaves_no_marks)
 {
     hf_latch *l;
@@ -97,7 +92,8 @@ CASE(test_latch_leaves_no_marks)
     OK(hf_latch_down(l, NULL, &w->err));
 }
 
-/* The server has counted, and we do not know: asked again, it counts once. */
+/* The server has counted down, but the reply is lost: the retry must not count
+ * again. */
 CASE(test_latch_answer_swallowed_counts_once)
 {
     struct downer d = {0};
@@ -126,7 +122,8 @@ static bool is_zero(struct world *w)
            ZNONODE;
 }
 
-/* It was the last: asked again, it finds no latch. Its mark goes too. */
+/* The lost reply was to the last count: the retry finds no latch, and the mark
+ * is removed too. */
 CASE(test_latch_last_answer_swallowed_leaves_no_mark)
 {
     struct downer d = {0};
@@ -144,8 +141,8 @@ CASE(test_latch_last_answer_swallowed_leaves_no_mark)
     COMES(zk_server_children(w->zk, "/l") <= 0);
 }
 
-/* No request is under way when the connection is lost: the client connects
- * again all the same, and removes its mark. */
+/* No request is in flight when the connection is lost: the client reconnects
+ * anyway and removes its mark. */
 CASE(test_latch_idle_after_last_leaves_no_mark)
 {
     hf_latch *l;
@@ -161,7 +158,7 @@ CASE(test_latch_idle_after_last_leaves_no_mark)
     }
 }
 
-/* The mark is gone with the session: the outcome is unknown, and nothing counts
+/* The mark ended with the session: the outcome is unknown, and nothing counts
  * twice. */
 CASE(test_latch_session_lost_is_unknown)
 {
@@ -181,14 +178,12 @@ CASE(test_latch_session_lost_is_unknown)
     assert_int_equal(d.rc, HF_EUNKNOWN);
     assert_true(counts(w, 4));
     OK(hf_latch_down(d.latch, &left, &w->err));
-    assert_int_equal(left, 3); /* the next one is another matter */
+    assert_int_equal(left, 3); /* the next count works normally */
     for (int i = 0; i < 3; i++)
         OK(hf_latch_down(d.latch, NULL, &w->err));
 }
 
-/* ---- asked ---- */
-
-/* Curator's holder looks for the word and nothing else. */
+/* Curator's holder looks only for that word. */
 CASE(test_ask_reaches_curators_holder)
 {
     char path[256];
@@ -240,8 +235,6 @@ CASE(test_curators_revoker_is_heard)
     OK(hf_lock_release(lock, NULL));
 }
 
-/* ---- downgrade ---- */
-
 static void note(void *arg, hf_lock *lock, int result)
 {
     *(int *)arg = result;
@@ -261,8 +254,9 @@ static bool has_reader(struct world *w)
     return strstr(path, "__READ__") != NULL;
 }
 
-/* It never came to the server, nor did what its holder listens by: the hold is
- * there under its old name, and is not missed under the new one. */
+/* Neither the downgrade nor the holder's watch request reached the server: the
+ * entry still has its old name, and the client must not take the missing new
+ * name for a loss. */
 CASE(test_downgrade_lost_with_its_ear)
 {
     int granted = 1, lowered = 1;
@@ -297,8 +291,8 @@ static hf_lock *kazoo_lock(struct world *w)
                       HF_FAIR_DEFAULT);
 }
 
-/* In kazoo's form a writer looks like a mutex: one that waits behind it hears
- * that it has gone, but it goes on reading. */
+/* In kazoo's layout a writer looks like a mutex: a client that waits behind it
+ * hears that its node has gone, but the holder keeps reading. */
 CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
 {
     hf_lock *a, *b[2];
@@ -312,7 +306,7 @@ CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
         OK(hf_lock_timed(a, 5000, &w->err));
         t = taker_start(w, b[i], WAIT_LONG_MS);
         world_has_entries(w, 2);
-        /* One is of the holder, who listens. */
+        /* One is the watch of the holder, which listens. */
         COMES(zk_server_number(w->zk, "zk_watch_count") >= 2);
         OK(hf_lock_downgrade(a, &w->err));
         taker_fails(t, HF_EMISMATCH, WAIT_LONG_MS);
@@ -320,8 +314,6 @@ CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
     }
     COMES(!zk_hand_delete(hand(w), NODE));
 }
-
-/* ---- guarded writes ---- */
 
 CASE(test_put_is_for_the_holder)
 {
@@ -336,7 +328,7 @@ CASE(test_put_is_for_the_holder)
     EXPECT(HF_EINVAL, hf_lock_put(a, "w/v", 3, "x", 1, &w->err));
     EXPECT(HF_EINVAL, hf_lock_put(a, "n/lock", 6, "x", 1, &w->err));
     EXPECT(HF_ENOTOWNER, hf_lock_put(b, "v", 1, "x", 1, &w->err));
-    /* The hold is taken away without an event. */
+    /* Take the hold away without an event. */
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_delete(hand(w), path));
     OK(hf_lock_timed(b, 5000, NULL));
@@ -348,7 +340,7 @@ CASE(test_put_is_for_the_holder)
     OK(zk_hand_delete(hand(w), "/v"));
 }
 
-/* What is wrong with it is said of what the caller calls key and value. */
+/* The error texts use the caller's words, key and value. */
 CASE(test_put_says_what_is_wrong)
 {
     static const struct {
@@ -381,7 +373,7 @@ CASE(test_put_says_what_is_wrong)
     OK(hf_lock_release(a, NULL));
 }
 
-/* Any hold will do: the unfair one too, whose node is that of all. */
+/* Any hold suffices, including an unfair one, whose node is shared. */
 CASE(test_put_by_every_kind)
 {
     static const struct manner each[] = {{HF_MUTEX, HF_UNFAIR, HF_WRITE},

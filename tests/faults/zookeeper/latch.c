@@ -1,5 +1,5 @@
-/* Latches: another client comes between two requests of one set or down, and
- * answers are lost just then. */
+/* Latches: another client acts between two requests of one set or down, or
+ * replies are lost just then. */
 #include "zk_faults.h"
 
 #include <dlfcn.h>
@@ -9,17 +9,17 @@
 #define LATCH NAME "/latch"
 #define LOCK NAME "/_c_00000000-0000-4000-8000-000000000001-lock-0000000007"
 
-/* What happens beside a request of the client's: called by the thread that
- * drives it, while the case waits for its verb. */
+/* What happens beside a request of the client. The thread that drives the
+ * client calls these while the case waits for its call. */
 static struct {
     struct world *w; /* atomic; NULL: nothing happens */
     const zhandle_t *hand;
     void (*before_multi[2])(struct world *);
     void (*after_multi[2])(struct world *);
     void (*before_mark_deleted)(struct world *);
-    void (*after_mark_deleted)(struct world *); /* of the first */
+    void (*after_mark_deleted)(struct world *); /* of the first mark */
     unsigned multis, deletes;                   /* atomic */
-    unsigned stale_reads; /* atomic: so many do not see the latch */
+    unsigned stale_reads; /* atomic: so many reads miss the latch */
 } meddler;
 
 static void meddle(struct world *w)
@@ -90,7 +90,8 @@ zoo_adelete(zhandle_t *zh, const char *path, int version,
 typedef int get_fn(zhandle_t *, const char *, watcher_fn, void *,
                    data_completion_t, const void *);
 
-/* As at a leader that has not applied yet what a follower has. */
+/* Reads from a server that has not applied the latch yet, although another one
+ * has. */
 __attribute__((visibility("default"))) int
 zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *context,
           data_completion_t done, const void *arg)
@@ -119,8 +120,6 @@ static int end(struct world *w)
 
 GROUP("latch", .begin = begin, .end = end);
 
-/* ---- what happens ---- */
-
 static void must(bool done)
 {
     if (!done)
@@ -142,7 +141,7 @@ static bool is_set(struct world *w)
     return zk_hand_stat(hand(w), LATCH, NULL) == 0;
 }
 
-/* Its count is another, of the same round. */
+/* Changes the latch's count within the same round. */
 static void count_down(struct world *w)
 {
     char data[128] = "", *five;
@@ -171,14 +170,12 @@ static void go_deaf(struct world *w)
     proxy_set(w->proxy, PROXY_DEAF, 0);
 }
 
-/* What was said is lost for sure. */
+/* Whatever was sent is lost for sure. */
 static void cut_and_heal(struct world *w)
 {
     proxy_cut(w->proxy);
     proxy_set(w->proxy, PROXY_PASS, 0);
 }
-
-/* ---- the cases ---- */
 
 static hf_latch *far_latch(struct world *w)
 {
@@ -199,8 +196,8 @@ static void drop_latch(struct world *w, hf_latch *latch)
     world_is_clean(w);
 }
 
-/* The latch is taken back when a lock is found beside it, and another client
- * has counted it down by then. */
+/* The client finds a lock beside its new latch and removes the latch, which
+ * another client has counted down by then. */
 CASE(test_latch_counted_before_it_is_taken_back)
 {
     hf_latch *latch = far_latch(w);
@@ -215,8 +212,8 @@ CASE(test_latch_counted_before_it_is_taken_back)
     drop_latch(w, latch);
 }
 
-/* The answer to that is lost, and the lock has gone: asked again, it is set,
- * and not said to be so because it was once. */
+/* The reply to that removal is lost, and the lock is gone: the retry must set
+ * the latch again, and not report success because it was set before. */
 CASE(test_latch_taken_back_unheard)
 {
     hf_latch *latch = far_latch(w);
@@ -234,7 +231,7 @@ CASE(test_latch_taken_back_unheard)
     drop_latch(w, latch);
 }
 
-/* The connection breaks when the mark is to go: it goes later. */
+/* The connection breaks when the mark is to be deleted: it is deleted later. */
 CASE(test_latch_mark_is_deleted_at_last)
 {
     hf_latch *latch = far_latch(w);

@@ -1,14 +1,13 @@
-/* What a lock is at the server: its token, what is sent for it, and what is
- * seen of those of kazoo's; where names may be. */
+/* The nodes of a lock at the server: its token, the requests it needs, kazoo's
+ * locks, and where names may be. */
 #include "zk_faults.h"
 
 #include <stdio.h>
 
 GROUP("layout");
 
-/* ---- tokens ---- */
-
-/* All nodes of the hold were made by one transaction, or it has one node. */
+/* All nodes of a hold have the same czxid: one transaction made them, or it has
+ * one node. */
 static void token_is_czxid(struct world *w, hf_lock *lock, const char *dir)
 {
     struct String_vector names = {0};
@@ -46,7 +45,8 @@ CASE(test_token_is_the_czxid)
     }
 }
 
-/* The next holder of a plain `lock` has a node of the same name. */
+/* A plain `lock` cannot be broken by its token, because the next holder's node
+ * has the same name. */
 CASE(test_breaking_a_plain_lock)
 {
     struct Stat stat = {0};
@@ -67,10 +67,8 @@ CASE(test_breaking_a_plain_lock)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* ---- trips ---- */
-
-/* Something that was asked after it was made, on the connection of its session,
- * is answered: if nothing else, that it is alive. */
+/* Has the server answered another request of that session after the create? If
+ * nothing else, a ping. */
 static bool was_asked_more(struct world *w, const struct Stat *made)
 {
     char text[8192];
@@ -85,8 +83,9 @@ static bool was_asked_more(struct world *w, const struct Stat *made)
            strncmp(line + strlen(sid), "lop=CREA,", strlen("lop=CREA,")) != 0;
 }
 
-/* The answers are kept back, and by the time they come nothing that the client
- * says does: what it needs it has asked for with the first word. */
+/* The proxy delays the replies, and holds back what the client sends once they
+ * arrive: the client must have asked for everything it needs with its first
+ * requests. */
 CASE(test_free_lock_is_one_trip)
 {
     hf_lock *a = world_far(w, 30000, 10000);
@@ -109,8 +108,6 @@ CASE(test_free_lock_is_one_trip)
     taker_gives(t);
     COMES(!zk_hand_delete(hand(w), NODE));
 }
-
-/* ---- kazoo's ---- */
 
 #define KAZOO_1 "0000000000004000800000000000000a"
 #define KAZOO_2 "0000000000004000800000000000000b"
@@ -154,7 +151,7 @@ static void is_party(const hf_party *p, const char *owner, const char *label,
     assert_int_equal(p->left_ms, -1);
 }
 
-/* Those who wait are in their order, which is not that of their names. */
+/* Waiters are listed in their order, which is not that of their names. */
 CASE(test_kazoos_lock_is_seen)
 {
     struct Stat first = {0};
@@ -193,7 +190,8 @@ CASE(test_kazoos_readers_are_seen)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* A container that has become empty is swept: whatever else could be, was. */
+/* Waits until the server has swept an empty container, so that it has swept all
+ * others too. */
 static void is_swept(struct world *w)
 {
     struct Stat stat;
@@ -204,7 +202,7 @@ static void is_swept(struct world *w)
     COMES(zk_hand_stat(hand(w), "/swept", &stat) == ZNONODE);
 }
 
-/* A Lock object of kazoo's makes its path once, and then relies on it. */
+/* A Lock object of kazoo creates its path once and then relies on it. */
 CASE(test_kazoos_path_stays)
 {
     static const struct manner each[] = {{HF_MUTEX, HF_FAIR, HF_WRITE},
@@ -230,8 +228,8 @@ CASE(test_kazoos_path_stays)
     }
 }
 
-/* tooz locks at /tooz/locks/NAME. A part `locks' cannot be in a name, but in
- * the path of the URL. */
+/* tooz locks at /tooz/locks/NAME. A name must not have a part `locks', but the
+ * path of the URL may. */
 CASE(test_leading_parts_go_into_the_url)
 {
     hf_lock *lock = NULL;

@@ -1,4 +1,5 @@
-/* The way to the server: answers swallowed, late, cut in the middle. */
+/* The network between client and server: replies that are swallowed, late or
+ * cut in the middle. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -6,17 +7,15 @@ GROUP("net");
 
 #define OP_MS 1000
 
-/* ---- the answer goes nowhere ---- */
-
-/* The connection breaks right after the create, whose answer is lost: the node
- * is found and is ours, and there is no second one. */
+/* The connection breaks right after the create, whose reply is lost: the client
+ * finds the node and adopts it, and makes no second one. */
 CASE(test_created_then_cut_is_adopted)
 {
     hf_lock *a = world_far(w, 30000, 5000);
     struct taker *t;
 
     world_free_for_all(w, a);
-    /* Another lock's node below keeps the parent from being swept. */
+    /* Another lock's node below it keeps the parent from being swept. */
     create_below(w, NODE, NODE "/x", ZOO_CONTAINER, NULL, 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
@@ -28,7 +27,7 @@ CASE(test_created_then_cut_is_adopted)
     taker_gives(t);
 }
 
-/* The same in a queue: it keeps the place that it did not know of. */
+/* The same in a queue: the client keeps the place that it did not know of. */
 CASE(test_queued_then_cut_keeps_its_place)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -50,8 +49,6 @@ CASE(test_queued_then_cut_keeps_its_place)
     taker_end(t);
 }
 
-/* ---- cut in the middle ---- */
-
 CASE(test_connection_reset_while_waiting)
 {
     hf_lock *a = world_near(w);
@@ -59,7 +56,7 @@ CASE(test_connection_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 5000));
 }
 
-/* The client before us went while no event could reach us. */
+/* The holder releases while no event can reach the waiter. */
 CASE(test_release_while_the_waiter_is_away)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -95,10 +92,8 @@ CASE(test_open_says_at_once_what_is_wrong)
     assert_true(wait_within(began, 1500));
 }
 
-/* ---- hostile ---- */
-
-/* hf_close ends the session even where the last words were lost: nothing stays
- * for longer than the session would. */
+/* If hf_close() cannot reach the server, the hold ends with the session's
+ * timeout. */
 CASE(test_close_in_a_black_hole)
 {
     enum { TTL_MS = 6000 };
@@ -113,7 +108,8 @@ CASE(test_close_in_a_black_hole)
     began = wait_fair();
     rc = hf_close(w->clients[0]);
     w->clients[0] = NULL;
-    /* Or it stood until the hold was lost, and there was nothing to release. */
+    /* If the machine stalled until the hold was lost, there was nothing to
+     * release. */
     if (rc || wait_ms_since(taken) < TTL_MS / 2)
         assert_int_equal(rc, HF_EUNKNOWN);
     assert_true(wait_within(began, OP_MS + 1200));
@@ -121,7 +117,7 @@ CASE(test_close_in_a_black_hole)
     OK(hf_lock_release(b, NULL));
 }
 
-/* What was not done in time is not done to those who hold the lock later. */
+/* A break that timed out must not hit the holders that follow. */
 CASE(test_break_in_an_outage_is_not_done_later)
 {
     hf_lock *b;
@@ -131,10 +127,10 @@ CASE(test_break_in_an_outage_is_not_done_later)
     b = world_near(w);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* The first notices that the connection is gone. */
+    /* The first request finds that the connection is gone. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "n", 1, &w->err));
-    /* When the last request has ended, the time of that one has surely
+    /* When the last request has ended, the time of the one before it has
      * passed. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     OK(hf_lock_timed(b, 5000, &w->err));

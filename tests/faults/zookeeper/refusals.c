@@ -4,7 +4,7 @@
 
 const int64_t any_refused_ttl_ms = 10000;
 
-/* A container below the name's node may be swept at any time. */
+/* The server may sweep a container below the name's node at any time. */
 static void set_rights_if_there(struct world *w, const char *path, int rights)
 {
     int rc = try_rights(w, path, rights);

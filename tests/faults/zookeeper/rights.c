@@ -1,11 +1,9 @@
-/* Rights: users that are kept apart, rights that are taken away. */
+/* Rights: users that are kept apart, and rights that are taken away. */
 #include "zk_faults.h"
 
 #include <stdio.h>
 
 GROUP("rights");
-
-/* ---- users ---- */
 
 static hf_client *open_at(struct world *w, const char *user, const char *path)
 {
@@ -70,7 +68,7 @@ static bool is_quiet(struct world *w)
 }
 
 /* All users may write below the name's node, but only the holder may change its
- * entry: the waiter gets an error instead of asking without end. */
+ * entry: the waiter waits silently, and does not repeat its request. */
 static void waits_behind_another_user(struct world *w,
                                       enum hf_fairness fairness)
 {
@@ -97,16 +95,14 @@ CASE_IS(test_users_wait_behind_each_other,
 CASE_IS(test_users_wait_behind_each_other_unfair,
         waits_behind_another_user(w, HF_UNFAIR))
 
-/* ---- rights that go ---- */
-
 static void count_refusals(void *count, const char *text)
 {
     if (strstr(text, "cannot be deleted"))
         __atomic_add_fetch((int *)count, 1, __ATOMIC_RELAXED);
 }
 
-/* The entry may not be deleted: that is logged once, and tried seldom; when it
- * is allowed again all goes on. */
+/* The entry may not be deleted: that is logged once and retried rarely, and
+ * works once the right is back. */
 CASE(test_rights_to_delete_are_taken_away)
 {
     int refusals = 0;
@@ -127,7 +123,7 @@ CASE(test_rights_to_delete_are_taken_away)
     COMES_MS(!zk_server_children(w->zk, NODE), 12000);
     COMES(hf_lock_timed(a, 1000, &w->err) == 0);
     OK(hf_lock_release(a, &w->err));
-    OK(hf_close(w->clients[0])); /* before its log goes */
+    OK(hf_close(w->clients[0])); /* before its log goes out of scope */
     w->clients[0] = NULL;
 }
 
@@ -142,8 +138,8 @@ static bool became(hf_client *c, const int *result, int wanted)
     return *result == wanted;
 }
 
-/* The entry of a waiter that has given up cannot be deleted. The next waiter of
- * this process would wait behind it: its error says why it cannot. */
+/* The entry of a waiter that gave up cannot be deleted. The next waiter of this
+ * process would wait behind it, so it fails with the reason. */
 CASE(test_given_up_place_cannot_be_deleted)
 {
     hf_lock *x = deaf_lock(w), *a = deaf_lock(w),
@@ -151,7 +147,7 @@ CASE(test_given_up_place_cannot_be_deleted)
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
     int first = 1, second = 1;
 
-    fixed.lease_ms = 60000; /* so that the question is another one */
+    fixed.lease_ms = 60000; /* so that its request differs */
     OK(hf_lock_timed(x, 5000, &w->err));
     OK(hf_lock_acquire_async(a, NULL, note_result, &first, NULL));
     world_has_entries(w, 2);
@@ -170,7 +166,7 @@ CASE(test_given_up_place_cannot_be_deleted)
 }
 
 /* A writer that may not become a reader at the server stays a writer there, and
- * is gone when it is released. */
+ * its entry goes when it is released. */
 CASE(test_rights_to_downgrade_are_taken_away)
 {
     hf_lock *a, *b;
@@ -189,15 +185,13 @@ CASE(test_rights_to_downgrade_are_taken_away)
     OK(hf_lock_release(b, &w->err));
 }
 
-/* ---- the root ---- */
-
 static bool is_gone(struct world *w, const char *path)
 {
     return zk_hand_stat(hand(w), path, NULL) == ZNONODE;
 }
 
-/* The nodes that the URL names stay, and belong to its user, when no lock is in
- * use below them. Otherwise the next user would own them. */
+/* The nodes in the URL's path stay, and belong to its user, when no lock below
+ * them is in use. Otherwise the next user would own them. */
 CASE(test_root_stays)
 {
     struct zk_hand *h = hand(w);
@@ -205,7 +199,7 @@ CASE(test_root_stays)
 
     OK(try_as(w, ann, "d/n"));
     COMES(is_gone(w, "/teams/a/d"));
-    /* And whatever else could have been swept by then. */
+    /* The server has swept this container, so it would have swept those too. */
     zk_hand_create(h, "/mark", "", ZOO_CONTAINER, NULL, 0, NULL);
     zk_hand_create(h, "/mark/x", "", 0, NULL, 0, NULL);
     zk_hand_delete(h, "/mark/x");
@@ -223,7 +217,7 @@ CASE(test_root_stays)
     OK(zk_hand_delete(h, "/teams"));
 }
 
-/* What cannot be made is not tried without end. */
+/* The client must not retry without end what it may not create. */
 CASE(test_semaphore_and_latch_may_not_be_made)
 {
     hf_lock *a;
@@ -244,11 +238,9 @@ CASE(test_semaphore_and_latch_may_not_be_made)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* ---- a tenant's path ---- */
+#define TENANT "/top/team" /* clients may not create in its parent */
 
-#define TENANT "/top/team" /* whose parent is not ours to create in */
-
-/* A client of the tenant's, through the proxy, that knows of the latter. */
+/* A client of the tenant behind the proxy, which knows that the path exists. */
 static hf_client *open_tenant(struct world *w)
 {
     hf_client *c = NULL;
@@ -275,8 +267,8 @@ static void note_set(void *arg, hf_latch *latch, int result)
     *(int *)arg = result;
 }
 
-/* The name's node is there when the client looks, and is swept then: it is made
- * again, as any other. */
+/* The name's node exists when the client looks, and is swept then: the client
+ * creates it again, like any other. */
 CASE(test_tenants_latch_is_swept)
 {
     hf_client *c = open_tenant(w);
@@ -289,7 +281,7 @@ CASE(test_tenants_latch_is_swept)
     proxy_set(w->proxy, PROXY_DELAY, 300);
     answered = proxy_answered(w->proxy);
     OK(hf_latch_set_async(l, 1, note_set, &set, NULL));
-    /* A sync, a list, and that there is no latch. */
+    /* The replies to a sync, to a list, and that there is no latch. */
     COMES(proxy_answered(w->proxy) > answered + 60);
     OK(zk_hand_delete(hand(w), TENANT "/l"));
     proxy_set(w->proxy, PROXY_PASS, 0);
@@ -300,7 +292,7 @@ CASE(test_tenants_latch_is_swept)
     tenant_is_clean(w);
 }
 
-/* The same with what a semaphore that has rested keeps its leases in. */
+/* The same for the leases node of an idle semaphore. */
 CASE(test_tenants_semaphore_is_swept)
 {
     hf_client *c = open_tenant(w);

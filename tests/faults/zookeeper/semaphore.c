@@ -1,6 +1,6 @@
 /*
- * Semaphores, as they are at the server: beside Curator's, their answers lost,
- * their leases deleted.
+ * The nodes of semaphores at the server: beside Curator's, with lost replies,
+ * and with deleted leases.
  */
 #include "zk_faults.h"
 
@@ -12,8 +12,6 @@ GROUP("semaphore");
 #define UUID "00000000-0000-4000-8000-000000000001"
 #define LEASES NODE "/leases"
 #define LOCKS NODE "/locks"
-
-/* ---- its nodes ---- */
 
 CASE(test_semaphore_has_curators_layout)
 {
@@ -28,7 +26,7 @@ CASE(test_semaphore_has_curators_layout)
     assert_int_equal(zk_server_children(w->zk, LEASES), 0);
 }
 
-/* One of Curator's is one more that is out, and one that waits is before us. */
+/* A lease of Curator's counts as taken, and its waiter is before ours. */
 CASE(test_semaphore_beside_curators_leases)
 {
     struct zk_hand *h = hand(w);
@@ -53,7 +51,7 @@ CASE(test_semaphore_beside_curators_leases)
     taker_gets_it(t, 4000);
 }
 
-enum { PASS_MS = 500 }; /* a try waits for those who pass through */
+enum { PASS_MS = 500 }; /* how long a try waits for clients before it */
 
 static void turn_of_another(struct world *w, char *turn, size_t size)
 {
@@ -61,8 +59,8 @@ static void turn_of_another(struct world *w, char *turn, size_t size)
                  turn, size);
 }
 
-/* A client before the try is about to pass: the try waits for that, with one
- * watch, and then has a permit. */
+/* A client before the try is about to finish: the try waits for that with one
+ * watch, and then gets a permit. */
 CASE(test_semaphore_try_waits_for_who_passes)
 {
     int rc = HF_EBUSY;
@@ -73,7 +71,7 @@ CASE(test_semaphore_try_waits_for_who_passes)
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 2);
-    for (int i = 0; i < 20 && rc; i++) { /* it is busy if the machine stood */
+    for (int i = 0; i < 20 && rc; i++) { /* busy if the machine stalled */
         turn_of_another(w, turn, sizeof(turn));
         watches = zk_server_number(w->zk, "zk_watch_count");
         t = taker_start(w, a, 0);
@@ -87,8 +85,8 @@ CASE(test_semaphore_try_waits_for_who_passes)
     assert_int_equal(rc, 0);
 }
 
-/* It does not go on: then it is busy, soon, and was not asked for all the
- * time. */
+/* The client before it does not finish: the try is busy, soon, and sends few
+ * requests. */
 CASE(test_semaphore_try_behind_one_that_stands)
 {
     char turn[256];
@@ -123,8 +121,8 @@ static void *try_main(void *arg)
     return NULL;
 }
 
-/* As many tries at once as there are permits: each has one, but if the machine
- * stood, so that one waited for another for too long. */
+/* There are as many tries at once as permits: each gets one, unless the machine
+ * stalled so that one waited too long for another. */
 CASE(test_semaphore_tries_at_once)
 {
     enum { ALL = WORLD_CLIENTS, ROUNDS = 20 };
@@ -168,8 +166,8 @@ CASE(test_semaphore_answer_swallowed)
     COMES(!zk_hand_delete(hand(w), LOCKS));
 }
 
-/* Its first user says how many there are before it has one: a connection that
- * breaks then does not lose that. */
+/* The first client writes the number of permits before it gets one, so a
+ * connection that breaks then does not lose it. */
 CASE(test_semaphore_size_is_there_with_the_lease)
 {
     char text[64] = "";
@@ -192,8 +190,8 @@ CASE(test_semaphore_size_is_there_with_the_lease)
     taker_gives(t);
 }
 
-/* Nor does one of ours go on beside a lease of kazoo's, or whatever it is; but
- * beside locks whose names go on below its own. */
+/* A semaphore must not be used beside a lease of kazoo's or another unknown
+ * node, but may be used beside locks whose names continue below its own. */
 CASE(test_semaphore_minds_strangers)
 {
     static const char lease[] = NODE "/00000000000040008000000000000001";
@@ -214,7 +212,8 @@ CASE(test_semaphore_minds_strangers)
     OK(hf_lock_release(below, &w->err));
 }
 
-/* kazoo's semaphore has other nodes: beside ours, both would count to n. */
+/* kazoo's semaphore uses other nodes: beside ours, both would grant n
+ * permits. */
 CASE(test_kazoo_has_no_semaphore)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -228,8 +227,6 @@ CASE(test_kazoo_has_no_semaphore)
     opt = (hf_lock_options)HF_LOCK_OPTIONS_INIT;
     lock = world_handle(w, c, "n", &opt);
 }
-
-/* ---- leases that are deleted ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -253,7 +250,8 @@ static bool is_lost(struct world *w, hf_lock *lock)
     return hf_lock_check(lock) == HF_ELOST;
 }
 
-/* Whichever is taken away: the hold is lost, and nothing of it stays out. */
+/* Whichever lease is deleted, the hold is lost and none of its other leases
+ * stays. */
 static void loses_any_lease(struct world *w, hf_lock *a, int permits,
                             int64_t within_ms)
 {
@@ -264,7 +262,8 @@ static void loses_any_lease(struct world *w, hf_lock *a, int permits,
                            &w->err));
         delete_lease(w, permits, which[i]);
         if (!WAIT_FOR_MS(is_lost(w, a), within_ms))
-            fail_msg("lease %d of %d is not missed", which[i], permits);
+            fail_msg("the loss of lease %d of %d is not noticed", which[i],
+                     permits);
         COMES_MS(!zk_server_children(w->zk, LEASES), 10000);
         EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     }
@@ -281,26 +280,25 @@ static hf_lock *deaf_semaphore(struct world *w, int64_t ttl_ms, uint32_t size)
 CASE_IS(test_semaphore_one_of_its_leases_is_deleted,
         loses_any_lease(w, deaf_semaphore(w, 1500, 3), 2, 5000))
 
-/* More than one transaction has room for. */
+/* More leases than one transaction has room for. */
 CASE_IS(test_semaphore_one_of_many_leases_is_deleted,
         loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000))
 
-/* A program that listens hears of it long before its renewal. */
+/* A program with an event callback hears of the loss long before its
+ * renewal. */
 CASE(test_semaphore_deleted_lease_is_heard_of)
 {
     world_lock(w, w->zk->url, 60000, 5000, HF_FAIR);
     loses_any_lease(w, world_change(w, 0, HF_SEMAPHORE, 4), 3, 4000);
 }
 
-/* ---- leases that are deleted before they are seen ---- */
-
-/* Deletes as many leases as soon as they are made: after the server has made
- * them, and before the client looks. */
+/* Deletes leases right after the server has created them and before the client
+ * lists them. */
 static struct {
     struct zk_hand *hand;
-    int times;        /* atomic */
-    int made;         /* atomic: leases, deleted or not */
-    const char *turn; /* atomic: or this, with the first that is made */
+    int times;        /* atomic: how many */
+    int made;         /* atomic: leases created, deleted or not */
+    const char *turn; /* atomic: or deletes this node with the first lease */
 } vandal;
 
 static void delete_turn(const char *lease)
@@ -335,7 +333,7 @@ zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
     return rc;
 }
 
-/* No container, which would be swept: each create is to be done. */
+/* No container, which would be swept: every create must succeed. */
 static void make_leases_node(struct world *w)
 {
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
@@ -347,7 +345,7 @@ static void drop_leases_node(struct world *w)
     COMES(!zk_hand_delete(hand(w), LEASES));
 }
 
-/* No other thread uses the hand until then. */
+/* No other thread may use the hand until the leases are deleted. */
 static void meddle(struct world *w, int times)
 {
     vandal.hand = hand(w);
@@ -355,7 +353,7 @@ static void meddle(struct world *w, int times)
     __atomic_store_n(&vandal.times, times, __ATOMIC_RELEASE);
 }
 
-/* Two are deleted at a time: all leases are made again, once. */
+/* Two are deleted at a time: the client creates all leases again, once. */
 static void has_two_leases(struct world *w, int times)
 {
     assert_int_equal(__atomic_load_n(&vandal.made, __ATOMIC_RELAXED),
@@ -380,7 +378,8 @@ CASE(test_semaphore_lease_deleted_unseen)
     drop_leases_node(w);
 }
 
-/* Of one that has waited for them, and hears of each that comes or goes. */
+/* The same for a client that has waited, and hears of each lease that comes or
+ * goes. */
 CASE(test_semaphore_waiters_lease_deleted_unseen)
 {
     struct taker *t;
@@ -438,8 +437,9 @@ static void only_turn(struct world *w, char *path, size_t size)
     deallocate_String_vector(&names);
 }
 
-/* Its turn is taken away when it has made its leases: the next one waits for
- * these, and it must not wait for the next one's turn and keep them. */
+/* A client's turn is deleted when it has made its leases. The next client waits
+ * for these leases, so the first one must not keep them while it waits behind
+ * the next one's turn. */
 CASE(test_semaphore_turn_deleted_with_leases_out)
 {
     char turn[256];
@@ -468,9 +468,9 @@ CASE(test_semaphore_turn_deleted_with_leases_out)
     OK(hf_lock_release(first, &w->err));
 }
 
-/* The answer is on its way: the lease is granted, and lost as soon as the
- * client listens. (If it was deleted before its list was made, which is
- * unlikely, it is made again.) */
+/* The lease is deleted while the reply is on its way: it is granted, and lost
+ * as soon as the client watches it. (If it was deleted before the client's
+ * list, which is unlikely, the client creates it again.) */
 CASE(test_semaphore_lease_deleted_behind_its_answer)
 {
     struct taker *t;

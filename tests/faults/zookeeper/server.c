@@ -1,4 +1,5 @@
-/* One server dies, stops, forgets sessions, is meddled with. */
+/* One server is killed, stopped, ends sessions, or is changed by an
+ * administrator. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -9,8 +10,6 @@
 #include <unistd.h>
 
 GROUP("server");
-
-/* ---- killed and started again ---- */
 
 CASE(test_restart_hold_survives)
 {
@@ -31,15 +30,16 @@ CASE(test_restart_hold_survives)
     OK(hf_lock_release(b, NULL));
 }
 
-/* An outage shorter than the wait and the op_timeout is not noticed. */
+/* The caller does not notice an outage shorter than its wait and the
+ * op_timeout. */
 CASE_IS(test_restart_during_timed_acquire,
         any_restart_while_acquiring(w,
                                     world_lock(w, w->zk->url, 30000, 60000,
                                                HF_FAIR_DEFAULT),
                                     500, 3000))
 
-/* A forked child has the connection's descriptor, too: when the connection has
- * ended, a waiter is not notified of that again and again. */
+/* A forked child also has the connection's descriptor: when the connection has
+ * ended, a waiter must not be woken for that again and again. */
 CASE(test_restart_while_a_child_lives)
 {
     hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
@@ -67,9 +67,8 @@ CASE(test_restart_while_a_child_lives)
     waitpid(child, NULL, 0);
 }
 
-/* ---- the session has ended ---- */
-
-/* The server forgets us while nothing passes; then we learn it. */
+/* The server ends the session while nothing gets through; then the client
+ * learns of it. */
 CASE(test_expired_session_is_replaced)
 {
     hf_lock *a = world_far(w, 3000, 2000), *b = world_near(w);
@@ -89,7 +88,7 @@ CASE(test_expired_session_is_replaced)
     world_free_for_all(w, a);
     world_takes(w, a, 3000);
     assert_true(token_of(a) > token);
-    /* The new session is kept like the old one. */
+    /* The new session is kept alive like the old one. */
     world_renews(a);
     world_renews(a);
     OK(hf_lock_release(a, NULL));
@@ -101,15 +100,15 @@ CASE(test_expired_session_of_a_waiter)
     struct taker *t = taker_behind(w, a, b, 20000);
 
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    world_has_entries(w, 1); /* its place is gone */
+    world_has_entries(w, 1); /* its entry is gone */
     world_heal(w);
-    world_has_entries(w, 2); /* it has queued again, by itself */
+    world_has_entries(w, 2); /* the waiter has queued again, by itself */
     assert_false(taker_back(t));
     OK(hf_lock_release(a, NULL));
     taker_gets_it(t, 2000);
 }
 
-/* Before the deadline: it was closed in our name. */
+/* The session is closed in the client's name, before the deadline. */
 CASE(test_ended_session_is_the_reason_of_the_loss)
 {
     hf_lock *a = world_lock(w, w->zk->url, 20000, 5000, HF_FAIR_DEFAULT);
@@ -119,7 +118,7 @@ CASE(test_ended_session_is_the_reason_of_the_loss)
     OK(hf_lock_timed(a, 5000, NULL));
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(zk_server_hand(w->zk), path, &stat));
-    do /* it may be taken back before it is closed */
+    do /* the client may take it back first */
         zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
                                     stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&
@@ -138,8 +137,6 @@ CASE(test_killed_server_is_the_reason_of_the_loss)
     expect_words(w->ears[0].reason, "could not be used since ");
     OK(zk_server_again(w->zk));
 }
-
-/* ---- meddling ---- */
 
 static void delete_hold(struct world *w)
 {
@@ -218,7 +215,7 @@ static void *sweep(void *arg)
     return NULL;
 }
 
-/* Whenever it has no child. */
+/* The parent is deleted whenever it has no child. */
 CASE(test_parent_swept_all_the_time)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -230,7 +227,7 @@ CASE(test_parent_swept_all_the_time)
     OK(pthread_create(&thread, NULL, sweep, &s));
     for (int i = 0; i < 150; i++) {
         if (hf_lock_timed(a, 5000, &w->err))
-            fail_msg("the %dth: %s", i, w->err.text);
+            fail_msg("round %d: %s", i, w->err.text);
         assert_true(token_of(a) > last);
         last = token_of(a);
         t = i % 10 ? NULL : taker_start(w, b, 5000);
@@ -260,7 +257,8 @@ static void *be_refused(void *arg)
     return NULL;
 }
 
-/* Another name's parent may not be made: that is nothing to us. */
+/* The client may not create another name's parent: that must not affect this
+ * one. */
 CASE(test_parent_swept_while_another_is_refused)
 {
     hf_lock *a = world_near(w), *anns;
@@ -277,7 +275,7 @@ CASE(test_parent_swept_while_another_is_refused)
     OK(pthread_create(&other, NULL, be_refused, &r));
     for (int i = 0; i < 200; i++) {
         if (hf_lock_timed(a, 5000, &w->err))
-            fail_msg("the %dth: %s", i, w->err.text);
+            fail_msg("round %d: %s", i, w->err.text);
         OK(hf_lock_release(a, &w->err));
     }
     __atomic_store_n(&s.over, 1, __ATOMIC_RELEASE);
@@ -303,8 +301,9 @@ CASE(test_deeper_names_are_other_locks)
 #define ENTRY(n)                                                               \
     NODE "/_c_00000000-0000-4000-8000-00000000000" n "-lock-000000000"
 
-/* Where the server's numbers end, all get the same: who came first goes first.
- * (By hand, a number that is about to be given.) */
+/* When the server's sequence numbers are used up, all entries get the same one,
+ * and the order of creation decides. (The entries here are made by hand with
+ * the number that the next client gets.) */
 CASE(test_one_number_is_ordered_by_creation)
 {
     struct zk_hand *h = zk_server_hand(w->zk);
@@ -313,9 +312,9 @@ CASE(test_one_number_is_ordered_by_creation)
 
     OK(zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL));
     OK(zk_hand_create(h, ENTRY("1") "1", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
-    EXPECT(HF_EBUSY, hf_lock_try(a, &w->err)); /* is 1, too */
+    EXPECT(HF_EBUSY, hf_lock_try(a, &w->err)); /* its number is 1, too */
     OK(zk_hand_create(h, ENTRY("2") "2", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
-    t = taker_start(w, b, WAIT_LONG_MS); /* is 3 */
+    t = taker_start(w, b, WAIT_LONG_MS); /* its number is 3 */
     world_has_entries(w, 3);
     OK(zk_hand_create(h, ENTRY("3") "3", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
     OK(zk_hand_delete(h, ENTRY("2") "2"));

@@ -1,5 +1,5 @@
-/* How a session is kept through outages, and ends: what is said of it, how soon
- * it is back, what it is refused or lacks. */
+/* How a session survives outages, and ends: what errors say, how soon the
+ * client is back, and refused users, missing descriptors and missing memory. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -17,16 +17,14 @@ static int note_limit(struct world *w)
     return getrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-/* A test that has failed leaves the limit behind, and looking at the server
- * takes a descriptor. */
+/* A failed test leaves the limit behind, and asking the server needs a
+ * descriptor. */
 static int restore_limit(struct world *w)
 {
     return setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
 GROUP("session", .begin = note_limit, .end = restore_limit);
-
-/* ---- what is said of a server that is gone ---- */
 
 static void names_server(struct world *w, const char *why)
 {
@@ -52,8 +50,6 @@ CASE(test_dead_server_is_named)
 
 CASE_IS(test_outage_is_two_lines, any_outage_is_two_lines(w))
 
-/* ---- soon again ---- */
-
 /* However long the server takes to start. */
 #define PATIENT_MS 120000
 
@@ -69,19 +65,20 @@ static void back_soon(struct world *w, enum hf_fairness fair)
     zk_server_kill(w->zk);
     OK(zk_server_again(w->zk));
     OK(hf_lock_release(a, &w->err));
-    /* It serves since then. One that starts may take a connection and forget
-     * it: that costs our patience with it, which is a second. */
+    /* The server has served since then. While it starts it may accept a
+     * connection and forget it, which costs the client a second. */
     taker_gets_it(t, 2000);
 }
 
 CASE_IS(test_waiter_is_back_soon, back_soon(w, HF_FAIR))
 CASE_IS(test_unfair_waiter_is_back_soon, back_soon(w, HF_UNFAIR))
 
-/* A session of minutes: the library would pause for a sixtieth of it. */
+/* A session of minutes: the ZooKeeper library would pause for a sixtieth of
+ * it. */
 CASE_IS(test_long_session_is_back_soon,
         any_gone_for(w, PROXY_REFUSE, 300000, 1500, 1500))
 
-/* The longest that there is: the server makes of it what it allows. */
+/* The longest session time: the server reduces it to what it allows. */
 CASE(test_longest_session_is_opened)
 {
     hf_lock *a = world_lock(w, w->near_url, INT32_MAX, 5000, HF_FAIR_DEFAULT);
@@ -89,11 +86,9 @@ CASE(test_longest_session_is_opened)
     world_free_for_all(w, a);
 }
 
-/* The connection is taken, and nothing ever comes of it. */
+/* The connection is accepted, but nothing ever arrives on it. */
 CASE_IS(test_forgotten_connection_is_given_up,
         any_gone_for(w, PROXY_BLACK_HOLE, 60000, 500, 2500))
-
-/* ---- users that are refused ---- */
 
 CASE(test_refused_user_is_told_by_open)
 {
@@ -110,8 +105,8 @@ CASE(test_refused_user_is_told_by_open)
     zk_server_end(&s);
 }
 
-/* The server has changed its mind: asked again now and then, not all the
- * time. */
+/* The server refuses the user only later: the client retries now and then, but
+ * not all the time. */
 CASE(test_user_refused_later)
 {
     struct zk_server s = {.flags = {NULL}};
@@ -129,7 +124,7 @@ CASE(test_user_refused_later)
     for (int i = 0; i < 3; i++)
         EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
     expect_words(w->err.text, "refuses the user");
-    assert_true(world_lines(w, 0) <= 2); /* lost; its session */
+    assert_true(world_lines(w, 0) <= 2); /* that it was lost, and its session */
     assert_true(cpu_ms() - cpu < 500);
     zk_server_kill(&s);
     s.flags[0] = NULL;
@@ -140,8 +135,6 @@ CASE(test_user_refused_later)
     w->clients[0] = NULL;
     zk_server_end(&s);
 }
-
-/* ---- the end ---- */
 
 CASE(test_close_beside_a_stopped_server)
 {
@@ -156,8 +149,6 @@ CASE(test_close_beside_a_stopped_server)
     assert_true(wait_within(began, 500 + 1000));
     OK(zk_server_continue(w->zk));
 }
-
-/* ---- descriptors ---- */
 
 static int find_sockets(int port, int fd[], int max)
 {
@@ -177,7 +168,7 @@ static int find_sockets(int port, int fd[], int max)
     return n;
 }
 
-/* There is a descriptor for the library's socket, and none for ours: answers do
+/* There is a descriptor for the library's socket but none for ours: replies do
  * not wake the client, so it polls. */
 CASE(test_no_descriptor_to_watch)
 {
@@ -194,7 +185,8 @@ CASE(test_no_descriptor_to_watch)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
     while (hogs < 1024 && (hog[hogs] = dup(fd[0])) >= 0)
         hogs++;
-    for (int i = 0; i < hogs; i++) /* not of the connection: it would live on */
+    /* copies of the connection would keep it alive */
+    for (int i = 0; i < hogs; i++)
         dup2(2, hog[i]);
     shutdown(fd[0], SHUT_RDWR);
     cpu = cpu_ms();
@@ -209,8 +201,6 @@ CASE(test_no_descriptor_to_watch)
     COMES(find_sockets(w->port, fd, 2) >= 2);
 }
 
-/* ---- memory ---- */
-
 static bool no_memory; /* atomic */
 
 static void *give(void *ctx, size_t size)
@@ -223,8 +213,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* What keeps the session alive cannot be sent: it is tried now and then, not
- * all the time. */
+/* Without memory the client cannot send what keeps the session alive: it
+ * retries now and then, but not all the time. */
 CASE(test_no_memory_to_stay_alive)
 {
     hf_hooks hooks = {.alloc = give, .free = take_back};
@@ -235,7 +225,7 @@ CASE(test_no_memory_to_stay_alive)
                &w->clients[0], &w->err));
     w->len = 1;
     OK(hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err));
-    /* What it has in reserve is under way, and stays so. */
+    /* Uses up the reserved memory for requests that stay in flight. */
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     for (int i = 0; i < 10; i++)
         FAILS(hf_lock_try(w->locks[0], NULL));
@@ -247,11 +237,11 @@ CASE(test_no_memory_to_stay_alive)
     __atomic_store_n(&no_memory, false, __ATOMIC_RELAXED);
     world_heal(w);
     COMES(hf_lock_timed(w->locks[0], 1000, NULL) == 0);
-    hf_lock_release(w->locks[0], NULL); /* its time may be too short */
+    hf_lock_release(w->locks[0], NULL); /* its session may have ended */
 }
 
-/* The driving thread may have gone to sleep for long before another thread
- * sends something: it wakes in time to ask again. */
+/* The driving thread may sleep for long when another thread sends a request: it
+ * must wake in time to find the server silent. */
 CASE(test_silence_is_noticed_by_who_sleeps)
 {
     hf_lock *waits = world_far(w, 30000, 5000), *b = world_near(w), *a;
@@ -276,8 +266,6 @@ CASE(test_silence_is_noticed_by_who_sleeps)
     COMES(hf_lock_free(a) == 0);
 }
 
-/* ---- sessions shorter than two ticks ---- */
-
 static hf_lock *with_options(struct world *w, const struct zk_server *s,
                              const char *options, int64_t ttl_ms)
 {
@@ -295,8 +283,8 @@ static void is_refused(struct world *w, const struct zk_server *s,
     expect_words(w->err.text, why);
 }
 
-/* The server allows them, but does not tell us its tick: the URL may, and where
- * it would be needed the log says so. */
+/* The server allows such sessions but does not tell clients its tick. The URL
+ * may give it; where it is needed but missing the log says so. */
 CASE(test_session_shorter_than_two_ticks)
 {
     struct zk_server s = {.tick_ms = 2000, .min_session_ms = 500};
@@ -310,7 +298,7 @@ CASE(test_session_shorter_than_two_ticks)
     lock = with_options(w, &s, "?tick=2s", 3000);
     assert_int_equal(world_lines(w, 0), 0);
     COMES(hf_lock_timed(lock, 5000, &w->err) == 0);
-    hf_lock_release(lock, NULL); /* or it has ended by now */
+    hf_lock_release(lock, NULL); /* unless it has ended by now */
     with_options(w, &s, "", 3000);
     assert_int_equal(world_lines(w, 1), 1);
     with_options(w, &s, "", 4000);
@@ -323,8 +311,6 @@ CASE(test_session_shorter_than_two_ticks)
     }
     zk_server_end(&s);
 }
-
-/* ---- holds that were taken away ---- */
 
 enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 1000 };
 
@@ -350,9 +336,10 @@ static size_t lost_of(hf_lock *const *lock, size_t len)
     return lost;
 }
 
-/* However many there are, and however far the server is: one renewal finds all
- * of them, and keeps the others. One trip for each would take longer than the
- * session lasts. The client does not listen, or it would hear of each. */
+/* However many holds were taken away and however slow the network is, one
+ * renewal finds all of them and keeps the others. One round trip for each would
+ * take longer than the session. The client has no event callback, or it would
+ * hear of each. */
 CASE(test_renewal_finds_all_that_are_gone)
 {
     static const struct manner mutex = {HF_MUTEX, HF_FAIR, HF_WRITE};
@@ -393,8 +380,9 @@ static hf_lock *quiet_hold(struct world *w, const char *url)
     return w->locks[0];
 }
 
-/* In its name, by an administrator, before the deadline. Until the hand is
- * connected the client may take its session back. */
+/* An administrator closes the session in the client's name, before the
+ * deadline. Until that connection is made the client may take its session
+ * back. */
 static void close_its_session(struct world *w)
 {
     char path[256];
@@ -407,7 +395,7 @@ static void close_its_session(struct world *w)
                                     stat.ephemeralOwner));
 }
 
-/* The server has closed one, and its end is still open here. */
+/* The server has closed a connection whose other end is still open here. */
 static bool is_cut_off(int port)
 {
     int fd[16], n = find_sockets(port, fd, 16);
@@ -421,7 +409,7 @@ static bool is_cut_off(int port)
     return false;
 }
 
-/* The release is its next word to the server. */
+/* The release is the client's next request. */
 CASE(test_quiet_release_after_the_session_ended)
 {
     hf_lock *a = quiet_hold(w, w->zk->url);

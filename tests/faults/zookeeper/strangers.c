@@ -1,6 +1,6 @@
 /*
- * Children of no known form that are asked for: what becomes of that if they
- * come and go meanwhile, or the question is given up.
+ * Children of no known form, about which the client asks the server: they come
+ * and go meanwhile, or the client gives the request up.
  */
 #include "zk_faults.h"
 
@@ -9,13 +9,11 @@
 
 GROUP("strangers");
 
-/* A lease of kazoo's semaphore, whose name is the same each time. */
+/* A lease of kazoo's semaphore, whose name is always the same. */
 #define STRANGER NODE "/00000000000040008000000000000001"
 
-/* ---- between two requests ---- */
-
-/* What happens before a request is sent: called by the thread that drives the
- * client, which nothing else may use the hand of the world beside. */
+/* What happens before a request is sent. The thread that drives the client
+ * calls these, so no other thread may use the world's hand meanwhile. */
 static struct {
     struct world *w; /* atomic; NULL: nothing happens */
     const zhandle_t *hand;
@@ -76,8 +74,6 @@ zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
     return real(zh, path, watcher, context, done, arg);
 }
 
-/* ---- the question is given up ---- */
-
 static void come(struct world *w)
 {
     create_below(w, NODE, STRANGER, ZOO_EPHEMERAL, NULL, 0);
@@ -131,7 +127,7 @@ static hf_lock *far_handle(struct world *w, enum hf_fairness fairness)
     return w->locks[0];
 }
 
-/* The server hears of its question after the client has given up. */
+/* The request reaches the server after the client has given up. */
 static void gives_up(struct world *w, hf_lock *a)
 {
     int result = 1;
@@ -168,7 +164,8 @@ CASE_IS(test_stranger_asked_for_in_vain, minds_after_giving_up(w, HF_FAIR))
 CASE_IS(test_unfair_stranger_asked_for_in_vain,
         minds_after_giving_up(w, HF_UNFAIR))
 
-/* It was notified and then gave up: that is stale at its next attempt. */
+/* The client got the reply and then gave up: the reply is stale at its next
+ * attempt. */
 CASE(test_stranger_of_an_earlier_question)
 {
     hf_lock *a = far_handle(w, HF_FAIR);
@@ -180,15 +177,14 @@ CASE(test_stranger_of_an_earlier_question)
     world_free_for_all(w, a);
 }
 
-/* ---- they come and go ---- */
-
 static void come_again(struct world *w)
 {
     zk_hand_create(hand(w), STRANGER, "", ZOO_EPHEMERAL, NULL, 0, NULL);
 }
 
-/* It goes whenever it is asked for, and comes behind us: the lock is ours. Next
- * time it is before us, and not one of those that were found to be harmless. */
+/* The stranger goes whenever the client asks for it, and returns behind the
+ * client, which gets the lock. Next time it is before the client, and must not
+ * count as one that was found to be harmless. */
 static void minds_its_return(struct world *w, hf_lock *a)
 {
     come(w);
@@ -229,7 +225,7 @@ static void one_more(struct world *w)
         abort();
 }
 
-/* Other locks, whose names go on below this one, are made all the time. */
+/* Other locks whose names continue below this one are created all the time. */
 static void comes_to_rest(struct world *w, hf_lock *a)
 {
     char path[64];

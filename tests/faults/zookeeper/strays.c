@@ -1,6 +1,6 @@
 /*
- * Children of no known form, of all shapes and beside all kinds: which are
- * waited for, which are another kind, which are ignored.
+ * Children of no known form, beside all kinds of locks: which are waited for,
+ * which mean another kind, and which are ignored.
  */
 #include "zk_faults.h"
 
@@ -67,7 +67,7 @@ static void remove_it(struct world *w, const char *child)
     OK(zk_hand_delete(hand(w), below(child, path)));
 }
 
-/* Parents that stay: the sequence goes on, and no longer begins with the first
+/* Makes a parent that stays, whose sequence no longer begins with the first
  * number. */
 static void make_node(struct world *w)
 {
@@ -76,7 +76,7 @@ static void make_node(struct world *w)
     remove_it(w, "x");
 }
 
-/* A client, which has no lock of that name yet. */
+/* A client that has no lock of that name yet. */
 static void begin(struct world *w)
 {
     world_near(w);
@@ -93,7 +93,7 @@ static void remove_node(struct world *w)
     world_is_clean(w);
 }
 
-/* An entry of Curator's or kazoo's is before us, whatever is beside it. */
+/* An entry of Curator's or kazoo's is before ours, whatever is beside it. */
 static void minds_entries(struct world *w)
 {
     static const char *const entries[] = {
@@ -109,7 +109,7 @@ static void minds_entries(struct world *w)
     OK(hf_lock_free(lock));
 }
 
-/* Neither Curator nor kazoo counts them. */
+/* Neither Curator nor kazoo counts these. */
 CASE(test_strays_are_ignored)
 {
     static const char *const strays[] = {"aaa",
@@ -138,7 +138,7 @@ CASE(test_strays_are_ignored)
     remove_node(w);
 }
 
-/* The nodes of other locks are nothing to talk about, whatever their names. */
+/* The nodes of other locks are not logged, whatever their names. */
 CASE(test_other_locks_are_no_strays)
 {
     static const char *const names[] = {"aaa",
@@ -159,7 +159,7 @@ CASE(test_other_locks_are_no_strays)
     remove_node(w);
 }
 
-/* It was made by another client or by a recipe. */
+/* The client waits for an entry that another client or a recipe made. */
 static void is_waited_for(struct world *w, const char *child,
                           const struct manner *m)
 {
@@ -168,7 +168,7 @@ static void is_waited_for(struct world *w, const char *child,
 
     put(w, child, ZOO_EPHEMERAL);
     if (take(w, lock, m, 0) != HF_EBUSY)
-        fail_msg("%s is not minded: %s", child, w->err.text);
+        fail_msg("%s is not waited for: %s", child, w->err.text);
     t = taker_start_as(w, lock, m->mode, 0, WAIT_LONG_MS);
     COMES(zk_server_number(w->zk, "zk_watch_count") >= 1);
     assert_false(taker_back(t));
@@ -206,7 +206,7 @@ CASE(test_foreign_entries_are_waited_for)
     remove_node(w);
 }
 
-/* Entries that no other kind could wait for. */
+/* Entries that mean another kind than the client's. */
 CASE(test_foreign_entries_of_another_kind)
 {
     static const struct {
@@ -259,8 +259,7 @@ CASE(test_foreign_holder_is_seen)
     remove_node(w);
 }
 
-/* Children whose names fill a packet: no more is made of them than of others.
- */
+/* Children whose names fill a packet are treated like any other. */
 CASE(test_stray_with_a_long_name)
 {
     hf_lock *a = world_near(w);

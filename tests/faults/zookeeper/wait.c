@@ -1,5 +1,4 @@
-/* Which waiters are woken: one of a fair queue, the whole herd of an unfair
- * one. */
+/* Which waiters are woken: one of a fair queue, all of an unfair one. */
 #include "zk_faults.h"
 
 #include <limits.h>
@@ -11,11 +10,11 @@ GROUP("wait");
 #define THREADS 16
 #define ROUNDS 500
 
-/* Clients of their own, in one process: each is a waiter at the server. */
+/* Clients in one process, each of which is a waiter at the server. */
 struct herd {
     hf_client *holder, *client[WAITERS];
     hf_lock *held, *lock[WAITERS];
-    int granted[WAITERS]; /* 1: has it; negative: a code */
+    int granted[WAITERS]; /* 1: has the lock; negative: a code */
 };
 
 static void note(void *arg, hf_lock *lock, int result)
@@ -74,7 +73,8 @@ static long woken(struct world *w)
            sum_of(w, "zk_sum_node_created_watch_count");
 }
 
-/* At least so many, or how many it is: what has been sent is counted soon. */
+/* How many were woken; waits until it is at least `least`, as the server counts
+ * what it has sent a little later. */
 static long woken_since(struct world *w, long before, long least)
 {
     WAIT_FOR(woken(w) - before >= least);
@@ -91,7 +91,7 @@ static void scatter(struct herd *h)
     }
 }
 
-/* Wake-ups of one release, and of the next. */
+/* Counts the wake-ups of one release and of the next. */
 static void release_twice(struct world *w, enum hf_fairness fairness,
                           long *first, long *second)
 {
@@ -107,7 +107,7 @@ static void release_twice(struct world *w, enum hf_fairness fairness,
     one = who_has_it(h);
     assert_int_equal(h->granted[one], 1);
     *first = woken_since(w, before, fairness == HF_FAIR ? 1 : WAITERS);
-    /* Those who did not get it watch again. */
+    /* The other waiters watch again. */
     COMES(zk_server_number(w->zk, "zk_watch_count") >= WAITERS - 1);
     before = woken(w);
     h->granted[one] = 0;
@@ -140,8 +140,6 @@ CASE(test_unfair_release_wakes_the_herd)
     assert_true(first >= WAITERS);
     assert_true(second >= WAITERS - 1);
 }
-
-/* ---- threads ---- */
 
 struct crowd {
     hf_lock *lock;
@@ -177,12 +175,10 @@ CASE(test_threads_of_a_process_are_one_waiter)
     assert_int_equal(c.failed, 0);
 }
 
-/* ---- who drives ---- */
-
 struct sleeper {
     pthread_t thread;
     hf_lock *lock;   /* waits for this, */
-    hf_latch *latch; /* or that */
+    hf_latch *latch; /* or for this */
     int rc;
     long sleeps;
 };
@@ -202,7 +198,8 @@ static void *sleep_and_count(void *arg)
     return NULL;
 }
 
-/* It drives for another thread, whose questions have one answer each. */
+/* Starts the sleeper, which drives the client, and renews another lock: each
+ * renewal is a request with one reply. */
 static void drive(struct world *w, struct sleeper *s)
 {
     hf_lock *m;
@@ -242,9 +239,9 @@ static long sleeps_for_latch(struct world *w)
     return s.sleeps;
 }
 
-/* A waiter for a latch is woken for answers to others, as a waiter for a lock
- * is, and not for their questions: then it would sleep twice in each round.
- * Beside a busy machine a thread sleeps more often, but not each time. */
+/* A waiter for a latch, like one for a lock, is woken for replies to others but
+ * not for their requests; otherwise it would sleep twice in each round. On a
+ * busy machine a thread sleeps more often, but not in every try. */
 CASE(test_driver_is_woken_for_answers)
 {
     enum { TRIES = 10, MOST = ROUNDS * 3 / 2 };
@@ -265,10 +262,9 @@ CASE(test_driver_is_woken_for_answers)
     assert_true(latched < MOST);
 }
 
-/* ---- while it is down ---- */
-
-/* Some who wait for the connection give up, wherever they are in the line: the
- * others are asked for when it is back, and those who came since. */
+/* Some callers give up while they wait for the connection, wherever they are in
+ * the queue. When it is back the requests of the others are sent, including
+ * those that came later. */
 CASE(test_some_give_up_while_it_is_down)
 {
     enum { ALL = 6, LATE = ALL - 1 };
@@ -304,11 +300,9 @@ CASE(test_some_give_up_while_it_is_down)
     }
 }
 
-/* ---- a word that is lost ---- */
-
 enum { REPEAT_MS = 2000, TRIP_MS = 300 };
 
-/* The word on what the waiter watches is lost: it looks by itself. */
+/* The event for the waiter's watch is lost: it finds the change by polling. */
 static void waiter_finds_out(struct world *w, const char *name,
                              enum hf_kind kind, enum hf_fairness fairness,
                              int64_t lease_ms)

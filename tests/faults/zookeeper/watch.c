@@ -1,4 +1,4 @@
-/* Changes that ZooKeeper tells of. */
+/* Which changes ZooKeeper reports to hf_watch_new(). */
 #include "zk_faults.h"
 
 #include "../any/watch.h"
@@ -7,7 +7,7 @@
 
 GROUP("watch");
 
-/* All watches of the server's are gone with the session. */
+/* The server's watches end with the session. */
 CASE(test_watch_outlives_its_session)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -19,7 +19,7 @@ CASE(test_watch_outlives_its_session)
 
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(hand(w), path, &stat));
-    do /* it may be taken back before it is closed */
+    do /* the client may take it back first */
         zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
                                     stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&

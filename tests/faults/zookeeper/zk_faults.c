@@ -23,7 +23,7 @@ int zk_start_three(void)
 {
     three = true;
     zk_three.can_be_cut = true;
-    for (int i = 0; i < ZK_ENSEMBLE; i++) /* which is not the default */
+    for (int i = 0; i < ZK_ENSEMBLE; i++) /* not the default */
         zk_three.server[i].flags[0] = "-Dzookeeper.enableEagerACLCheck=true";
     return zk_ensemble_start(&zk_three);
 }

@@ -1,4 +1,4 @@
-/* Faults of ZooKeeper servers and of the way to them. The cases of a group
+/* Faults of ZooKeeper servers and of the network to them. The cases of a group
  * share a server, or an ensemble of three. */
 #ifndef ZK_FAULTS_H
 #define ZK_FAULTS_H
@@ -8,30 +8,30 @@
 #include "../../lib/zk_server.h"
 
 #define MS 1000000LL
-#define NODE "/n" /* of the lock of all cases */
+#define NODE "/n" /* of the lock in all cases */
 
 extern struct zk_ensemble zk_three;
 
-/* For the group whose server is zk_three. */
+/* For a group that uses zk_three. */
 int zk_start_three(void);
 void zk_end_three(void);
 
 /* The administrator's session. */
 struct zk_hand *hand(struct world *);
-/* A child of the lock's node or of a container below it, which the server may
- * sweep until it has one. */
+/* Creates a child of the lock's node or of a container below it; retries,
+ * because the server may sweep that while it is empty. */
 void create_below(struct world *, const char *container, const char *path,
                   int mode, char *out, size_t size);
-/* So many entries are below the lock's node: holders and waiters. */
+/* Waits until the lock's node has n entries, holders and waiters. */
 void world_has_entries(struct world *, long n);
-/* The first of them, by its name; its path. */
+/* The path of the first entry by its sequence number. */
 void world_first_entry(struct world *, char *path, size_t size);
 
-/* Sets what all users may do with the node: ZOO_PERM_... The one returns the
- * library's code. */
+/* Sets what all users may do with the node: ZOO_PERM_... try_rights() returns
+ * the library's code; set_rights() asserts that it succeeds. */
 int try_rights(struct world *, const char *path, int rights);
 void set_rights(struct world *, const char *path, int rights);
-/* One more handle of that client's, of the same name, that owns what it has. */
+/* Another handle of that client and the same name, with HF_OWNER_HANDLE. */
 hf_lock *own_handle(struct world *, size_t client, enum hf_kind);
 /* A kind of hold. */
 struct manner {
@@ -39,13 +39,12 @@ struct manner {
     enum hf_fairness fairness;
     enum hf_mode mode;
 };
-/* A new handle of the first client's, which holds it in that manner. */
+/* A new handle of the first client, which holds the lock in that manner. */
 hf_lock *held_as(struct world *, const char *name, const struct manner *);
-/* A client that hears of no events, and does not ask for them; with such a
- * handle. */
+/* A client without an event callback, with an own_handle(). */
 hf_lock *deaf_lock(struct world *);
 
-/* What this process has had of the processors. */
+/* The CPU time of this process. */
 int64_t cpu_ms(void);
 
 #endif

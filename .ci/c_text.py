@@ -1,4 +1,4 @@
-"""What rooms.py, lines.py and papers.py know about the text of C files."""
+"""Reads C text, for rooms.py, lines.py and papers.py."""
 import os
 import re
 
@@ -13,7 +13,7 @@ def read(path):
 
 
 def files_below(root, folder, endings=(".c", ".h")):
-    """Paths relative to root, sorted."""
+    """The paths of the files, relative to root, sorted."""
     found = []
     for where, _, names in os.walk(os.path.join(root, folder)):
         found += [os.path.relpath(os.path.join(where, name), root)
@@ -22,7 +22,7 @@ def files_below(root, folder, endings=(".c", ".h")):
 
 
 def without_comments(text):
-    """The same lines; comments are blank, and so is what strings contain."""
+    """The same lines, with blanks for comments and the contents of strings."""
     def blank(found):
         token = found.group(0)
         if token[0] == "/":
@@ -43,8 +43,8 @@ def identifiers(text):
 
 
 def statements(text):
-    """Each statement outside of all braces, on one line; what is in braces is
-    left out: "int f(void){}" is a definition."""
+    """Each statement outside of all braces, on one line. Text in braces is left
+    out, so "int f(void){}" is a definition."""
     text = without_comments(text)
     text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", "", text, flags=re.M)
     text = re.sub(r'extern\s+""\s*\{', "", text)
@@ -73,14 +73,14 @@ def statements(text):
 
 
 def asserted(text):
-    """What a file declares where HF__ASSERT is defined, see policy/verify.h:
-    HF__VERIFIER(lease) is hf__lease_verify()."""
+    """The functions that a file declares where HF__ASSERT is defined, see
+    policy/verify.h: HF__VERIFIER(lease) declares hf__lease_verify()."""
     return {"hf__%s_verify" % what for what in
             re.findall(r"^HF__VERIFIER\((\w+)\)", text, re.M)}
 
 
 def declared(text):
-    """The functions and objects with external linkage that a file declares and
+    """The functions and objects with external linkage that a file declares but
     does not define."""
     names = asserted(text)
     for statement in statements(text):
@@ -112,8 +112,8 @@ def static_functions(text):
 
 
 def share_a_word(function, file):
-    """Has the name of a function a word of the file's? lines is one of line,
-    answered of answer."""
+    """Does the name of a function share a word with the file's name? lines
+    matches line, and answered matches answer."""
     def alike(a, b):
         short, long = sorted((a, b), key=len)
         return a == b or len(short) > 2 and long.startswith(short)

@@ -1,8 +1,8 @@
-"""Circles in a graph, for rooms.py."""
+"""Finds circles in a graph, for rooms.py."""
 
 
 def find_circles(graph):
-    """Those strongly connected components that are more than one file."""
+    """The strongly connected components of more than one file."""
     number, low, stack, out = {}, {}, [], []
 
     def visit(v):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""distinct-commands.py BUILD OUT [BASE]: of the commands by which BUILD compiles
-what is in the source tree, those that differ in file or in macros that are
-defined or not, in OUT/compile_commands.json; and the files, one a line. Several
-programs are made of the same files; to look at one of them once is enough.
+"""distinct-commands.py BUILD OUT [BASE]: writes OUT/compile_commands.json with
+the commands by which BUILD compiles the source tree, one for each file and set of
+defined macros; prints the files, one a line. Several programs compile the same
+files, and it is enough to check each once.
 
-With BASE, a commit: only those of files that differ from it, or include one that
-does, as BUILD, which is up to date, knows it. All of them if what they are looked
-at by differs.
+With BASE, a commit: only files that differ from it, or include one that does
+according to BUILD, which must be up to date. If the settings of the checks differ
+from it, all files.
 """
 import json
 import os
@@ -30,7 +30,7 @@ def lines_of(*command):
 
 
 def dependencies(build):
-    """Of each object: the files that it was made of, as BUILD names them."""
+    """The files that each object was made of, as BUILD names them."""
     of = {}
     for line in lines_of("ninja", "-C", build, "-t", "deps"):
         if line.startswith("    "):
@@ -42,7 +42,7 @@ def dependencies(build):
 
 
 def lint_of(text):
-    """The part of ./dev that looks at files."""
+    """The part of ./dev that runs the checks."""
     return text.partition("\nlint() {\n")[2].partition("\n}\n")[0]
 
 

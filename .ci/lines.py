@@ -1,15 +1,15 @@
 #!/usr/bin/env -S python3 -B
-"""lines.py [ROOT]: how many lines of code, of comments and blank ones each room
-has, and how many its unit tests and its fault tests have. A line with both code
-and a comment is one of code. A room of src has the tests of tests/unit/ROOM, and
-a backend those of tests/faults/BACKEND as well."""
+"""lines.py [ROOT]: prints how many lines of code, comments and blanks each room
+has, and the code of its unit tests and fault tests. A line with both code and a
+comment counts as code. The tests of a room of src are in tests/unit/ROOM, and
+those of a backend also in tests/faults/BACKEND."""
 import os
 import sys
 
 import c_text
 
-# Below these each folder is a row of its own; a folder that has files and
-# folders is the row of its own files.
+# Each folder below these is a row; a folder that has both files and folders is
+# also the row of its own files.
 EACH_FOLDER = {"src": 2, "src/backends": 3, "lab": 2, "cli": 2, "tests": 2,
                "tests/unit": 3, "tests/unit/backends": 4, "tests/faults": 3}
 TOP = ("include", "src", "cli", "lab", "bench", "examples", "tests")
@@ -42,7 +42,7 @@ def count(path, text):
 
 
 def tests_of(room, rows):
-    """The code of the tests that mirror a room of src."""
+    """The lines of code of the tests that mirror a room of src."""
     if not room.startswith("src/"):
         return ""
     inside = room[len("src/"):]

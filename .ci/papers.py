@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
 """papers.py [ROOT]: are docs/where.md and docs/moved.md true?
 
-  where.md  has a table `question | file | words' of 20 rows or more. The file is
-            there, and its head comment has these words: phrases with commas
-            between them, whatever their case.
+  where.md  has a table `question | file | words' of 20 rows or more. Each file
+            exists, and its head comment contains these words: phrases separated
+            by commas, in any case.
   moved.md  has tables `old | new' of paths, functions and types, each in
-            backquotes; a * stands for any letters. A new path is there, a new
-            name is in src, cli, lab or tests, and an old name is nowhere there.
+            backquotes; a * stands for any letters. Each new path exists, each
+            new name is in src, cli, lab or tests, and no old name is there.
 
 Prints what is wrong, and exits with 1 if anything is."""
 import fnmatch
@@ -18,11 +18,11 @@ import c_text
 
 FOLDERS = ("src", "cli", "lab", "tests")
 TEXTS = (".c", ".h", ".py", ".sh", ".lua", ".build", ".in")
-ROWS = 20  # of where.md, at least
+ROWS = 20  # least number in where.md
 
 
 def rows_of(text, columns):
-    """The rows of tables with that many columns, without their heads."""
+    """The rows of the tables with that many columns, without their headings."""
     head = True
     for line in text.splitlines():
         if not line.startswith("|"):
@@ -37,8 +37,8 @@ def rows_of(text, columns):
 
 
 def paths_in(cell):
-    """Of links their targets, which begin in docs; else what is in backquotes,
-    or all of it."""
+    """The targets of links, which are relative to docs; else the text in
+    backquotes, or the whole cell."""
     links = re.findall(r"\]\(([^)#]+)", cell)
     if links:
         return [os.path.normpath(os.path.join("docs", link)) for link in links]
@@ -76,7 +76,7 @@ def is_path(item):
 
 
 def items_of(cell):
-    """Those in backquotes: (is it a path?, its text without struct and ())."""
+    """The quoted items: (is it a path?, its text without struct and ())."""
     for item in re.findall(r"`([^`]+)`", cell):
         item = re.sub(r"^(struct|enum|union) |\(\)$", "", item.strip())
         if is_path(item) or re.fullmatch(r"[\w*]+", item):
@@ -84,14 +84,14 @@ def items_of(cell):
 
 
 class Names:
-    """Identifiers; those with an underscore in comments and scripts, too."""
+    """All identifiers; of comments and scripts those with underscores."""
 
     def __init__(self, root):
         self.all = set()
         for folder in FOLDERS:
             for path in c_text.files_below(root, folder, TEXTS):
                 if path.startswith("tests/lint/"):
-                    continue # old names, made up
+                    continue # invented old names
                 text = c_text.read(os.path.join(root, path))
                 self.all |= {word for word in re.findall(r"[A-Za-z_]\w*", text)
                              if "_" in word}

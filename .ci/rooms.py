@@ -1,24 +1,23 @@
 #!/usr/bin/env -S python3 -B
 """rooms.py BUILD [ROOT [LIST]]: do arrows between the rooms point one way?
 
-A room is a folder; which rooms there are and what each may use is in
-.ci/rooms.list, with every exception. An arrow is an #include, or a symbol that
-one object needs and another defines, as nm says of the objects in BUILD, which
-is up to date. Prints a table of the rooms, then what is wrong, and exits with 1
-if anything is:
+A room is a folder. .ci/rooms.list has all rooms, what each may use, and every
+exception. An arrow is an #include, or a symbol that one object needs and
+another defines, as nm reports for the objects in BUILD, which must be up to
+date. Prints a table of the rooms, then all errors, and exits with 1 if there
+are any:
 
   arrow     a file uses a file of a room that its room may not use
-  header    what is not static in X.c is declared in X.h of the same folder, and
-            nowhere else; X.c includes X.h first; a header declares nothing that
+  header    a symbol that is not static in X.c is declared only in X.h of the
+            same folder; X.c includes X.h first; a header declares nothing that
             no file defines
-  circle    files of a room that call each other in a circle are more than the
-            room may have, or other than those that the list names; or rooms
-            use each other
-  word      a word that was retired is part of an identifier or of a file name
+  circle    more files of a room call each other in a circle than the room may
+            have, or other files than the list names; or rooms use each other
+  word      a retired word is part of an identifier or of a file name
   noun      a static function has no word of its file's name
-  stale     the list allows what no file does
+  stale     the list allows something that no file does
 
-Calls through pointers are not seen; nor is what no object of BUILD contains.
+Calls through pointers are not seen, nor what no object of BUILD contains.
 """
 import collections
 import fnmatch
@@ -36,7 +35,7 @@ PUBLIC = "include/holdfast.h"
 
 
 class Tree:
-    """The files, what they include, define and need."""
+    """The files, and what they include, define and need."""
 
     def __init__(self, root, build, rooms):
         self.root, self.build = root, build
@@ -53,14 +52,14 @@ class Tree:
         self.public = c_text.declared(self.texts.get(PUBLIC, ""))
 
     def name(self, path):
-        """Relative to the root; generated files are named as if they were there."""
+        """The path relative to the root, for generated files to the build."""
         path = os.path.normpath(path)
         at = self.build if path.startswith(self.build + "/") else self.root
         return os.path.relpath(path, at)
 
     def read_commands(self, rooms):
-        """Of each file the first object; and of each room where it looks for
-        headers."""
+        """Finds the first object of each file, and the include path of each
+        room."""
         path = os.path.join(self.build, "compile_commands.json")
         for command in json.loads(c_text.read(path)):
             folder = command["directory"]
@@ -85,7 +84,7 @@ class Tree:
                 self.definers[symbol].add(path)
 
     def includes(self, path, room):
-        """(the word between the quotes, the file in the tree or None)"""
+        """Pairs of the quoted word and the file in the tree or None."""
         for bracket, word in re.findall(r'^\s*#\s*include\s+(["<])([^">]+)',
                                         self.texts[path], re.M):
             places = [os.path.dirname(path)] if bracket == '"' else []
@@ -96,7 +95,7 @@ class Tree:
             yield word, known[0] if known else None
 
     def definer(self, symbol, path, room_of):
-        """Where a symbol that `path` needs comes from: its own room first."""
+        """The file that defines a symbol for `path`: its own room first."""
         found = sorted(self.definers.get(symbol, ()))
         near = [f for f in found if room_of(f) == room_of(path)]
         return (near + found)[0] if near or len(found) == 1 else None
@@ -106,16 +105,14 @@ class Lint:
     def __init__(self, tree, rooms):
         self.tree, self.rooms, self.wrong = tree, rooms, []
         self.arrows = collections.defaultdict(set)  # room: rooms
-        self.inward = collections.defaultdict(set)  # right, not by <holdfast.h>
+        self.inward = collections.defaultdict(set)  # allowed, not public arrows
         self.calls = collections.defaultdict(set)   # file: files of its room
 
     def say(self, kind, text):
         self.wrong.append("%-7s %s" % (kind, text))
 
-    # ---- arrows
-
     def may(self, path, target, symbol):
-        """May path use target, by an include if symbol is empty?"""
+        """May path use target? An empty symbol stands for an #include."""
         uses = self.rooms.rooms[self.rooms.room_of(path)]
         if self.rooms.room_of(target) in uses or stem(target) in uses:
             return True
@@ -160,8 +157,6 @@ class Lint:
             if by:
                 self.say("arrow", "%s -> %s : %s" % (path, target, " ".join(by)))
 
-    # ---- headers
-
     def look_at_headers(self):
         declared = {path: c_text.declared(text)
                     for path, text in self.tree.texts.items()}
@@ -173,7 +168,7 @@ class Lint:
             definers = {f for f in definers if f in self.tree.texts}
             if definers and symbol != "main":
                 self.look_at_symbol(symbol, definers, where[symbol])
-        # A symbol of an object that was not built has no definition here.
+        # Without all objects, a symbol may have a definition that is not seen.
         built = {f for f in self.tree.texts if f.endswith(".c")} <= \
             set(self.tree.objects)
         at_times = set().union(*map(c_text.asserted, self.tree.texts.values()))
@@ -207,8 +202,6 @@ class Lint:
             symbol, " ".join(sorted(definers)),
             " ".join(sorted(where)) or "no header"))
 
-    # ---- circles
-
     def look_at_circles(self):
         members = [f for f in self.tree.objects]
         graph = {f: self.calls[f] for f in members}
@@ -232,8 +225,6 @@ class Lint:
         for rooms in find_circles({r: self.inward[r] for r in self.rooms.rooms}):
             self.say("circle", "rooms that use each other: %s" % " ".join(rooms))
 
-    # ---- words
-
     def look_at_words(self):
         retired = self.rooms.retired | {w + "s" for w in self.rooms.retired}
         for path, text in self.tree.texts.items():
@@ -242,8 +233,6 @@ class Lint:
                      if retired & set(name.lower().split("_"))]
             if found:
                 self.say("word", "%s: %s" % (path, " ".join(found)))
-
-    # ---- nouns
 
     def look_at_nouns(self):
         for path, text in self.tree.texts.items():

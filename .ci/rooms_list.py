@@ -1,4 +1,4 @@
-"""What rooms.list says, for rooms.py."""
+"""Reads rooms.list, for rooms.py."""
 import os
 import sys
 
@@ -10,17 +10,17 @@ def stem(path):
 
 
 class List:
-    """What rooms.list says."""
+    """The contents of rooms.list."""
 
     def __init__(self, path):
         self.rooms = {}     # folder: what it may use
-        self.limits = {}    # folder: files in a circle that need no exception
+        self.limits = {}    # folder: files in a circle without an exception
         self.edges = []     # (from, to, symbols), globs, without .c or .h
         self.declared = []  # (symbol, header), globs
-        self.circles = {}   # file: how many are in its circle
+        self.circles = {}   # file: number of files in its circle
         self.nouns = {}     # file: the word of its static functions
         self.retired = set()
-        self.used = set()   # what of all but the rooms was needed
+        self.used = set()   # the exceptions that some file needs
         for number, line in enumerate(c_text.read(path).splitlines(), 1):
             line, _, reason = (part.strip() for part in
                                line.split("#")[0].partition(" : "))

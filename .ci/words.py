@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""words.py [ROOT]: are texts free of the words that .ci/words.list replaces?
+"""words.py [ROOT]: no text may contain a word that .ci/words.list replaces.
 
-Reads comments, strings, documents and manual pages: every text file of the folders below, as one
-long line, so that a phrase is found where a line breaks. Prints each place with what to write
-instead, and each line of the list that allows what no file does; exits with 1 if there is any."""
+Reads all text of the folders below (comments, strings, documents and manual pages) as one long
+line per file, so that it finds a phrase across a line break. Prints each place with what to write
+instead, and each line of the list that allows what no file has; exits with 1 if there is any."""
 import bisect
 import fnmatch
 import os
@@ -17,7 +17,7 @@ FOLDERS = ("include", "src", "cli", "lab", "bench", "examples", "tests", "docs",
 ENDINGS = tuple((".c .h .lua .sql .proto .py .sh .js .java .go .md .1 .3 .5 .7 "
                  ".build .txt .yml .list").split())
 LIST = ".ci/words.list"
-# What begins a line of a comment or of a quotation, and what joins two strings.
+# Text that begins a line of a comment or of a quotation, or joins two strings.
 BETWEEN = re.compile(r'"?[ \t]*\\?\n[ \t]*(?:/?\*+|//|#+|--|>|\.\\")?[ \t]*"?')
 
 
@@ -37,7 +37,7 @@ class Words:
                 self.replaced.append((re.compile(pattern, re.I), rest))
 
     def is_allowed(self, path, line, start, end):
-        """Is the place part of what the list allows in that file?"""
+        """Is the place part of a text that the list allows in that file?"""
         found = False
         for rule in self.allowed:
             files, pattern = rule[:2]
@@ -49,7 +49,7 @@ class Words:
 
 
 def on_one_line(text):
-    """The text with a blank for each line break, and where each line begins."""
+    """The text with a blank for each line break, and the offset of each line."""
     line, begins, at, length = [], [0], 0, 0
     for found in BETWEEN.finditer(text):
         line += [text[at:found.start()], " "]

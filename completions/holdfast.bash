@@ -1,13 +1,13 @@
-# Completion of holdfast(1) for bash 4.4 or later. What may stand where is
-# decided by `holdfast __complete'; this file splits the line into words as a
-# shell sees them, and quotes what is inserted. It works without the package
-# bash-completion, which is needed to complete the arguments of other commands
-# (holdfast run NAME COMMAND...).
+# Completion of holdfast(1) for bash 4.4 or later. `holdfast __complete' decides
+# which words are offered; this file splits the line into words as a shell does,
+# and quotes what is inserted. It does not need the package bash-completion,
+# except to complete the arguments of other commands (holdfast run NAME
+# COMMAND...).
 # shellcheck shell=bash
 
 # Sets _holdfast_words: the words up to the cursor, joined where bash has split
-# them at a colon or an equals sign; and _holdfast_first: at which of COMP_WORDS
-# each of them begins.
+# them at a colon or an equals sign; and _holdfast_first: the index in
+# COMP_WORDS at which each word begins.
 _holdfast_split() {
     local line=$COMP_LINE i part n=-1
     _holdfast_words=()
@@ -24,8 +24,8 @@ _holdfast_split() {
     done
 }
 
-# Sets REPLY: a word without its quotes, and _holdfast_quote: the quote that is
-# still open at its end. Nothing is expanded.
+# Sets REPLY to a word without its quotes, and _holdfast_quote to the quote that
+# is still open at its end. Expands nothing.
 _holdfast_unquote() {
     local rest=$1 quote= char
     REPLY=
@@ -55,7 +55,7 @@ _holdfast_unquote() {
     _holdfast_quote=$quote
 }
 
-# Sets REPLY: a text as it has to be typed after this quote.
+# Sets REPLY to a text as it must be typed after this quote.
 _holdfast_enquote() {
     case $2 in
     \') REPLY=${1//\'/\'\\\'\'} ;;
@@ -66,7 +66,7 @@ _holdfast_enquote() {
         REPLY=${REPLY//\`/\\\`}
         ;;
     \$)
-        printf -v REPLY '%q' "$1"$'\001' # which makes it $'...\001'
+        printf -v REPLY '%q' "$1"$'\001' # forces the form $'...\001'
         REPLY=${REPLY#\$\'}
         REPLY=${REPLY%\\001\'}
         ;;
@@ -96,8 +96,8 @@ _holdfast() {
     done
     word=$REPLY quote=$_holdfast_quote
     mapfile -d '' -t offered < <("${1:-holdfast}" __complete -- "${words[@]}" 2>/dev/null)
-    # Bash replaces what follows the last colon or equals sign, or the quote
-    # that is open: what stands before must not be inserted again.
+    # Bash replaces the text after the last colon, equals sign or open quote, so
+    # the text before it must not be inserted again.
     typed=${COMP_WORDS[COMP_CWORD]}
     [[ -z $quote && $typed == [=:]* ]] && typed=
     _holdfast_unquote "${_holdfast_words[-1]%"$typed"}"
@@ -115,7 +115,7 @@ _holdfast() {
             _holdfast_enquote "${offered[i]#"$head"}" "$quote"
             COMPREPLY+=("$REPLY")
         done
-        # One word alone, and bash would close the quote.
+        # With a single offered word, bash would close the quote.
         [[ ${offered[0]} == part && -n $quote && ${#COMPREPLY[@]} == 1 ]] &&
             COMPREPLY+=("${COMPREPLY[0]}...")
         ;;

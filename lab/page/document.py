@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Repeats the run and the picture of docs/lab.md: document.py [HOLDFAST]
+"""Updates the run and the picture in docs/lab.md: document.py [HOLDFAST]
 
 It runs the whole lab on temporary servers, and needs Debian's chromium.
 """
@@ -18,7 +18,7 @@ SCENARIO, WIDTH, HEIGHT = 'stall', 1280, 1180
 
 
 def picture(page, out):
-    """Of the scenario: a frame can begin at a heading, a screenshot cannot."""
+    """Draws the scenario in a frame, because a frame can begin at a heading."""
     frame = os.path.join(os.path.dirname(page), 'frame.html')
     with open(frame, 'w', encoding='utf-8') as file:
         file.write('<!DOCTYPE html><style>body{margin:0}iframe{border:0;'

@@ -1,8 +1,8 @@
 """Draws the demo as a terminal: picture.py HOLDFAST FILE.svg
 
-Runs `holdfast lab oversell` and writes what it prints as an SVG whose text is
-text. Each word has a place of its own, in columns of one width, so that the
-picture looks alike whatever font the reader has. Bars are drawn as boxes.
+Runs `holdfast lab oversell' and writes its output as an SVG. Text stays text,
+and each word has its own place in columns of one width, so that the picture
+looks the same with every font. Bars are drawn as boxes.
 """
 
 import html
@@ -20,7 +20,7 @@ PROMPT = '$ ./dev demo'
 
 
 def run(command):
-    """The lines of a run of the demo."""
+    """Runs the demo and returns its lines."""
     done = subprocess.run([command, 'lab', 'oversell'], check=True,
                           stdout=subprocess.PIPE, encoding='utf-8',
                           env=dict(os.environ, LC_ALL='C.UTF-8'))
@@ -28,7 +28,7 @@ def run(command):
 
 
 def words(line):
-    """Pairs of a column and a word or a bar."""
+    """Pairs of a column and a word or a bar, for each word in the line."""
     return [(found.start(), found[0]) for found in re.finditer(r'\S+', line)]
 
 

@@ -1,8 +1,8 @@
 """Completion: complete.py HOLDFAST SOURCE_DIRECTORY
 
 Asks `holdfast __complete' itself, then types on the terminals of shells. There
-`holdfast' is a script that prints the words it gets, so that what was inserted
-and how it was quoted is seen as a program sees it.
+`holdfast' is a script that prints its arguments, so that the test sees what was
+inserted, and how it was quoted, as a program sees it.
 """
 
 import ast
@@ -20,7 +20,7 @@ import cases  # noqa: E402
 
 HOLDFAST, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
 COMPLETIONS = os.path.join(SOURCE, 'completions')
-# No name is the beginning of another; each is completed from two letters.
+# No name is a prefix of another; two letters are enough to complete each.
 NAMES = [b'nightly', b'two words', b"it's", b'do"uble', b'$home', b'back\\slash',
          b'eq=u:al', b'aste*risk?', b'ta\tb', b'li\nne', b'\xffbytes\x80',
          'ünï'.encode(), b'#hash', b'am&p;', b'~tilde']
@@ -41,7 +41,7 @@ def write(path, text, mode=0o644):
 
 
 def complete(*words, **more):
-    """The heading, what is offered, and the descriptions."""
+    """Returns the heading, the offered words and their descriptions."""
     done = subprocess.run([HOLDFAST, '__complete', '--', *words], check=True,
                           stdout=subprocess.PIPE, env={**env, **more})
     records = [os.fsdecode(one) for one in done.stdout.split(b'\0')[:-1]]
@@ -72,7 +72,7 @@ def verbs_and_what_they_do():
 
 
 def flags_of_every_verb():
-    """All that --help shows, and nothing else."""
+    """Completion offers exactly the flags that --help shows."""
     for verb in offered('help', ''):
         if verb in ('help', 'lab'):
             continue
@@ -162,7 +162,7 @@ def a_command_after_a_name():
 
 
 def names_by_a_flag():
-    """Then the first operand is the command."""
+    """After -l the first operand is the command."""
     assert offered('run', '-l', 'ni') == ['nightly']
     assert offered('run', '-l', 'a', '--lock=ni') == ['--lock=nightly']
     assert complete('run', '-l', 'a', '')[0] == 'command 3'
@@ -201,10 +201,8 @@ def a_server_that_does_not_answer():
     assert complete('run', '-b', 'redis://127.0.0.1:1', '') == (None, [], [])
 
 
-# ---- shells ------------------------------------------------------------------
-
 def shell(argv, lines):
-    """What the program got for each line; \\t is the key."""
+    """The arguments that the program got for each line; \\t is the key."""
     got = []
     with Terminal(argv, env, base, columns=200) as terminal:
         for line in lines:
@@ -221,7 +219,7 @@ def check(argv, expected):
         assert has == [os.fsencode(word) for word in words], (line, has, words)
 
 
-# Typed, and what the program gets.
+# Pairs of what is typed and the arguments that the program gets.
 COMMON = [
     ('holdfast ru\t', ['run']),
     ('holdfast run --on-l\tw\tx', ['run', '--on-lost', 'warn', 'x']),
@@ -254,7 +252,7 @@ COMMON = [
     ("holdfast run 'do\"\t", ['run', 'do"uble']),
     ('holdfast run "it\t', ['run', "it's"]),
 ]
-# The name, as one begins to type it.
+# Pairs of the beginning of a name, as a user types it, and the name.
 BEGUN = [('ni', b'nightly'), ('two', b'two words'), ('it', b"it's"),
          ('do', b'do"uble'), ('\\$', b'$home'), ('ba', b'back\\slash'),
          ('eq', b'eq=u:al'), ('eq=', b'eq=u:al'), ('eq=u:', b'eq=u:al'),
@@ -263,7 +261,7 @@ BEGUN = [('ni', b'nightly'), ('two', b'two words'), ('it', b"it's"),
          ('\\~', b'~tilde')]
 NAMED = [('holdfast run %s\t' % begun, ['run', os.fsdecode(name)])
          for begun, name in BEGUN]
-# What another command completes by itself.
+# Completed by the completion of the other command.
 OTHERS = [('holdfast run nightly -- hf-unique-command al\t',
            ['run', 'nightly', '--', 'hf-unique-command', 'alpha']),
           ('holdfast run -b shm://%s/shm nightly hf-unique-command al\t' % base,
@@ -300,7 +298,7 @@ def zsh_other_commands():
 
 
 def shells_survive_a_command_that_is_missing():
-    """A file of completion may be older than the command, or left behind."""
+    """The completion file may be older than the command, or outlive it."""
     done = subprocess.run(
         ['bash', '--norc', '--noprofile', '-c',
          '. "$1"; COMP_WORDS=(holdfast ru) COMP_CWORD=1 COMP_LINE="holdfast ru"'
@@ -334,7 +332,7 @@ compdef _alpha hf-unique-command
 
 
 def hold(name):
-    """Until its input ends, with this program at the latest."""
+    """Holds the lock until standard input is closed."""
     return subprocess.Popen([HOLDFAST, 'run', name, '--', 'cat'], env=env,
                             stdin=subprocess.PIPE)
 

@@ -1,7 +1,7 @@
 /*
- * The contenders of `holdfast bench` over locks that are broken on purpose:
- * what has never counted a violation proves nothing. This program has locks of
- * its own instead of the library's.
+ * Runs the contenders of `holdfast bench` over locks that are broken on
+ * purpose: a counter that has never counted a violation proves nothing. This
+ * program has locks of its own instead of the library's.
  */
 #include "../../cli/shared/contend.h"
 #include "../../cli/shared/hist.h"
@@ -34,18 +34,18 @@ enum fault {
     LAST_FAILS,
     LAST_DIES
 };
-enum { FORKS = 3 }; /* that NO_FORK allows */
+enum { FORKS = 3 }; /* forks that succeed with NO_FORK */
 
 static struct stage {
     enum fault fault;
     _Atomic unsigned acquires;
-    _Atomic pid_t favourite; /* the first that is ready */
+    _Atomic pid_t favourite; /* the first contender that is ready */
     _Atomic bool favourite_left;
     _Atomic unsigned forks;
     pid_t parent;
-    unsigned
-        last; /* acquire that somebody needs to be ready, the probe's too */
-    pthread_mutex_t mutex; /* between processes */
+    unsigned last; /* the acquire that makes the last contender ready, counting
+                      the probe's */
+    pthread_mutex_t mutex; /* shared by the processes */
 } * stage;
 
 struct hf_client {
@@ -97,8 +97,8 @@ pid_t __wrap_fork(void)
     return __real_fork();
 }
 
-/* Contenders send the signal, some time after all have begun; STUCK ones then
- * never return. */
+/* The contenders send the signal some time after all have begun; STUCK ones
+ * then never return. */
 static void signal_the_parent(unsigned acquires)
 {
     if (acquires == stage->last + 1000)
@@ -107,7 +107,7 @@ static void signal_the_parent(unsigned acquires)
         pause();
 }
 
-/* The others are ready, and wait for it. */
+/* The other contenders are ready and wait for this one. */
 static void be_the_last(void)
 {
     poll(NULL, 0, 50);
@@ -115,7 +115,7 @@ static void be_the_last(void)
         raise(SIGKILL);
 }
 
-/* The others get nothing before the end. */
+/* Contenders that are not the favourite acquire nothing before the end. */
 static void be_favoured_or_wait(void)
 {
     static _Thread_local bool is_ready;
@@ -223,8 +223,8 @@ static int contend(enum fault fault, unsigned procs, unsigned threads,
     return contend_for(fault, procs, threads, 200, 0, result);
 }
 
-/* Two were inside together, in one of some runs: on a busy machine a run may
- * have been that of one alone. */
+/* At least one of several runs counted two contenders inside at once. On a busy
+ * machine a single run may have only one active contender. */
 static bool violated(unsigned procs, unsigned threads)
 {
     struct contend_result result = {0};
@@ -245,7 +245,8 @@ static void test_contend_counts_no_violation_of_a_lock(void **state)
     assert_true(result.jain > 0 && result.jain <= 1.0001);
 }
 
-/* One of four had it; on a busy machine perhaps none, at first. */
+/* One contender of four gets every grant. On a busy machine the first runs may
+ * grant none. */
 static void test_contend_tells_how_unfair_a_lock_is(void **state)
 {
     struct contend_result result = {0};
@@ -278,7 +279,7 @@ static void test_contend_reports_the_first_error(void **state)
     assert_string_equal(result.error.text, "fake: no more");
 }
 
-/* Until now all wait for the last to be ready. */
+/* All contenders are waiting for the last one to be ready when it fails. */
 static void test_contend_does_not_wait_for_who_failed(void **state)
 {
     static const unsigned procs[] = {4, 1}, threads[] = {1, 4};
@@ -305,7 +306,7 @@ static void test_contend_does_not_wait_for_who_died(void **state)
     alarm(0);
 }
 
-/* Those that were started have ended. */
+/* The processes that were started must have ended. */
 static void test_contend_ends_if_a_process_cannot_be_started(void **state)
 {
     struct contend_result result;
@@ -333,7 +334,7 @@ static void test_contend_says_how_far_it_is(void **state)
     assert_int_equal(result.signal, 0);
 }
 
-/* A run of an hour ends at once, with what it has. */
+/* A signal ends a run of one hour at once; the results so far are kept. */
 static void end_by_signal(enum fault fault)
 {
     struct contend_result result;

@@ -1,4 +1,4 @@
-# What `holdfast doctor` has printed to the file `out'.
+# Checks the output of `holdfast doctor' in the file `out'.
 # shellcheck shell=sh disable=SC2154 # $hf of lib.sh
 
 # has LEVEL SUBJECT TEXT
@@ -6,7 +6,7 @@ has() {
     grep -q "^$1  *$2  *.*$3" out || die "no $1 $2 $3: $(cat out)"
 }
 
-# is_json PLACE: `out' is one object on one line, and as it should be.
+# is_json PLACE: `out' is one line with one valid object for that place.
 is_json() {
     equal "$(wc -l <out)" 1 'lines of JSON'
     python3 -c '
@@ -22,8 +22,8 @@ for f in d["findings"]:
 ' "$1" || die "$(cat out)"
 }
 
-# lines_are_findings STATUS: each line but the last begins with a level, the exit
-# status is that of the highest, and the last line counts them.
+# lines_are_findings STATUS: each line but the last begins with a level, the last
+# line counts the findings, and STATUS is that of the highest level.
 lines_are_findings() {
     [ "$(wc -l <out)" -gt 4 ] || die "few lines: $(cat out)"
     [ "$(sed '$d' out | grep -cvE '^(ok      |warning |error   ) [A-Za-z]+  +[^ ]')" -eq 0 ] ||

@@ -40,7 +40,7 @@ redis_as_it_comes_and_as_it_should_be() { # case
     redis_cli config set appendonly no >out
 }
 
-# One line that says why, and no password in it.
+# The doctor prints one line with the reason, and no password.
 a_server_that_is_not_there_is_an_error() { # case
     for url in redis://clerk:s3cret@127.0.0.1:1/0 \
         "redis+unix://clerk:s3cret@$base/none.sock" \
@@ -66,7 +66,7 @@ a_login_that_is_refused_is_an_error() { # case
     not contains out 'wr0ng\|s3cret' || die "$(cat out)"
 }
 
-# Nothing that may be a part of a password is shown as a host.
+# No text that may be part of a password is shown as a host.
 a_url_is_shown_without_its_password() { # case
     while read -r url shown; do
         "$hf" doctor --json -b "$url" >out 2>err </dev/null
@@ -96,7 +96,7 @@ what_is_typed_wrong_is_64() { # case
     contains out 'usage: holdfast doctor \[-b URL\] \[--json\]' || die "$(cat out)"
 }
 
-# A full disk is not success.
+# A write to a full disk must not end with status 0.
 output_that_cannot_be_written_is_1() { # case
     status=0
     "$hf" doctor >/dev/full 2>err || status=$?
@@ -104,7 +104,7 @@ output_that_cannot_be_written_is_1() { # case
     contains err 'standard output: No space left' || die "$(cat err)"
 }
 
-# in_terminal COLUMNS COMMAND: its output as a terminal shows it, in `typed'.
+# in_terminal COLUMNS COMMAND: `typed' has what COMMAND shows on a terminal.
 in_terminal() {
     columns=$1
     shift

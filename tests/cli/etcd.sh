@@ -61,8 +61,8 @@ every_kind_works() { # case
     equal "$(status_of "$hf" bench --unfair --kind semaphore)" 64 'no such kind'
 }
 
-# As Go's client does: users come first, then authentication is enabled. A client
-# that is there then signs in, and goes on.
+# As Go's client allows: the users are created first, then authentication is
+# enabled. A connected client signs in then, and keeps its lock.
 rights_are_told_by_77() { # case
     anna="etcd://anna:s3cret@$host/jobs"
     equal "$(status_of "$hf" run -b "$anna" a -- true)" 0 'not enabled'

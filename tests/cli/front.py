@@ -1,6 +1,6 @@
-"""A port in front of a server: it misbehaves until a file called `open' is
-there, and then passes everything on. If that file is removed, connections are
-cut and it misbehaves again.
+"""Listens on a port in front of a server. It misbehaves while there is no file
+called `open', and otherwise passes everything on. When that file is removed, it
+cuts connections and misbehaves again.
 
 usage: front.py MODE SERVER
 
@@ -14,9 +14,9 @@ import struct
 import sys
 
 MODE, SERVER = sys.argv[1:]
-# refuse: nothing listens (until it is opened for the first time); close; reset;
-# silent: no answer; slow: each answer takes 20 ms, open or not; or one of these
-# for an answer.
+# refuse: does not listen until it is opened for the first time; close, reset:
+# ends each connection so; silent: never answers; slow: delays each answer by
+# 20 ms, open or not; or the name of one of these answers.
 ANSWERS = {
     'loading': b'-LOADING Redis is loading the dataset in memory\r\n',
     'useless': b"-ERR unknown command 'EVAL'\r\n",

@@ -4,8 +4,8 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# holds OPTION...: a hold, $holder, until `gate' (descriptor 9) is closed; what it
-# prints is in `token', what it says in `said'.
+# holds OPTION...: starts a hold, $holder, that lasts until `gate' (descriptor
+# 9) is closed; its output is in `token', its messages in `said'.
 holds() {
     rm -f gate token
     mkfifo gate
@@ -15,7 +15,7 @@ holds() {
     until_true test -s token
 }
 
-# lets_go STATUS: closes its input.
+# lets_go STATUS: closes the input of the hold.
 lets_go() {
     exec 9>&-
     ends "$holder" "$1" 'exit status'
@@ -40,7 +40,7 @@ until_stdin_closes() {
     is_held a
     grep -q -x '[1-9][0-9]*' token || die "$(cat token)"
     equal "$(wc -l <token)" 1 lines
-    # What is written to it has no effect.
+    # Input has no effect.
     seq 20000 >&9
     is_held a
     before=$(cat token)
@@ -66,7 +66,7 @@ a_signal_ends_it_with_0() { # case
     done
 }
 
-# A shell that runs a command in the background makes INT and QUIT ignored.
+# A shell makes background commands ignore INT and QUIT, and nohup HUP.
 an_ignored_signal_has_no_effect() { # case
     mkfifo gate
     (trap '' HUP; exec "$hf" hold a <gate >token) &
@@ -81,7 +81,7 @@ an_ignored_signal_has_no_effect() { # case
     lets_go 0
 }
 
-# A script that dies closes its end.
+# When a script dies, the kernel closes the script's end of the pipe.
 it_ends_with_its_script() { # case
     start bash -c 'coproc "$0" hold a; read -r token <&"${COPROC[0]}"
         echo "$token" >token; read -r end <&"${COPROC[0]}"' "$hf"
@@ -191,7 +191,7 @@ a_signal_ends_the_wait() { # case
     lets_go 0
 }
 
-# It does not wait for its input.
+# When the lock is lost, hold ends although its input is open.
 lost_is_79() { # case
     holds -b "$redis" -t 3s a
     redis_cli del a >/dev/null
@@ -227,7 +227,7 @@ killed_with_9_it_is_free() { # case
     exec 9>&-
 }
 
-# The token cannot be printed.
+# hold cannot print the token, so it releases the lock.
 output_that_fails_is_1() { # case
     mkfifo gate
     start sh -c 'exec "$@" <gate >/dev/full 2>said' sh "$hf" hold a

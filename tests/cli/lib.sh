@@ -1,9 +1,9 @@
-# For the tests of the command: TAP, a place of its own, waiting for conditions.
+# For the tests of the command: TAP, a directory for each case, polling.
 # shellcheck shell=sh
 #
-# A case is a function that is marked by "# case". It runs in a subshell with a
-# directory of its own, and fails by `die`. What it starts by `start` is killed
-# when it ends. Words after HOLDFAST are the cases to run, instead of all.
+# A case is a function marked by "# case". It runs in a subshell with a
+# directory of its own, fails by `die`, and kills what it began with `start`
+# when it ends. Words after HOLDFAST select the cases to run.
 
 hf=$(realpath "$1")
 shift
@@ -35,7 +35,7 @@ equal() {
     [ "$1" = "$2" ] || die "$3: got '$1', wanted '$2'"
 }
 
-# until_true CONDITION...: a command; half a minute is for ever.
+# until_true CONDITION...: polls a command for up to half a minute.
 until_true() {
     tries=3000
     while ! "$@"; do
@@ -49,7 +49,7 @@ not() {
     ! "$@"
 }
 
-# A zombie is gone too: what adopted it may be slow to bury it.
+# A zombie counts as gone: the process that adopted it may reap it late.
 gone() {
     ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null
 }
@@ -58,7 +58,7 @@ stopped() {
     grep -q '^State:[[:space:]]*T' "/proc/$1/status" 2>/dev/null
 }
 
-# The guardian of a `holdfast run`.
+# Prints the pid of the guardian of a `holdfast run`.
 guardian_of() {
     pgrep -P "$1" hf-guardian
 }
@@ -71,15 +71,15 @@ contains() {
     grep -q -e "$2" "$1" 2>/dev/null
 }
 
-# start COMMAND...: in the background, $pid, with signals as they come by
-# default (a shell ignores INT and QUIT there).
+# start COMMAND...: in the background as $pid, with default signal dispositions
+# (a shell ignores INT and QUIT there).
 start() {
     env --default-signal "$@" &
     pid=$!
     started="$started $pid"
 }
 
-# The exit status of a process that was started: $status.
+# Waits for a started process; its exit status is $status.
 wait_for() {
     status=0
     wait "$1" || status=$?
@@ -91,7 +91,7 @@ ends() {
     equal "$status" "$2" "$3"
 }
 
-# hold OPTION...: `run` holds what they say until let_go, as the process $holder.
+# hold OPTION...: `run` holds the lock until let_go, as the process $holder.
 hold() {
     rm -f held end
     start "$hf" run "$@" -- sh -c 'echo >held
@@ -105,19 +105,19 @@ let_go() {
     ends "$holder" 0 'the holder'
 }
 
-# status_of COMMAND...: runs it; prints its exit status.
+# status_of COMMAND...: runs COMMAND and prints its exit status.
 status_of() {
     status=0
     "$@" >out 2>err </dev/null || status=$?
     echo "$status"
 }
 
-# A clock that goes on while the machine is asleep.
+# Uses a clock that goes on while the machine is suspended.
 uptime_ms() {
     awk '{ printf "%d", $1 * 1000 }' "${1:-/proc/uptime}"
 }
 
-# milliseconds_of COMMAND...: how long it took; $base/took has its status.
+# milliseconds_of COMMAND...: prints its duration; $base/took has its status.
 milliseconds_of() {
     begin=$(uptime_ms)
     status_of "$@" >"$base/took"
@@ -138,7 +138,7 @@ run_case() {
     cd "$base/$1" || exit 1
     started=
     trap end_case EXIT
-    # A server on a busy machine may stand still for longer than op_timeout.
+    # On a busy machine a server may stall for longer than op_timeout.
     case " $(echo ${patient_cases-}) $HOLDFAST_URL" in
     *' shm:'* | *\?*) ;;
     *" $1 "*) HOLDFAST_URL="$HOLDFAST_URL?op_timeout=1m&connect_timeout=1m" ;;
@@ -151,7 +151,7 @@ cases_in() {
     sed -n 's/^\([a-z0-9_]*\)() { # case$/\1/p' "$1"
 }
 
-# run_cases NAME...: runs these and the cases of this program, in TAP.
+# run_cases NAME...: runs these cases and those of this program; prints TAP.
 run_cases() {
     # shellcheck disable=SC2086 # words
     set -- ${only:-$* $(cases_in "$here/${0##*/}")}
@@ -173,7 +173,7 @@ run_cases() {
     [ "$failures" -eq 0 ]
 }
 
-# start_redis OPTION...: a server of our own: $redis is its URL, redis_cli asks it.
+# start_redis OPTION...: starts a server with the URL $redis; redis_cli asks it.
 start_redis() {
     rm -f "$base/redis.sock"
     redis-server --port 0 --unixsocket "$base/redis.sock" --dir "$base" \
@@ -183,7 +183,7 @@ start_redis() {
     redis="redis+unix://$base/redis.sock"
 }
 
-# The socket is there before the server listens.
+# The socket appears before the server listens.
 redis_answers() {
     redis_cli ping >/dev/null 2>&1
 }
@@ -192,8 +192,8 @@ redis_cli() {
     redis-cli -s "$base/redis.sock" "$@"
 }
 
-# front MODE SERVER: a port of our own ($port, $at with its host) before a server,
-# which misbehaves until a file called `open' is there: see front.py.
+# front MODE SERVER: starts front.py ($port, $at with its host), which
+# misbehaves in front of a server until there is a file called `open'.
 front() {
     rm -f port met open
     start python3 "$here/front.py" "$@"
@@ -202,13 +202,13 @@ front() {
     at=127.0.0.1:$port
 }
 
-# met TIMES: so many connections at least.
+# met TIMES: front.py has seen at least that many connections.
 met() {
     [ -e met ] && [ "$(wc -l <met)" -ge "$1" ]
 }
 
-# waits_then_runs TEXT OPTION...: says once that it waits, and why; then the
-# server answers.
+# waits_then_runs TEXT OPTION...: the command reports once that it waits, and
+# why; then the server answers.
 waits_then_runs() {
     text=$1
     shift

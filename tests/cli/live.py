@@ -1,4 +1,4 @@
-"""What a person sees on a terminal: live.py HOLDFAST SOURCE_DIRECTORY"""
+"""What holdfast shows on a terminal: live.py HOLDFAST SOURCE_DIRECTORY"""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def no_live_line_on_a_dumb_terminal():
 
 
 def held(*options):
-    """A lock that is held until `release' is called."""
+    """Holds a lock; returns the pid and a function that releases it."""
     process = subprocess.Popen(
         [HOLDFAST, 'hold', *options], env=env, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, encoding='utf-8')
@@ -141,7 +141,7 @@ def a_dumb_terminal_has_one_line():
 
 
 def a_short_wait_is_silent():
-    """The lock is free before anything is said, at least once in a while."""
+    """At least one wait of twenty ends before the message is due."""
     for _ in range(20):
         pid, release = held('short')
         with Terminal([HOLDFAST, 'run', 'short', '--', 'echo', 'in'],

@@ -1,11 +1,11 @@
 #!/bin/sh
-# holdfast run: semaphores, several locks, nested runs, who holds a lock that is
-# waited for, names of all bytes, many at once. Usage: locks.sh HOLDFAST
+# holdfast run: semaphores, several locks, nested runs, messages about the
+# holder, names of all bytes, many processes. Usage: locks.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# is_misuse TEXT OPTION...: 64, with that text on one line, and nothing is run.
+# is_misuse TEXT OPTION...: exits with 64, prints TEXT in one line, runs nothing.
 is_misuse() {
     text=$1
     shift
@@ -15,13 +15,11 @@ is_misuse() {
     [ ! -e ran ] || die "$*: the command ran"
 }
 
-# on_both CASE: on shared memory and on Redis.
+# on_both CASE: runs it on shared memory and on Redis.
 on_both() {
     "$@"
     HOLDFAST_URL=$redis "$@"
 }
-
-# ---- a semaphore ---------------------------------------------------------------
 
 permits_are_counted() {
     hold --permits 2 --of 3 s
@@ -50,8 +48,6 @@ a_semaphore_is_checked() { # case
     done
 }
 
-# ---- several locks -----------------------------------------------------------------
-
 all_or_none() {
     hold -l b -l a
     for name in a b; do
@@ -69,7 +65,7 @@ several_locks_are_all_or_none() { # case
     on_both all_or_none
 }
 
-# Two who name them the other way round never wait for each other.
+# Two runs that name the locks in opposite order never wait for each other.
 both_orders() {
     echo 0 >count
     for order in '-l a -l b' '-l b -l a'; do
@@ -136,8 +132,6 @@ several_locks_are_checked() { # case
     equal "$("$hf" run -l a echo -n -l x)" '-l x' 'without --'
 }
 
-# ---- flock's -----------------------------------------------------------------------
-
 verbose_tells_as_flock_does() { # case
     equal "$(status_of "$hf" run --verbose a -- echo hello)" 0 status
     equal "$(cat out)" hello output
@@ -159,9 +153,7 @@ options_of_flock_are_known() { # case
     done
 }
 
-# ---- nested ------------------------------------------------------------------------
-
-# nested STATUS OUTER... -- INNER...: a run of INNER within one of OUTER.
+# nested STATUS OUTER... -- INNER...: a run with INNER inside a run with OUTER.
 nested() {
     wanted=$1
     shift
@@ -202,7 +194,7 @@ a_run_within_itself_is_64() { # case
     on_both within_itself
 }
 
-# Scheme and host in other letters, a password, and options that do not say where.
+# The URLs differ in the case of the scheme, or in options that name no place.
 a_url_is_recognised() { # case
     other=REDIS${redis#redis}
     equal "$(status_of "$hf" run -b "$redis" a -- \
@@ -225,8 +217,8 @@ no_password_is_in_the_environment() { # case
     equal "$status" 64 'nested, with a password'
 }
 
-# A daemon that the command has left behind: the lock of its parent is free, or
-# of another process, and the daemon may wait for it.
+# A daemon outlives the run that started it. The parent's lock is then free, or
+# another process has it, and the daemon may wait for it.
 what_outlives_its_parent_may_have_the_lock() { # case
     start "$hf" run a -- sh -c 'sh -c "echo >ready
         until [ -e go ]; do sleep 0.01; done
@@ -243,7 +235,7 @@ what_outlives_its_parent_may_have_the_lock() { # case
     equal "$(cat status)" 0 "the daemon: $(cat why)"
 }
 
-# Its parent is there, but has lost the lock, and another process holds it.
+# The parent still runs, but it has lost the lock to another process.
 a_lost_lock_of_the_parent_may_be_waited_for() { # case
     start "$hf" run -b "$redis" -t 3s --on-lost warn a -- sh -c 'echo >ready
         until [ -e go ]; do sleep 0.01; done
@@ -258,7 +250,7 @@ a_lost_lock_of_the_parent_may_be_waited_for() { # case
     let_go
 }
 
-# What it claims is not so: no such process, or one that is no ancestor.
+# HOLDFAST_HELD names no live process, or one that is not an ancestor.
 a_forged_environment_has_no_effect() { # case
     "$hf" run a -- sh -c 'echo "$HOLDFAST_HELD"' >held
     equal "$(HOLDFAST_HELD=$(cat held) status_of "$hf" run -n a -- true)" 0 'of a dead one'
@@ -268,7 +260,7 @@ a_forged_environment_has_no_effect() { # case
     done
 }
 
-# A reader that would have to wait for a writer, who waits for the parent.
+# The reader would wait for a writer, which waits for the reader's parent.
 a_reader_behind_a_writer_is_64() { # case
     start "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
         "$0" run -n -s a -- true 2>n; echo $? >>n
@@ -283,8 +275,6 @@ a_reader_behind_a_writer_is_64() { # case
     contains err 'a writer waits for it' || die "$(cat err)"
     equal "$(tail -n 1 n)" 75 -n
 }
-
-# ---- while it waits ----------------------------------------------------------------
 
 says_who() {
     hold --label 'the holder' a
@@ -308,7 +298,7 @@ is_waited_for() {
     [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
-# quiet it stays, for as long as another takes to say it.
+# -q stays silent until another waiter has reported its wait.
 quiet_says_nothing() { # case
     hold -b "$redis" a
     start "$hf" run -q -b "$redis" a -- touch got 2>err
@@ -343,9 +333,7 @@ readers_are_counted() { # case
     ends "$pid" 0 'the writer'
 }
 
-# ---- the command -------------------------------------------------------------------
-
-# TERM has no effect; KILL follows.
+# The command ignores TERM, so KILL follows.
 a_command_that_ignores_term_is_ended() { # case
     start "$hf" run -b "$redis" -t 3s -l a -l b -- \
         sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.01; done' 2>err
@@ -368,7 +356,7 @@ stdin_goes_to_the_command() { # case
     seq 1000 | cmp - got || die 'not what was written'
 }
 
-# Two ways to write one place: the server says who holds the lock.
+# The URLs differ, but the server reports that an ancestor holds the lock.
 a_nested_run_by_another_url_is_refused() { # case
     for url in "$HOLDFAST_URL" "$redis"; do
         other=$url/
@@ -382,9 +370,7 @@ a_nested_run_by_another_url_is_refused() { # case
     done
 }
 
-# ---- metrics -----------------------------------------------------------------------
-
-# sample NAME LABELS VALUE: is in the file.
+# sample NAME LABELS VALUE: the metrics file has this sample.
 sample() {
     grep -q -x -F "holdfast_$1{lock=\"$2\"$3} $4" m.prom || die "$1$3: $(cat m.prom)"
 }
@@ -410,7 +396,7 @@ the_metrics_are_written() { # case
     grep -q -x -F 'holdfast_held{lock="a\n\""} 0' m.prom || die "$(cat m.prom)"
 }
 
-# A lease that is looked after more often than the file is written.
+# With this ttl, renewals are due more often than the file is written.
 metrics_are_written_while_the_command_runs() { # case
     start "$hf" run --metrics m.prom -b "$redis" -t 1s a -- sleep 1000
     until_true test -s m.prom
@@ -447,7 +433,7 @@ metrics_tell_of_a_loss() { # case
     sample holds_lost_total a '' 1
 }
 
-# unwritable TEXT COMMAND...: is said once; the command runs all the same.
+# unwritable TEXT COMMAND...: TEXT is reported once, and the command still runs.
 unwritable() {
     text=$1
     shift
@@ -458,7 +444,7 @@ unwritable() {
     equal "$(wc -l <err)" 1 "$text: lines"
 }
 
-# A limit of the size of files is a disk that is full, and needs no disk.
+# A file size limit stands in for a full disk.
 metrics_that_cannot_be_written_change_nothing() { # case
     mkdir full readonly
     echo old >full/m.prom
@@ -481,8 +467,6 @@ unwritable_directory() {
     unwritable 'Permission denied' "$hf" run --metrics readonly/m.prom a -- \
         sh -c 'echo in; exit 5'
 }
-
-# ---- names -------------------------------------------------------------------------
 
 # name_works NAME
 name_works() {
@@ -510,7 +494,7 @@ names_of_every_kind() { # case
     on_both every_kind_of_name
 }
 
-# A shell's variable keeps all bytes but NUL, and newlines at the end.
+# A shell variable holds every byte but NUL; a newline at the end would be lost.
 every_byte() {
     name=$(printf "$(printf '\\%03o' $(seq 1 255))x")
     equal "$(printf %s "$name" | wc -c)" 256 'bytes of the name'
@@ -521,9 +505,7 @@ a_name_of_every_byte() { # case
     on_both every_byte
 }
 
-# ---- many --------------------------------------------------------------------------
-
-# 200 at once: each reads, adds one and writes.
+# 200 runs at once; each reads a counter, adds one and writes it.
 two_hundred() {
     echo 0 >count
     : >done

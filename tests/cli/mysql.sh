@@ -12,7 +12,7 @@ parts_of_url
 secret=${before_host#*worker:}
 secret=${secret%@}
 
-# sql STATEMENT: as the user of the URL
+# sql STATEMENT: runs it as the user of the URL.
 sql() {
     MYSQL_PWD=$secret mariadb --no-defaults -h 127.0.0.1 -P "${host#*:}" \
         -u worker -N -B "${root#/}" -e "$1"
@@ -75,7 +75,7 @@ every_kind_works() { # case
     contains out 'mysql, unfair mutex' || die "$(cat out)"
 }
 
-# waiters N: so many sleep at the server.
+# waiters N: that many waiters sleep in the server.
 waiters() {
     [ "$(sql "select count(*) from information_schema.processlist where info like '/*hf:%'")" = "$1" ]
 }
@@ -96,7 +96,7 @@ first_come_is_first_served() { # case
         ends "$one" 0 'a waiter'
     done
     equal "$(tr '\n' ' ' <order)" '1 2 3 4 5 ' 'the order'
-    waiters 0 || die 'somebody waits'
+    waiters 0 || die 'a waiter is left'
 }
 
 who_polls_gets_it_too() { # case
@@ -123,7 +123,7 @@ a_password_may_be_in_a_file() { # case
 
 rights_are_told_by_77() { # case
     for url in "mysql://worker@$host$root" "mysql://worker:wr0ng@$host$root" \
-        "mysql://nobody@$host$root" "${before_host}$host/mysql"; do
+        "mysql://stranger@$host$root" "${before_host}$host/mysql"; do
         equal "$(status_of "$hf" run -b "$url" a -- true)" 77 "$url"
         not contains err "$secret\|wr0ng" || die "$(cat err)"
     done

@@ -1,9 +1,9 @@
-"""What operator_cases.sh cannot do by itself.
+"""The parts of operator_cases.sh that need Python.
 
-  operator.py answer TEXT COMMAND...   runs it on a terminal of its own, answers
-                                       its question with TEXT (-: with a line of
-                                       standard input), prints what it says, and
-                                       exits as it does
+  operator.py answer TEXT COMMAND...   runs COMMAND on a terminal of its own,
+                                       answers its question with TEXT (-: with a
+                                       line of standard input), prints its
+                                       output, and exits with its status
   operator.py names HOLDFAST           names with every kind of byte
 """
 import json
@@ -18,7 +18,7 @@ PATIENCE_S = 60
 
 
 def read_some(fd):
-    """What the terminal shows next; b'' at the end."""
+    """The next output of the terminal; b'' at the end."""
     assert select.select([fd], [], [], PATIENCE_S)[0], 'it says nothing'
     try:
         return os.read(fd, 65536)
@@ -61,13 +61,13 @@ NAMES = [
 
 
 def shown(line):
-    """What ls prints, back to bytes."""
+    """Converts the output of ls back to bytes."""
     return re.sub(rb'\\x([0-9a-f]{2})', lambda m: bytes.fromhex(m[1].decode()),
                   line)
 
 
 def of_json(data):
-    """The name in an object of the command."""
+    """The name in a JSON object that the command printed."""
     one = json.loads(data)
     if 'name_hex' in one:
         return bytes.fromhex(one['name_hex'])
@@ -103,7 +103,7 @@ def try_name(holdfast, name):
         assert of_json(said) == name, said
         said = output(holdfast, 'break', '-y', '--', name)
         assert shown(said).startswith(b'broken: ' + name + b': held'), said
-        holder.stdin.close()  # it ends, and learns that the lock was lost
+        holder.stdin.close()  # its release reports that the lock was lost
         assert holder.wait(PATIENCE_S) == 79
     said = output(holdfast, 'show', '--', name, status=1)
     assert shown(said) == name + b': no client holds it or waits for it\n', said

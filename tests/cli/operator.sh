@@ -1,5 +1,5 @@
 #!/bin/sh
-# The verbs of an operator, on shared memory or on Redis.
+# The verbs for operators, on shared memory or on Redis.
 # Usage: operator.sh HOLDFAST shm|redis
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
@@ -8,9 +8,7 @@ set -- "$1"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/operator_cases.sh"
 
-# ---- what is typed, on shared memory ------------------------------------------
-
-# misuse TEXT VERB...: 64, and one line that has the text
+# misuse TEXT VERB...: exits with 64 and prints one line that contains TEXT.
 misuse() {
     text=$1
     shift
@@ -117,8 +115,6 @@ full_is_said() {
     contains err 'No space left' || die "$(cat err)"
 }
 
-# ---- on Redis -------------------------------------------------------------------
-
 watch_is_told_by_the_server() {
     redis_cli config set notify-keyspace-events KA >/dev/null
     watch_prints_changes_in_order
@@ -132,7 +128,7 @@ watch_of_a_prefix_is_told_by_the_server() {
     [ ! -s err ] || die "says $(cat err)"
 }
 
-# What the server does not tell of is seen later.
+# The server does not notify about a flush, so polling must see it.
 watch_sees_a_flush() {
     redis_cli config set notify-keyspace-events KA >/dev/null
     redis_cli -n 3 set flush/a there px 600000 >/dev/null
@@ -151,7 +147,7 @@ a_stranger_is_shown_and_broken() {
     contains out '^ .*9m[0-9]*s left$' || die "$(cat out)"
     equal "$("$hf" show -b "$string" --json foreign/a |
         json 'd[0]["holders"][0]["pid"], d[0]["holders"][0]["owner"]')" "(None, 'not ours')" --json
-    equal "$(status_of "$hf" break -b "$string" --owner 'somebody' foreign/a)" 1 'another owner'
+    equal "$(status_of "$hf" break -b "$string" --owner 'a stranger' foreign/a)" 1 'another owner'
     equal "$(status_of "$hf" break -b "$string" --owner 'not ours' foreign/a)" 0 'break --owner'
     contains out '^broken: foreign/a: held by not ours' || die "$(cat out)"
     redis_cli set foreign/a 'not ours' >/dev/null
@@ -166,7 +162,7 @@ a_stranger_is_shown_and_broken() {
     equal "$(redis_cli exists foreign/list)" 1 'the list'
 }
 
-# A hundred keys a step, and op_timeout is for one of them.
+# A step scans about a hundred keys; op_timeout limits a step, not the walk.
 ls_walks_in_small_steps() {
     i=0
     while [ $i -lt 5000 ]; do
@@ -184,7 +180,7 @@ ls_walks_in_small_steps() {
     [ "$took" -ge 700 ] || die "took $took ms: proves nothing"
 }
 
-# own_redis OPTION...: a server of this case.
+# own_redis OPTION...: starts a server for this case only.
 own_redis() {
     base=$PWD
     start_redis "$@"
@@ -192,7 +188,7 @@ own_redis() {
     HOLDFAST_URL=$redis
 }
 
-# survives EVENTS: what the server tells of.
+# survives EVENTS: the server restarts, and notifies about EVENTS.
 survives() {
     own_redis --notify-keyspace-events "$1"
     start "$hf" watch --json restart/a >changes 2>said
@@ -217,7 +213,7 @@ watch_survives_a_restart() {
     survives ''
 }
 
-# A client whose two connections are there asks once who hears it.
+# Once its two connections are up, a client asks once who subscribes to it.
 proofs() {
     redis_cli info commandstats |
         sed -n 's/^cmdstat_pubsub|numsub:calls=\([0-9]*\).*/\1/p'

@@ -1,10 +1,10 @@
-# Cases of ls, show, break, ask, watch and latch that every backend has to pass
-# but Redlock: for operator.sh, and through session.sh for zk.sh, etcd.sh and
-# mysql.sh. HOLDFAST_URL is that of the backend.
+# Cases of ls, show, break, ask, watch and latch that every backend but Redlock
+# must pass: used by operator.sh, and through session.sh by zk.sh, etcd.sh and
+# mysql.sh. HOLDFAST_URL is the backend's.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
 
-# hold_as TAG NAME OPTION...: a holder until `let_one_go TAG'; $pid, and its token is in
-# the file held.TAG.
+# hold_as TAG NAME OPTION...: starts a holder, $pid, that lasts until
+# `let_one_go TAG'; its token is in the file held.TAG.
 hold_as() {
     tag=$1
     name=$2
@@ -13,7 +13,7 @@ hold_as() {
     until_true test -s "held.$tag"
 }
 
-# The same without waiting until it holds the lock.
+# The same, but returns before the lock is held.
 wait_in_line() {
     tag=$1
     name=$2
@@ -26,14 +26,15 @@ let_one_go() {
     touch "end.$1"
 }
 
-# Prints a Python expression of d, a list of the objects on standard input.
+# json EXPRESSION: prints a Python expression of d, the list of the objects on
+# standard input.
 json() {
     python3 -c 'import json, sys
 d = [json.loads(line) for line in sys.stdin.buffer]
 print(eval(sys.argv[1]))' "$1"
 }
 
-# The pids that wait for a name, in order.
+# Prints the pids that wait for a name, in order.
 queue_of() {
     "$hf" show --json "$1" | json '" ".join(str(w["pid"]) for w in d[0]["waiters"])'
 }
@@ -42,12 +43,12 @@ queue_is() {
     [ "$(queue_of "$1")" = "$2" ]
 }
 
-# has FILE EXPRESSION: of the objects in the file.
+# has FILE EXPRESSION: it is true for the objects in the file.
 has() {
     [ "$(json "$2" <"$1")" = True ]
 }
 
-# last FILE TEXT...: the last line has each of them. Cheap, for until_true.
+# last FILE TEXT...: the last line has each TEXT. Cheap, for until_true.
 last() {
     tail -n 1 "$1" >last
     shift
@@ -88,10 +89,10 @@ ls_prints_the_names() { # case
 }
 
 show_tells_of_holder_and_queue() { # case
-    equal "$(status_of "$hf" show show/a)" 1 'nobody'
+    equal "$(status_of "$hf" show show/a)" 1 'no holder'
     contains out '^show/a: no client holds it or waits for it$' || die "$(cat out)"
-    equal "$(status_of "$hf" show --json show/a)" 1 'nobody, --json'
-    equal "$(json 'd[0]["kind"], d[0]["holders"]' <out)" '(None, [])' 'nobody, --json'
+    equal "$(status_of "$hf" show --json show/a)" 1 'no holder, --json'
+    equal "$(json 'd[0]["kind"], d[0]["holders"]' <out)" '(None, [])' 'no holder, --json'
 
     hold_as 1 show/a --fair --label 'the first'
     holder=$pid
@@ -142,7 +143,7 @@ show_tells_of_readers_and_latches() { # case
 }
 
 break_takes_the_lock_away() { # case
-    equal "$(status_of "$hf" break --yes break/a)" 1 'nobody'
+    equal "$(status_of "$hf" break --yes break/a)" 1 'no holder'
     contains err '"break/a" is not held' || die "$(cat err)"
     stale=$("$hf" run break/a -- sh -c 'echo "$HOLDFAST_TOKEN"')
     hold_as 1 break/a -t 6s --label mine
@@ -152,9 +153,9 @@ break_takes_the_lock_away() { # case
     equal "$(status_of "$hf" break --token "$stale" break/a)" 1 'a stale token'
     contains err "no hold of \"break/a\" has the token $stale; it is held with the token $(cat held.1) now$" ||
         die "$(cat err)"
-    equal "$(status_of "$hf" break --owner nobody break/a)" 1 'another owner'
-    contains err 'no hold of "break/a" has the owner nobody; it is held with the token ' || die "$(cat err)"
-    equal "$(status_of "$hf" break --owner nobody --token "$(cat held.1)" break/a)" 1 'that owner'
+    equal "$(status_of "$hf" break --owner stranger break/a)" 1 'another owner'
+    contains err 'no hold of "break/a" has the owner stranger; it is held with the token ' || die "$(cat err)"
+    equal "$(status_of "$hf" break --owner stranger --token "$(cat held.1)" break/a)" 1 'that owner'
     contains err ', by another owner$' || die "$(cat err)"
     "$hf" show break/a >out || die 'it was broken'
     contains out "process $holder on " || die "another one has it: $(cat out)"
@@ -164,7 +165,7 @@ break_takes_the_lock_away() { # case
         die "$(cat out)"
     ends "$holder" 79 'the holder'
 
-    # It learns it when it releases, too.
+    # A holder that does not listen notices the loss when it releases.
     hold_as 2 break/a
     holder=$pid
     owner=$("$hf" show --json break/a | json 'd[0]["holders"][0]["owner"]')
@@ -179,9 +180,9 @@ break_takes_the_lock_away() { # case
     ends "$holder" 79 'the holder'
 }
 
-# A backend that tells at the next renewal sets $asked_ttl.
+# Some backends notify a holder at its next renewal only; they set $asked_ttl.
 run_and_hold_say_that_they_are_asked() { # case
-    equal "$(status_of "$hf" ask asked/a)" 1 'nobody holds it'
+    equal "$(status_of "$hf" ask asked/a)" 1 'not held'
     contains err '"asked/a" is not held' || die "$(cat err)"
     hold_as 1 asked/a -t "${asked_ttl:-30s}" 2>said
     equal "$(status_of "$hf" ask asked/a)" 0 'ask'
@@ -199,8 +200,8 @@ run_and_hold_say_that_they_are_asked() { # case
     ends "$pid" 0 'hold'
 }
 
-# Long before its next renewal; where the backend tells. $until_it_listens waits
-# until the holder can be told.
+# The holder is notified long before its next renewal, on backends that can.
+# $until_it_listens waits until the holder listens.
 a_broken_holder_hears_it_at_once() {
     ${before_it_listens:-true}
     hold_as 1 break/heard -t 1h
@@ -242,7 +243,8 @@ break_ends_all_readers() { # case
     done
 }
 
-# What was confirmed is what was shown.
+# The holder changes between the question and the answer: break must not break
+# the new hold.
 break_leaves_the_next_holder_alone() { # case
     hold_as 1 break/c
     first=$pid
@@ -326,7 +328,7 @@ watch_ends() { # case
     equal "$(status_of "$hf" watch -w 100ms watch/n)" 0 '-w'
     equal "$(wc -l <out)" 1 'the state'
     equal "$(status_of "$hf" watch -w 0.1 -n 1 watch/n)" 75 '-w before -n'
-    # The reader of a pipe has gone, and nothing changes.
+    # The reader of the pipe has exited, and no change follows.
     equal "$("$hf" watch -q watch/n 2>err | head -n 1 | wc -l)" 1 'a line for head'
     [ ! -s err ] || die "says $(cat err)"
 }
@@ -361,8 +363,8 @@ names_of_all_bytes() { # case
     python3 "$here/operator.py" names "$hf" || die 'see above'
 }
 
-# is_explained HELD WANTED TEXT: a name that is held by these options is wanted by
-# those.
+# is_explained HELD WANTED TEXT: a name is held with the options HELD and wanted
+# with the options WANTED.
 is_explained() {
     number=$((${number-0} + 1))
     # shellcheck disable=SC2086 # several words
@@ -389,7 +391,8 @@ another_kind_is_explained() { # case
     "$hf" latch down kk >out || die 'latch down'
 }
 
-# They exclude each other, where they are not told from each other.
+# Fair and unfair locks exclude each other on backends that do not distinguish
+# them.
 fair_beside_unfair_is_explained() { # case
     for how in fair unfair; do
         other=fair
@@ -411,5 +414,5 @@ fair_beside_unfair_is_explained() { # case
 }
 
 operator_cases="$(cases_in "$here/operator_cases.sh")"
-# These wait for a server that stands still for a while.
+# These cases wait for a server that stalls for a while.
 patient_cases=$operator_cases

@@ -11,7 +11,7 @@ hosts=${REDLOCK_URL#*//}
 hosts=${hosts%%\?*}
 ports=$(echo "$hosts" | tr ',' '\n' | sed 's/.*://')
 
-# on_each COMMAND...: by redis-cli, on each server
+# on_each COMMAND...: runs it by redis-cli on each server.
 on_each() {
     for port in $ports; do
         redis-cli -p "$port" "$@" || die "port $port: $*"
@@ -44,7 +44,7 @@ other_kinds_are_elsewhere() { # case
         die "$(cat err)"
 }
 
-# A majority grants and releases; the others follow.
+# A majority grants and releases first; the other servers follow.
 is_everywhere() {
     [ "$(on_each get a | sort -u | wc -l)" = 1 ] &&
         [ "$(on_each get 'holdfast:reserve:{a}' | grep -c '^[0-9]* 500000$')" = 5 ]
@@ -62,7 +62,7 @@ the_key_is_at_every_server() { # case
     until_true is_nowhere
 }
 
-# At two addresses it has one vote.
+# A server that is listed with two addresses has one vote.
 a_server_votes_once() { # case
     first=${hosts%%,*}
     equal "$(status_of "$hf" run -n -b "redlock://$first,localhost:${first#*:},127.0.0.1:1?max_lease=0" \
@@ -87,7 +87,7 @@ young_servers_stay_out() { # case
     contains err 'started recently, votes in 8[0-9]* s' || die "$(cat err)"
 }
 
-# The servers do not tell who holds a lock.
+# Redlock servers do not store who holds a lock.
 what_is_not_known_is_not_said() { # case
     hold a
     equal "$(status_of "$hf" run -n a -- true)" 75 -n
@@ -115,7 +115,7 @@ locks_of_run() { # case
     grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
 }
 
-# The command of holdfast-url(7), as it is printed.
+# Prints the command in holdfast-url(7).
 rules_of_the_manual() {
     sed -n '/^\.Ss Options of redlock/,/^\.Ss Options of zk/p' \
         "$here/../../docs/man/holdfast-url.7" |
@@ -134,7 +134,7 @@ the_rights_of_the_manual_are_enough() { # case
     not contains err s3cret || die "$(cat err)"
 }
 
-# follow FILE: the advice in it is run at each server.
+# follow FILE: runs the advice in FILE on each server.
 follow() {
     rules=$(sed -n 's/.*Run in redis-cli: ACL SETUSER shop //p' "$1")
     [ -n "$rules" ] || die "no advice: $(cat "$1")"
@@ -171,7 +171,7 @@ the_doctor_counts_the_servers() { # case
     has warning servers '4 of 5 servers can be asked'
 }
 
-# It can be said of no single server what a majority has.
+# No single server knows what a majority has granted.
 what_it_cannot_do_is_said() { # case
     for verb in ls 'ls -l' 'show a' 'show --json a' 'break -y a' 'break --token 1 a' \
         'watch a' 'watch -p' 'ask a'; do

@@ -4,8 +4,6 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# ---- the command: input, output, status --------------------------------------
-
 stdin_goes_to_the_command() { # case
     equal "$(echo hello | "$hf" run a -- cat)" hello 'what cat read'
 }
@@ -37,7 +35,7 @@ name_and_token_are_in_its_environment() { # case
 }
 
 it_inherits_none_of_our_descriptors() { # case
-    # 9 is not ours: it comes from whoever started us.
+    # Descriptor 9 comes from the caller, not from holdfast.
     ls /proc/self/fd 9</dev/null >wanted
     "$hf" run a -- ls /proc/self/fd 9</dev/null >got
     "$hf" run -b "$redis" a -- ls /proc/self/fd 9</dev/null >got-redis
@@ -50,8 +48,6 @@ a_string_is_run_by_the_shell() { # case
     equal "$("$hf" run -c 'echo $((1 + 2))' a)" 3 '-c STRING NAME'
     equal "$(SHELL=/bin/echo "$hf" run a -c word)" '-c word' SHELL
 }
-
-# ---- signals and the terminal ------------------------------------------------
 
 signals_go_to_the_command() { # case
     start "$hf" run a -- sh -c '
@@ -104,7 +100,7 @@ it_stops_and_continues() { # case
     ends "$pid" 143 'exit status'
 }
 
-# `script` makes a terminal; what it reads is typed there.
+# `script` makes a terminal and types its standard input there.
 on_a_terminal() {
     script -qec "$1" /dev/null | tr -d '\r' >typescript
 }
@@ -124,7 +120,7 @@ in_a_script_it_gets_the_terminal_when_it_asks() { # case
     contains typescript 'then two' || die "not given back: $(cat typescript)"
 }
 
-# An interactive shell, at a terminal where `types` types.
+# Starts an interactive shell on a terminal; `types` types there.
 at_a_shell() {
     mkfifo keys
     exec 8<>keys
@@ -136,7 +132,8 @@ types() {
     printf "$1" >&8
 }
 
-# A job of that shell, $job; $ours is the holdfast, $command what it runs.
+# types_a_job HOW: runs `job` in that shell; $ours is the holdfast, $command its
+# command.
 types_a_job() {
     echo "'$hf' run a -- sh -c 'echo \$PPID \$\$ >ready; exec sleep 1000'
         echo \$? >status" >job
@@ -166,7 +163,7 @@ ctrl_c_goes_to_the_command() { # case
     equal "$(cat got)" INT 'what it got'
 }
 
-# ctrl_z HOW: the shell comes back, and the job goes on when told to.
+# ctrl_z HOW: the shell gets its prompt back, and `fg' continues the job.
 ctrl_z() {
     at_a_shell
     types_a_job "$1"
@@ -193,8 +190,6 @@ ctrl_z_stops_a_script() { # case
     until_true test -s status
     equal "$(cat status)" 143 'exit status'
 }
-
-# ---- not acquired --------------------------------------------------------------
 
 a_try_that_fails_is_75() { # case
     hold a
@@ -230,9 +225,9 @@ who_holds_it_is_said() { # case
     equal "$(status_of "$hf" run -n -b "$redis" b -- true)" 75 'redis'
     contains err "process $holder on $(uname -n) (at redis)" || die "$(cat err)"
     let_go
-    redis_cli hset c somebody:1 1 >/dev/null # another program's
+    redis_cli hset c another:1 1 >/dev/null # another program's
     equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 75 'a stranger'
-    contains err 'c: held by somebody:1$' || die "$(cat err)"
+    contains err 'c: held by another:1$' || die "$(cat err)"
     redis_cli del c >/dev/null
 }
 
@@ -264,8 +259,8 @@ a_long_name_is_cut_in_messages() { # case
     let_go
 }
 
-# A server that takes connections and does not answer; by default it would be
-# given five seconds.
+# The server accepts connections and does not answer. The default time limit
+# would be five seconds.
 the_wait_includes_connecting() { # case
     kill -STOP "$redis_pid"
     took=$(milliseconds_of "$hf" run -w 0.1 -b "$redis" a -- true)
@@ -281,8 +276,8 @@ is_waited_for() {
     [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
-# silent_waiter OPTION...: one that waits, at a server that does not answer from
-# now on, $begin; an answer would be waited for for a minute.
+# silent_waiter OPTION...: starts $waiter; the server stops answering at $begin.
+# The waiter would wait for an answer for a minute.
 silent_waiter() {
     until_true not is_waited_for
     start "$hf" run -b "$redis?op_timeout=60s" "$@" a -- true 2>err
@@ -292,7 +287,7 @@ silent_waiter() {
     begin=$(uptime_ms)
 }
 
-# leaves_with STATUS: soon.
+# leaves_with STATUS: the waiter ends soon.
 leaves_with() {
     wait_for "$waiter"
     took=$(($(uptime_ms) - begin))
@@ -308,7 +303,7 @@ times_out_in_silence() {
         die "$(cat err)"
 }
 
-# On a busy machine the wait may be over before the server is stopped.
+# On a busy machine the wait may end before the server is stopped.
 a_wait_that_ends_in_silence_is_69() { # case
     hold -b "$redis" a
     (times_out_in_silence) || (times_out_in_silence) || times_out_in_silence
@@ -350,7 +345,7 @@ a_signal_ends_the_wait() { # case
     [ ! -e got ] || die 'the command ran'
 }
 
-# bump COUNT: reads, then writes: wrong if two do it at once.
+# Each run reads a counter, then writes it: a count is lost if two are inside.
 only_one_is_inside_at_a_time() {
     echo 0 >count
     while [ "$(echo "$started" | wc -w)" -lt 10 ]; do
@@ -374,8 +369,6 @@ only_one_is_inside_unfair() { # case
 only_one_is_inside_redis() { # case
     only_one_is_inside_at_a_time -b "$redis"
 }
-
-# ---- wrong -----------------------------------------------------------------------
 
 misuse_is_64() { # case
     long=$(head -c 513 /dev/zero | tr '\0' x)
@@ -514,9 +507,7 @@ an_unreachable_backend_is_69() { # case
         HOLDFAST_URL
 }
 
-# ---- lost --------------------------------------------------------------------------
-
-# A command whose child ignores TERM, and beats until it is killed.
+# A command whose child ignores TERM and writes the time until it is killed.
 beating='trap "echo TERM >term" TERM
     sh -c "trap \"\" TERM HUP; echo \$\$ >child; : >beats
         while read -r now _ </proc/uptime; do
@@ -535,15 +526,15 @@ both_are_gone() {
     gone "$command" && gone "$child"
 }
 
-# stood_ms SINCE: how long it did not beat because the machine stood.
+# stood_ms SINCE: how long the machine stalled, so that no time was written.
 stood_ms() {
     awk -v since="$1" '
         $1 * 1000 > since && last && $1 - last > 0.1 { stood += $1 - last }
         { last = $1 } END { printf "%d", stood * 1000 }' beats
 }
 
-# Between TERM and KILL is little time: on a busy machine a shell may not come to
-# say that it has got the first. And that it was busy may be the reason then.
+# There is little time between TERM and KILL. On a busy machine the shell may
+# not report TERM in time, and the message may blame the delay.
 gets_term_because() {
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -583,7 +574,7 @@ a_hold_that_was_taken_away_ends_the_group_with_79() { # case
     gets_term_because 'b" was lost: it was taken away: its key' is_taken_away
 }
 
-# As logind does it when the user's last session ends.
+# logind deletes the file when the user's last session ends.
 the_lock_file_is_deleted_and_we_exit_79() { # case
     start_beating -b "shm://$base/deleted" a
     rm -r "$base/deleted"
@@ -604,8 +595,8 @@ on_lost_warn_only_warns() { # case
     ends "$pid" 5 'exit status'
 }
 
-# It ends just before the first deadline, which a renewal has moved on. A machine
-# that stands still may really lose the lock.
+# The command ends just before the first deadline, which a renewal has moved. A
+# machine that stalls may really lose the lock.
 on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     for _ in 1 2 3 4 5; do
         equal "$(status_of "$hf" run -b "$redis" -t 1s --on-lost warn h -- \
@@ -615,8 +606,8 @@ on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     die "$(cat err)"
 }
 
-# A renewal may have been under way just then: that it was not answered is the
-# reason then.
+# If a renewal was in flight, the message says that it was not answered, and not
+# that holdfast was stopped.
 stopped_past_its_deadline_the_group_is_ended_too() { # case
     for _ in 1 2 3; do
         rm -f ready beat
@@ -630,9 +621,9 @@ stopped_past_its_deadline_the_group_is_ended_too() { # case
     die "does not say why: $(cat err)"
 }
 
-# Nearly as long as the lease lasts, so that there is no time left to renew it:
-# the command is ended, and it is said why. A machine that stands still makes it
-# too long.
+# Stopped for nearly the whole lease, so that no time is left to renew it: the
+# command is ended, and the message says why. If the machine stalls too, the
+# lease runs out.
 stopped_until_its_deadline_is_near() { # case
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -650,7 +641,7 @@ stopped_until_its_deadline_is_near() { # case
     die "does not say why: $(cat err)"
 }
 
-# It may have renewed the lock in time, and goes on.
+# False if holdfast renewed the lock in time and the command goes on.
 wait_within_beats() {
     until_true gone_or_beats
     gone "$pid" || kill -KILL "$pid"
@@ -665,7 +656,7 @@ gone_or_beats() {
 renewals_keep_it() { # case
     start_beating -b "$redis" -t 6s e
     begin=$(uptime_ms)
-    # Until one and a half leases are over.
+    # One and a half leases have passed.
     until_true beaten_past $((begin + 9000))
     kill -0 "$pid" || die 'did not live that long'
     equal "$(status_of "$hf" run -n -b "$redis" e -- true)" 75 'another'
@@ -676,9 +667,7 @@ beaten_past() {
     [ "$(uptime_ms beat)" -gt "$1" ]
 }
 
-# ---- killed ------------------------------------------------------------------------
-
-# Nobody reads standard error: the message is lost, and nothing else.
+# No process reads standard error: only the message is lost.
 a_message_that_is_not_read_ends_nothing() { # case
     (
         set +e
@@ -732,9 +721,9 @@ a_killed_guardian_is_replaced() { # case
     until_true both_are_gone
 }
 
-# Out of its group it survives KILL, as one that hangs in the kernel or is of
-# another user does. Guardians end themselves in vain, and are not replaced for
-# ever.
+# The command leaves its group and so survives KILL, like a process that hangs
+# in the kernel or belongs to another user. Guardians end in vain, and must not
+# be replaced for ever.
 a_command_that_cannot_be_ended_is_waited_for() { # case
     start "$hf" run -b "$redis" -t 3s f -- perl -e '
         setpgrp(0, getpgrp(getppid())); $SIG{TERM} = "IGNORE";
@@ -753,13 +742,13 @@ a_command_that_cannot_be_ended_is_waited_for() { # case
     equal "$(wc -l <err)" 1 'lines said'
 }
 
-# another_in_group GROUP GUARDIAN: a guardian sits in the group that it guards,
-# and not that one, which may be there still as a zombie.
+# another_in_group GROUP GUARDIAN: a guardian is in the group that it guards,
+# and it is not GUARDIAN, which may still be a zombie.
 another_in_group() {
     pgrep -g "$1" hf-guardian | grep -q -v -x "$2"
 }
 
-# The answer to the release takes longer than the lease lasts.
+# The reply to the release takes longer than the lease.
 what_it_left_running_goes_on_while_we_let_go() { # case
     start "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
         (until [ -e end ]; do sleep 0.01; done; echo >ended) &
@@ -774,7 +763,7 @@ what_it_left_running_goes_on_while_we_let_go() { # case
     until_true test -s ended
 }
 
-# As process 1 of a container it gets them of everybody.
+# As process 1 of a container, holdfast adopts orphans.
 children_that_are_not_its_own_are_waited_for() { # case
     start sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
         exec "$0" run a -- sh -c "echo >ready

@@ -1,5 +1,5 @@
-# Cases of the command on a server that holders are connected to: for zk.sh,
-# etcd.sh and mysql.sh. HOLDFAST_URL is that of the server.
+# Cases of the command on a server to which holders keep a connection: for
+# zk.sh, etcd.sh and mysql.sh. HOLDFAST_URL is that of the server.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
 . "$here/diagnosis.sh"
 . "$here/operator_cases.sh"
@@ -30,7 +30,7 @@ killed_it_lets_go_with_its_session() { # case
     equal "$(status_of "$hf" run -w 1m c -- true)" 0 'the next one'
 }
 
-# A server that is starting takes connections and closes them.
+# A server that is starting accepts connections and closes them.
 front_of_it() {
     parts_of_url
     front close "$host"
@@ -78,14 +78,14 @@ with_n_it_does_not_wait() { # case
     not contains err waiting || die 'waited'
 }
 
-# An unknown host is said at once; one host of several that is known will do.
+# holdfast reports an unknown host at once, unless another host is known.
 an_unknown_host_is_not_waited_for() { # case
     parts_of_url
     equal "$(status_of "$hf" run -b "${before_host}a..b,c..d$root" f -- true)" 69 'exit status'
     not contains err waiting || die 'waited'
 }
 
-# While its session may live on, the library itself is patient.
+# The library itself keeps waiting as long as its session may be alive.
 a_wait_survives_a_loss_of_the_server() { # case
     hold g
     front_of_it
@@ -93,7 +93,7 @@ a_wait_survives_a_loss_of_the_server() { # case
     start "$hf" run -b "$url?op_timeout=300ms" g -- touch ran 2>err
     waiter=$pid
     until_true met 1
-    sleep 1 # it waits in the queue now, or still connects: both have to survive
+    sleep 1 # it waits in the queue now, or still connects; both must survive
     before=$(wc -l <met)
     rm open
     until_true met $((before + 3))
@@ -105,7 +105,7 @@ a_wait_survives_a_loss_of_the_server() { # case
     [ "$(grep -c 'waiting for the server' err)" -le 1 ] || die "$(cat err)"
 }
 
-# Permits, several locks, and a run within itself.
+# Permits, several locks, and a nested run.
 locks_of_run() { # case
     equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
         "$hf" run -n --of 3 sem -- true)" 0 'three permits of three'
@@ -138,7 +138,7 @@ the_doctor_is_in() { # case
     parts_of_url
     place=${HOLDFAST_URL%%:*}://$host
     lines_are_findings "$(status_of "$hf" doctor)"
-    contains out ': [1-9] warning' || die "one server alone: $(cat out)"
+    contains out ': [1-9] warning' || die "a single server: $(cat out)"
     has ok locking 'can be acquired'
     status_of "$hf" doctor --json >said
     is_json "$place"

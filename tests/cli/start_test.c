@@ -1,6 +1,6 @@
 /*
  * How `holdfast run` starts a command and guards it, at moments that real
- * processes come to only if they are stopped between two instructions. This
+ * processes reach only if they are stopped between two instructions. This
  * program has a lock of its own instead of the library's.
  */
 #include "../../cli/shared/exit_code.h"
@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-static int hold; /* what held_locks_explain says of it */
+static int hold; /* what held_locks_explain returns */
 
 int held_locks_explain(const struct held_locks *holds, size_t *which,
                        hf_error *why)
@@ -40,7 +40,7 @@ const char *hf_error_text(int code)
 
 static const struct cli_verb verb = {.name = "run"};
 
-/* `echo`, writing into a pipe of ours; how many bytes came. */
+/* Starts `echo` with a pipe as output; returns how many bytes arrived. */
 static ssize_t bytes_of_echo(int *status)
 {
     struct command command = {.verb = &verb,
@@ -61,7 +61,7 @@ static ssize_t bytes_of_echo(int *status)
     assert_true(command.pid > 0 || waitpid(-1, NULL, WNOHANG) == 0);
     guardian_stop(&command.guardian);
     close(9);
-    n = read(fds[0], bytes, sizeof bytes); /* nobody else can write */
+    n = read(fds[0], bytes, sizeof bytes); /* no other writer */
     close(fds[0]);
     return n;
 }
@@ -112,7 +112,8 @@ static char wait_for_one_of(const char *states, pid_t pid)
     return state;
 }
 
-/* One who sleeps, in a group of its own, with a guardian in it. */
+/* Forks a process that sleeps in a group of its own, together with a
+ * guardian. */
 static pid_t guarded_sleeper(struct guardian *guardian)
 {
     pid_t pid = fork();
@@ -147,7 +148,7 @@ static void test_a_guardian_ends_the_group_in_time(void **state)
     guardian_stop(&guardian);
 }
 
-/* Their group was stopped for as long as a thousand renewals took. */
+/* The guardian is stopped while a thousand renewals move the deadline. */
 static void test_a_stopped_guardian_keeps_to_the_newest_deadline(void **state)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);

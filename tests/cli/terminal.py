@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, typed to and read as a person would."""
+"""Runs a program on a terminal of its own, and types and reads there."""
 
 import fcntl
 import os
@@ -42,18 +42,18 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def read(self, seconds):
-        """More of what is printed. False: it has ended."""
+        """Reads more output. Returns False once the program has ended."""
         if not select.select([self.fd], [], [], seconds)[0]:
             return True
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # Linux says so when the last writer is gone
+        except OSError:  # Linux reports the end of the last writer so
             return False
         self.text += data.decode(errors='surrogateescape')
         return bool(data)
 
     def wait_for(self, pattern):
-        """Until this is printed; all that was printed up to it is dropped."""
+        """Waits for this output, and drops everything up to its end."""
         end = time.monotonic() + FOREVER
         while not (found := re.search(pattern, self.text)):
             left = end - time.monotonic()
@@ -64,8 +64,7 @@ class Terminal:
         return found
 
     def end(self):
-        """All that is left to be printed, and the exit status as a shell
-        would have it."""
+        """The remaining output, and the exit status as a shell shows it."""
         end = time.monotonic() + FOREVER
         while self.read(max(0, end - time.monotonic())):
             assert time.monotonic() < end, self.text

@@ -1,6 +1,6 @@
 #!/bin/sh
-# holdfast bench and help; of the lab, what is typed wrong (tests/lab has the
-# rest). Usage: verbs.sh HOLDFAST
+# holdfast bench and help, and misuse of the lab (tests/lab tests the rest).
+# Usage: verbs.sh HOLDFAST
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -27,12 +27,11 @@ version_and_help() { # case
     equal "$(status_of "$hf" help nonsense)" 64 'help nonsense'
 }
 
-# As `holdfast help' lists them.
+# Prints the verbs that `holdfast help' lists.
 verbs() {
     "$hf" help | sed -n '3,/^$/s/^  \([a-z]*\) .*/\1/p'
 }
 
-# Every verb, also those that are new.
 every_verb_helps() { # case
     equal "$(verbs | grep -c -e '^run$' -e '^bench$' -e '^lab$' -e '^help$')" 4 verbs
     version=$("$hf" --version)
@@ -51,7 +50,7 @@ every_verb_helps() { # case
     [ "$(wc -l <text)" -le 40 ] || die "help: $(wc -l <text) lines"
 }
 
-# misused STATUS TEXT VERB WORD...: one line on standard error says so.
+# misused STATUS TEXT VERB WORD...: prints TEXT in one line on standard error.
 misused() {
     wanted=$1
     text=$2
@@ -86,7 +85,7 @@ did_you_mean() { # case
     misused 64 "\`extra' after run: help takes one VERB" help run extra
     misused 64 "\`-b' before the verb: options follow it" -b shm: ls
     "$hf" help --help | grep -q '^usage: holdfast VERB' || die 'help --help'
-    misused 64 '--shred' run --shred a true # what was typed
+    misused 64 '--shred' run --shred a true # the option as typed
     misused 64 'did you mean --shared?' run --shred a true
     misused 64 "no scenario is called \`oversel'; did you mean oversell?" \
         lab oversel
@@ -120,7 +119,7 @@ urls_say_what_is_wrong() { # case
     done
 }
 
-# What Redis says of a script's failure names the script: nobody knows it.
+# Redis names the failed script in its error; users do not know that script.
 redis_refuses() { # case
     redis_cli config set maxmemory 1 >/dev/null
     equal "$(status_of "$hf" run -n -b "$redis" refused true)" 69 'out of memory'
@@ -130,7 +129,7 @@ redis_refuses() { # case
     equal "$(wc -l <err)" 1 lines
 }
 
-# One object on one line, with what is promised in it and nothing violated.
+# The output is one line with one object, which has every key and no violation.
 check_json() {
     "$hf" bench --json --runs 1 --seconds 1 "$@" >json || die "bench $*: $?"
     equal "$(wc -l <json)" 1 'lines'
@@ -194,7 +193,7 @@ bench_in_words() { # case
     contains words 'pairs per second ([0-9]* pairs)$' || die "$(cat words)"
 }
 
-# The slowest first; the fields beside them are those of the one in the middle.
+# Runs are sorted by speed; the other fields are those of the median run.
 bench_runs() { # case
     "$hf" bench --json --runs 5 --seconds 0.1 >json || die "$?"
     python3 - <<'EOF' || die "$(cat json)"
@@ -212,7 +211,7 @@ EOF
     equal "$(grep -o '"seconds"' json | wc -l)" 3 'two runs and the median'
 }
 
-# contends PID N: so many contenders use their processors.
+# contends PID N: N contenders use processor time.
 contends() {
     n=0
     for one in $(pgrep -P "$1"); do
@@ -222,7 +221,7 @@ contends() {
     [ "$n" -eq "$2" ]
 }
 
-# A measurement of an hour ends at a signal, with what it has.
+# A signal ends a measurement of an hour; the result so far is printed.
 bench_interrupted() { # case
     for signal in 2 15; do # INT and TERM
         start "$hf" bench --procs 3 --seconds 1h --json >json

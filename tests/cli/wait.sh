@@ -1,11 +1,9 @@
 #!/bin/sh
-# How `holdfast run` waits for a server that is not there yet, or not any more.
+# How `holdfast run` waits for a server that is not yet, or no longer, there.
 # Usage: wait.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
-
-# ---- a server that is not there yet ------------------------------------------------
 
 waits_for_a_redis_that_refuses() { # case
     front refuse "$base/redis.sock"
@@ -57,10 +55,8 @@ quiet_it_says_nothing() { # case
     equal "$(wc -c <err)" 0 'bytes said'
 }
 
-# ---- how long ----------------------------------------------------------------------
-
-# In between it pauses, ever longer: each pause is at least half of 100, 200,
-# 400, 800, 1600 ms. (A client connects again by itself before it is closed.)
+# holdfast pauses between attempts, longer each time: at least half of 100, 200,
+# 400, 800, 1600 ms. (A client reconnects by itself before it is closed.)
 with_w_the_whole_time_is_used() { # case
     front close "$base/redis.sock"
     took=$(milliseconds_of "$hf" run -w 2 -b "redis://$at" a -- touch ran)
@@ -117,7 +113,7 @@ a_redis_that_is_of_no_use_is_not_waited_for() { # case
     contains err 'unknown command' || die 'does not say why'
 }
 
-# What it waits for is said once.
+# The reason for the wait is reported once.
 a_server_that_stays_down_is_said_once() { # case
     for verb in run hold; do
         set -- "$hf" "$verb" -w 0.5 -b redis://127.0.0.1:1 a
@@ -131,9 +127,7 @@ a_server_that_stays_down_is_said_once() { # case
     equal "$(cat err)" "holdfast run: cannot open the backend: redis: 127.0.0.1:1: Connection refused" '-q'
 }
 
-# ---- a server that is lost during the wait -----------------------------------------
-
-# A server of the case's own: $own is its URL.
+# Starts a server for this case only: $own is its URL.
 own_redis() {
     start redis-server --port 0 --unixsocket "$PWD/sock" --dir "$PWD" \
         --save '' --appendonly no >redis.log 2>&1
@@ -150,10 +144,10 @@ is_waited_for() {
     [ -n "$(own_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
-# waits_for_its_turn OPTION...: the lock is held by another program.
+# waits_for_its_turn OPTION...: another program holds the lock.
 waits_for_its_turn() {
     own_redis
-    own_cli hset a somebody:1 1 >/dev/null
+    own_cli hset a another:1 1 >/dev/null
     start "$hf" run "$@" -b "$own" a -- touch ran 2>err
     waiter=$pid
     until_true is_waited_for
@@ -186,10 +180,10 @@ waits_or_is_gone() {
     is_waited_for || gone "$waiter"
 }
 
-# On a busy machine a short wait may be over before the server is killed.
+# On a busy machine a short wait may end before the server is killed.
 with_w_a_lost_server_is_69_when_the_time_is_over() { # case
     own_redis
-    own_cli hset a somebody:1 1 >/dev/null
+    own_cli hset a another:1 1 >/dev/null
     for seconds in 3 10 60; do
         begin=$(uptime_ms)
         start "$hf" run -w "$seconds" -b "$own" a -- touch ran 2>err
@@ -205,7 +199,7 @@ with_w_a_lost_server_is_69_when_the_time_is_over() { # case
     [ ! -e ran ] || die 'the command ran'
 }
 
-# It can be reached, and refuses what a lock needs.
+# A replica accepts connections but refuses the writes that a lock needs.
 a_replica_is_waited_for_until_it_is_the_master() { # case
     own_redis
     own_cli replicaof 127.0.0.1 1 >/dev/null
@@ -217,14 +211,12 @@ a_replica_is_waited_for_until_it_is_the_master() { # case
     equal "$(wc -l <err)" 1 'lines said'
 }
 
-# ---- a server that is lost while the command runs ------------------------------------
-
 holds_or_is_gone() {
     [ -e holds ] || gone "$pid"
 }
 
-# -w limits the time to connect before the command starts, not that of later
-# attempts. On a busy machine the time may be over before the command starts.
+# -w limits the first connection, before the command starts, not later ones. On
+# a busy machine the time may pass before the command starts.
 with_w_a_reconnect_has_the_time_of_the_url() { # case
     front silent "$base/redis.sock"
     for _ in 1 2 3 4 5; do
@@ -239,7 +231,7 @@ with_w_a_reconnect_has_the_time_of_the_url() { # case
     until_true met 1
     begin=$(uptime_ms)
     while [ $(($(uptime_ms) - begin)) -lt 3000 ]; do
-        # Commands and messages have a connection each.
+        # Commands and notifications use one connection each.
         not met 3 || die 'has not waited for connect_timeout'
         sleep 0.05
     done
@@ -247,7 +239,7 @@ with_w_a_reconnect_has_the_time_of_the_url() { # case
     ends "$pid" 0 'exit status'
 }
 
-# It has op_timeout for the release, once, and the command's status is kept.
+# The release is tried once, within op_timeout; the command's status is kept.
 a_server_that_is_gone_at_the_end_is_asked_once() { # case
     own_redis
     took=$(milliseconds_of "$hf" run -b "redis+unix://$PWD/sock?op_timeout=8s" a -- \
@@ -268,8 +260,6 @@ a_signal_while_it_lets_go_does_not_change_the_status() { # case
     contains err 'the lock is free when its ttl has passed' || die "said: $(cat err)"
 }
 
-# ---- what the server says when it is there -----------------------------------------
-
 a_wait_ends_with_77_if_the_password_is_wrong() { # case
     own_redis
     own_cli config set requirepass s3cret >/dev/null
@@ -282,10 +272,10 @@ a_wait_ends_with_77_if_the_password_is_wrong() { # case
     [ ! -e ran ] || die 'the command ran'
 }
 
-# On a busy machine a short time may be over before the server is there.
+# On a busy machine a short time may pass before the server answers.
 with_w_a_lock_that_is_held_is_75_when_the_time_is_over() { # case
     own_redis
-    own_cli hset a somebody:1 1 >/dev/null
+    own_cli hset a another:1 1 >/dev/null
     front loading "$PWD/sock"
     for seconds in 3 10 60; do
         rm -f open
@@ -296,15 +286,13 @@ with_w_a_lock_that_is_held_is_75_when_the_time_is_over() { # case
         [ "$status" -eq 69 ] || break
     done
     equal "$status" 75 'exit status'
-    contains err 'a: not acquired within .* it is held by somebody:1$' || die 'not said by whom'
+    contains err 'a: not acquired within .* it is held by another:1$' || die 'not said by whom'
     [ ! -e ran ] || die 'the command ran'
 }
 
 waiting_or_gone() {
     contains err waiting || gone "$pid"
 }
-
-# ---- signals -----------------------------------------------------------------------
 
 # a_signal_ends NAME STATUS
 a_signal_ends() {
@@ -338,8 +326,8 @@ a_signal_ends_the_wait_for_a_lost_server() { # case
     a_signal_ends TERM 143
 }
 
-# ends_at_once: by TERM, one time out of five at least: the machine may be busy.
-# $begin_wait starts it, $pid.
+# ends_at_once: TERM ends a wait at once, in at least one of five tries because
+# the machine may be busy. $begin_wait starts the wait, $pid.
 ends_at_once() {
     for _ in 1 2 3 4 5; do
         "$begin_wait"
@@ -363,7 +351,7 @@ a_signal_ends_the_wait_for_a_server_that_refuses() { # case
     ends_at_once
 }
 
-# It is in the queue, and the server refuses to remove it.
+# The waiter is in the queue, and the server refuses to remove it.
 waits_in_the_queue_of_a_replica() {
     own_cli replicaof no one >/dev/null
     start "$hf" run -b "redis+unix://$PWD/sock" a -- touch ran 2>err
@@ -374,7 +362,7 @@ waits_in_the_queue_of_a_replica() {
 
 a_signal_ends_the_wait_for_a_server_that_refuses_by_now() { # case
     own_redis
-    own_cli hset a somebody:1 1 >/dev/null
+    own_cli hset a another:1 1 >/dev/null
     begin_wait=waits_in_the_queue_of_a_replica
     ends_at_once
 }

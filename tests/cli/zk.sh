@@ -26,9 +26,9 @@ a_user_needs_a_password() { # case
         HOLDFAST_PASSWORD
 }
 
-# $OURS is a holder that is told what to do (tests/interop/ours.c).
+# $OURS is a holder that reads commands (tests/interop/ours.c).
 ask_is_heard() { # case
-    equal "$(status_of "$hf" ask wanted)" 1 'nobody holds it'
+    equal "$(status_of "$hf" ask wanted)" 1 'not held'
     contains err '"wanted" is not held' || die "$(cat err)"
     mkfifo tell
     start sh -c '"$0" "$1" 30000 <tell >heard' "$OURS" "$ZK_URL"

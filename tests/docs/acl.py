@@ -1,8 +1,8 @@
-"""The rules for Redis' ACLs of holdfast-url(7), tried: acl.py ROOT COMMAND
+"""Tests the rules for Redis' ACLs in holdfast-url(7): acl.py ROOT COMMAND
 
 The command of the manual is given to redis-cli as it is printed. With the user
-that it makes, every verb of every kind must work, and the server must not have
-denied anything. Without any one of the rules, `holdfast doctor' must complain.
+that it creates, every verb of every kind must work, and the server must not
+deny anything. Without any one of the rules, `holdfast doctor' must complain.
 """
 
 import json
@@ -89,7 +89,7 @@ def state(name, at):
     return json.loads(run('show', '--json', name, at=at, want=(0, 1)))
 
 
-TTL_S = 6  # of a hold that is to be renewed; others last, whatever the machine does
+TTL_S = 6  # of a hold that must be renewed; others outlast any busy machine
 
 
 def held(kind, name, at, renewed=False):
@@ -105,7 +105,7 @@ def is_renewed(name, at):
 
 
 def verbs(kind, name, at, renewed=False):
-    """A holder that is looked at, asked, renewed, waited for, and broken."""
+    """Uses every verb beside a holder, and ends by breaking its hold."""
     holder = held(kind, name, at, renewed)
     run('run', '-n', *kind, name, '--', 'true', at=at, want=[75])
     waiter = start('run', *kind, name, '--', 'cat', at=at)
@@ -170,7 +170,7 @@ def watching_without_polling():
         watch = start('watch', '-n', '1', '-i', '1h', *words)
         if words == ['w']:
             assert 'free' in watch.stdout.readline()
-        # It may have heard of the hold before, and have ended.
+        # Or it has already seen the hold, and has ended.
         until(lambda: '__keyspace@0__:lk:' in server.call(
             'PUBSUB', 'CHANNELS') or server.call('PUBSUB', 'NUMPAT') == '1' or
               watch.poll() is not None)
@@ -209,7 +209,7 @@ def advice(text):
 
 
 def every_rule_is_needed():
-    """By the scripts themselves, which is where the doctor looks."""
+    """The doctor names a missing rule because it runs the scripts."""
     for rule in whole[5:]:
         make_user(without=[rule])
         if rule == 'resetchannels':
@@ -220,7 +220,7 @@ def every_rule_is_needed():
 
 
 def the_doctor_leads_to_the_rules_of_the_manual():
-    """Its advice is followed, until it has none."""
+    """Follows the doctor's advice until it has none."""
     server.call('ACL', 'DELUSER', 'locks')
     acl(*whole[1:5], 'resetchannels')
     given = set()
@@ -238,7 +238,7 @@ def the_doctor_leads_to_the_rules_of_the_manual():
 
 
 def a_prefix_as_it_comes():
-    """Braces, a blank, and what is special in patterns."""
+    """Prefixes with braces, a blank, and special characters of patterns."""
     for prefix in '{shop}:', 'a b', '*[x]', '', 'ä"':
         server.call('ACL', 'DELUSER', 'locks')
         acl(*whole[1:5], 'resetchannels')

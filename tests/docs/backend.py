@@ -1,4 +1,4 @@
-"""docs/backend.md beside src/backends/backend.h and the example.
+"""Compares docs/backend.md with src/backends/backend.h and the example.
 
 backend.py SOURCE_DIRECTORY
 """
@@ -53,7 +53,7 @@ def every_outcome_is_in_the_table():
 
 
 def it_is_short():
-    """With comments and blank lines."""
+    """Comments and blank lines count, too."""
     example = read('src', 'backends', 'example', 'example.c')
     server = read('tests', 'lib', 'example_server.py')
     for limit, code in ((500, example), (250, server)):

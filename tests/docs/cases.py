@@ -1,4 +1,4 @@
-"""Cases that say by themselves what they show, as TAP."""
+"""Runs cases that are named after what they show, and prints TAP."""
 
 import traceback
 

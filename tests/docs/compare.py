@@ -1,9 +1,8 @@
-"""The comparison in README.md, tried: compare.py ROOT COMMAND, with ETCD_URL.
+"""Tests the comparison in README.md: compare.py ROOT COMMAND, with ETCD_URL.
 
-What its table says of flock(1), of SET NX by hand and of `etcdctl lock' is made
-to happen here, beside `holdfast run' where that does otherwise. The other
-columns are backed by tests and pages that the README names; that these tests
-exist is checked here, too.
+Its claims about flock(1), SET NX by hand and `etcdctl lock' are made to happen
+here, beside `holdfast run' where that behaves otherwise. The README names tests
+and pages for the other columns; this test also checks that they exist.
 """
 
 import glob
@@ -47,7 +46,7 @@ def read(name):
 
 
 def script(name, text):
-    """A program with that text, which runs in our directory."""
+    """Creates an executable script that runs in our directory."""
     with open(path(name), 'w', encoding='utf-8') as f:
         f.write('#!/bin/sh\ncd %s\n%s\n' % (work.name, text))
     os.chmod(path(name), 0o755)
@@ -68,19 +67,17 @@ def run(*words):
 
 
 def kill_all(process):
-    """With what it has started."""
+    """Kills a process and all that it has started."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
-
-# ---- flock(1) -----------------------------------------------------------------
 
 def flock_excludes_and_has_readers():
     lock, held = path('flock'), script('hold-flock', 'echo in\nsleep 60')
     holder = start('flock', lock, held)
     assert holder.stdout.readline() == 'in\n'
     assert run('flock', '-n', lock, 'true')[0] == 1
-    # Killed: free at once.
+    # After a kill the lock is free at once.
     kill_all(holder)
     assert run('flock', '-n', lock, 'true')[0] == 0
     reader = start('flock', '-s', lock, held)
@@ -100,8 +97,6 @@ def flock_gives_no_token():
     assert ours > names('env') and 'HOLDFAST_TOKEN' in ours
 
 
-# ---- SET NX -------------------------------------------------------------------
-
 def set_nx_without_expiry_stays_for_ever():
     assert redis.call('SET', 'plain', 'me', 'NX') == 'OK'
     assert redis.call('TTL', 'plain') == '-1'
@@ -111,13 +106,11 @@ def set_nx_without_expiry_stays_for_ever():
 def set_nx_holder_is_not_told_and_frees_the_lock_of_another():
     assert redis.call('SET', 'lease', 'me', 'NX', 'PX', '50') == 'OK'
     wait_for(lambda: redis.call('SET', 'lease', 'you', 'NX') == 'OK')
-    # The first one works on, and releases in the usual way.
+    # The first holder continues, and releases in the usual way.
     assert redis.call('SET', 'stock', 'of a late holder') == 'OK'
     assert redis.call('DEL', 'lease') == '1'
     assert redis.call('SET', 'lease', 'third', 'NX') == 'OK'
 
-
-# ---- etcdctl lock -------------------------------------------------------------
 
 def etcdctl(*words):
     return ['etcdctl', '--endpoints=' + endpoint, *words]
@@ -187,8 +180,6 @@ def neither_has_a_semaphore_and_etcdctl_has_no_readers():
     assert re.findall(r'--(\w+)', options) == ['help', 'ttl'], options
 
 
-# ---- the table ----------------------------------------------------------------
-
 def what_the_page_names_exists():
     with open(os.path.join(root, 'README.md'), encoding='utf-8') as f:
         page = f.read()
@@ -199,7 +190,7 @@ def what_the_page_names_exists():
     for row in rows[2:]:
         cells = [cell.strip() for cell in re.split(r'(?<!\\)\|', row)]
         assert len(cells) == len(heads) and all(cells), row
-    # Each column has a line that says how we know.
+    # For each column the page names its evidence.
     known = re.findall(r'^- \*\*(.*?)\*\*: ', section, re.MULTILINE)
     assert ', '.join(known).split(', ') == heads[1:], (known, heads)
     scenarios = os.listdir(os.path.join(root, 'lab', 'scenarios'))
@@ -207,7 +198,7 @@ def what_the_page_names_exists():
                           section)
     for one in re.findall(r'`([a-z-]+)`', named):
         assert one.replace('-', '_') + '.c' in scenarios, one
-    # Cases of tests/interop, by their titles.
+    # Titles of cases in tests/interop.
     interop = ''
     for path in glob.glob(os.path.join(root, 'tests', 'interop', '*.py')):
         with open(path, encoding='utf-8') as f:

@@ -1,10 +1,11 @@
-/* The check for a file, as docs/fencing.md has it: the build cuts it out. */
+/* Tests the check for a file in docs/fencing.md; the build cuts the code out of
+ * the page. */
 #include "fence_file_snippet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* after the four above */
+/* must come after the four headers above */
 #include <cmocka.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -29,7 +30,7 @@ static int tidy(void **state)
     return rmdir(dir);
 }
 
-/* A whole contact: 0, or why not. */
+/* Enters and leaves the file: 0, or the errno of the refusal. */
 static int contact(uint64_t token)
 {
     int fd = fence_enter(path, token);
@@ -91,7 +92,8 @@ static void test_file_lets_nobody_in_during_a_contact(void **state)
 
     (void)state;
     assert_int_equal(pipe(start) || pipe(end), 0);
-    pid = fork(); /* before the contact, of which it is to have no part */
+    pid = fork(); /* before the contact, so that the child does not inherit its
+                     descriptor */
     if (pid == 0) {
         if (read(start[0], &result, 1) == 1)
             result = (char)contact(34);
@@ -101,7 +103,7 @@ static void test_file_lets_nobody_in_during_a_contact(void **state)
     assert_true(fd >= 0);
     assert_int_equal(write(start[1], "", 1), 1);
     told.fd = end[0];
-    assert_int_equal(poll(&told, 1, 100), 0); /* it waits */
+    assert_int_equal(poll(&told, 1, 100), 0); /* the child waits */
     close(fd);
     assert_int_equal(read(end[0], &result, 1), 1);
     assert_int_equal(result, 0);

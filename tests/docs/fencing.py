@@ -1,6 +1,6 @@
-"""The checks of docs/fencing.md, cut out of it and run: fencing.py ROOT [COMMAND].
+"""Runs the checks of docs/fencing.md, cut out of it: fencing.py ROOT [COMMAND].
 
-The one for a file is C and compiled: fence_file.c.
+The check for a file is C and compiled: fence_file.c.
 """
 
 import os
@@ -52,7 +52,7 @@ def is_let_in(db, token):
 
 
 def sell(db, token):
-    """The transaction of the page, statement by statement."""
+    """Runs the transaction of the page, statement by statement."""
     for statement in transaction.split(';'):
         lines = [line for line in statement.splitlines()
                  if line.strip() and not line.startswith('--')]
@@ -131,7 +131,7 @@ def sql_keeps_names_apart():
 
 
 class Locked:
-    """A lock that `holdfast run` holds until the end."""
+    """A lock that `holdfast run` holds until end()."""
 
     def __init__(self, name, *mode, ttl='30s'):
         self.name = name
@@ -186,7 +186,7 @@ def mysql_writes_for_the_holder_alone():
 
 
 def counts(statement, user='root'):
-    """What a statement is answered with: rows found, and rows changed."""
+    """How many rows a statement found, and how many it changed."""
     said = subprocess.run(
         ['mariadb', '--no-defaults', '--socket=' + mysql.socket, '-u', user,
          '-vv', 'locks'], input=statement, encoding='utf-8', check=True,
@@ -291,11 +291,11 @@ def redis_bar_does_not_expire():
     assert redis.call('TTL', 'fence:{stock}') == '-1'
 
 
-# ---- holders that share -----------------------------------------------------
+# ---- shared holds -----------------------------------------------------------
 
 
 class SharedShop(Shop):
-    """Its contacts, as (mode, token)."""
+    """The SQL fence for shared and exclusive contacts."""
 
     def __init__(self):
         super().__init__()
@@ -313,7 +313,7 @@ class SharedShop(Shop):
 
 
 class SharedData:
-    """The same, in Redis."""
+    """The same fence in Redis."""
 
     def __init__(self):
         redis.fresh()
@@ -330,7 +330,7 @@ class SharedData:
 
 
 def in_both(contacts, bars):
-    """Each contact, and whether it is let in; and what is seen in the end."""
+    """Makes each contact on both, and compares the results and the bars."""
     for resource in (SharedShop(), SharedData()):
         for mode, token, wanted in contacts:
             assert resource.lets_in(mode, token) == wanted, (

@@ -1,7 +1,7 @@
-"""The manual beside the code: manual.py ROOT COMMAND SCHEME...
+"""Compares the manual with the code: manual.py ROOT COMMAND SCHEME...
 
-What the code knows (options of a URL and of the command, exit statuses, error
-codes, events) has to be in it, and what it points to has to be there.
+It must contain what the code knows (options of a URL and of the command, exit
+statuses, error codes, events), and what it refers to must exist.
 """
 
 import glob
@@ -27,7 +27,7 @@ header = read('include', 'holdfast.h')
 
 
 def section(page, title):
-    """What stands below a heading, up to the next of its rank."""
+    """The text below a heading, up to the next heading of its rank."""
     begin = re.search(r'^\.(S[hs]) %s$' % re.escape(title), pages[page],
                       re.MULTILINE)
     assert begin, (page, title)
@@ -38,7 +38,7 @@ def section(page, title):
 
 
 def known_options(url):
-    """An unknown one is refused, and those that exist are listed."""
+    """The options that the error for an unknown one lists."""
     done = subprocess.run([command, 'run', '-b', url + '?nonsense=1', 'a',
                            'true'], stderr=subprocess.PIPE, check=False,
                           encoding='utf-8')
@@ -121,7 +121,7 @@ def every_exit_status_is_documented():
     assert len(codes) > 5
     text = section('holdfast-run.1', 'EXIT STATUS')
     there = set(re.findall(r'\b(\d+)\b', text))
-    # 0 and 1 are those of the command that is run.
+    # 0 and 1 are statuses of the command that is run.
     assert codes - there == {'0', '1'}, codes - there
     usage = subprocess.run([command, 'help', 'run'], check=True,
                            stdout=subprocess.PIPE, encoding='utf-8').stdout
@@ -146,7 +146,7 @@ def every_event_and_capability_is_documented():
 
 
 def fields(text):
-    """What a structure consists of, whatever is said of it."""
+    """The members of a structure, without comments and blanks."""
     text = re.sub(r'/\*.*?\*/', '', text, flags=re.DOTALL)
     return re.sub(r'\s+', '', text)
 
@@ -157,7 +157,7 @@ def every_structure_is_shown_as_it_is():
                             re.MULTILINE | re.DOTALL)
     assert len(structures) > 10
     for text in structures:
-        # What those two have is the library's own.
+        # The members of these two are private to the library.
         if not re.match(r'typedef struct hf_(cancel|guard) ', text):
             assert fields(text) in shown, text
 
@@ -201,7 +201,7 @@ def every_example_is_shown():
 
 
 def sources():
-    """The names of all files of the code, and what stands in them."""
+    """The names of all source files, and the words in them."""
     names, texts = set(), [read('dev')]
     for top in ('include', 'src', 'cli', 'lab', 'bench', 'examples', 'tests'):
         for path, _, files in os.walk(os.path.join(root, top)):
@@ -217,7 +217,7 @@ def what_documents_name_is_in_the_code():
                     'lab/*.md', 'tests/*.md', 'src/backends/*/README.md'):
         for path in glob.glob(os.path.join(root, pattern)):
             if os.path.basename(path) == 'moved.md':
-                continue  # half of it is old; .ci/papers.py knows which
+                continue  # it has old names; .ci/papers.py checks it
             text = re.sub(r'^```.*?^```$', '', read(path),
                           flags=re.MULTILINE | re.DOTALL)
             for quoted in re.findall(r'`([^`\n]+)`', text):

@@ -1,11 +1,11 @@
-"""The EXAMPLES of the manual of the command, run: manual_examples.py ROOT COMMAND
+"""Runs the EXAMPLES of the command's manual: manual_examples.py ROOT COMMAND
 
-Lines that begin with .Dl and follow each other are one script, by bash if the
-text before them says so, else by sh. In holdfast-run(1) and holdfast-hold(1) it
-is run as a whole, elsewhere line by line. Hosts become servers of our own
-(ZK_URL, ETCD_URL; shared memory where that is missing), directories our own, and
-what is run under a lock is a command that says so. An example must succeed,
-but the doctor may warn; `nightly' is held where a verb asks about it.
+Consecutive .Dl lines are one script, for bash if the text before them says so,
+else for sh. In holdfast-run(1) and holdfast-hold(1) it runs as a whole,
+elsewhere line by line. The test replaces hosts by its own servers (ZK_URL,
+ETCD_URL; shared memory if that is missing), directories by its own, and
+commands under a lock by one that prints its name. An example must succeed, but
+the doctor may warn; `nightly' is held where a verb asks about it.
 """
 
 import glob
@@ -58,7 +58,7 @@ PLACES = (
 
 
 def here(line):
-    """An example, with what there is on this machine."""
+    """An example with the servers and directories of this machine."""
     for pattern, url in SERVERS:
         line = re.sub(pattern, lambda _, url=url: url, line)
     for before, after in PLACES:
@@ -75,7 +75,7 @@ def examples(page):
     text, lines, said = '', [], []
     for line in found[1].splitlines() + ['.Pp'] if found else []:
         if line.startswith('.Dl '):
-            # mdoc would change these.
+            # mdoc would change these characters.
             assert not re.search(r'"|(^|\s)[\[(]\s', line), line
             lines.append(line[4:].replace('\\&', '').replace('\\e', '\\'))
         elif lines:
@@ -97,7 +97,7 @@ def run(line, shell='sh', more=None):
 
 
 class Held:
-    """`nightly' and `jobs/nightly' are held where a line looks."""
+    """Holds `nightly' and `jobs/nightly' where a line looks for them."""
 
     def __init__(self, line):
         url = re.search(r"-b (\S+)", line)
@@ -140,7 +140,7 @@ def asks_on_a_terminal(line):
 
 
 def watches(line):
-    """Shows a change, and goes on until it is ended, unless it counts."""
+    """The watch shows a change; it then runs until a signal, except with -n."""
     watch = subprocess.Popen(['sh', '-c', 'exec ' + line], env=env,
                              stdout=subprocess.PIPE, encoding='utf-8')
     with Held(line):
@@ -174,7 +174,7 @@ def line_runs(line):
             for _ in range(2):
                 run('holdfast latch down rollout')
         status, out, err = run(line)
-        # The doctor may find something to warn of.
+        # The doctor may find something to warn about.
         assert status == 0 or (verb == 'doctor' and status == 1), \
             (line, status, out, err)
 

@@ -1,8 +1,8 @@
-"""docs/mysql.md, tried: mysql.py ROOT COMMAND.
+"""Tests docs/mysql.md: mysql.py ROOT COMMAND.
 
 Its statements are cut out of it. The tables are compared with those that the
-library makes; the rights, the queries and what changes rows are run beside
-`holdfast run`, on a MariaDB server of our own.
+library creates; the rights, the queries and the statements that change rows run
+beside `holdfast run`, on a MariaDB server of our own.
 """
 
 import os
@@ -67,7 +67,7 @@ def bare(text):
 
 
 def first_setup_is_enough():
-    """The statements, then the lines of the shell, as somebody else."""
+    """Runs the statements, then the lines of the shell, with other names."""
     def ours(text):
         return text.replace('locks', 'first').replace('shop', 'newcomer')
 
@@ -172,7 +172,7 @@ def a_missing_column_is_named():
 
 def held_names_are_shown():
     assert server.sql(held) == []
-    # Names are bytes; the prefix of the URL is a part of them.
+    # Names are bytes and include the prefix of the URL.
     with Holder('--label', 'kasse', 'stock') as mutex, \
             Holder('-s', '--label', 'leser', 'shelf', query='?prefix=shop/'), \
             Holder('-x', 'writer'):
@@ -198,9 +198,9 @@ def waiters_are_shown():
         seconds = server.number("select timestampdiff(second, '%s', "
                                 'utc_timestamp())' % row[6])
         assert 0 <= seconds < 30, row
-        # Its own user may look, too.
+        # The waiter's own user may run the query, too.
         assert len(server.sql(waiting, user='shop')) == 1
-        # It loses its place, not its wait.
+        # Killing its connection costs the waiter its place, but not its wait.
         server.sql('kill ' + row[1])
         again = wait_for(lambda: server.sql(waiting))
         assert again[0][1] != row[1] and again[0][3] == row[3], again
@@ -223,7 +223,7 @@ def a_dead_holder_is_shown_when_its_lease_is_over():
 def a_mutex_is_broken():
     server.sql("update holdfast_locks set token = 33 where name = 'stock'")
     with Holder('stock', query='?ttl=3s') as holder:
-        # Not that of the hold that was seen.
+        # This token is not the one of the hold that was seen.
         server.sql(break_mutex.replace('34', '33'))
         assert run('-n', 'stock', '--', 'true')[0] == 75
         waiter = start('stock', '--', 'true')
@@ -267,7 +267,7 @@ def old_rows_are_deleted_and_begin_at_1():
 
 
 def a_lease_far_ahead_is_one_from_now():
-    """As if the server's clock had been set back by an hour."""
+    """Simulates a server's clock that was set back by an hour."""
     for kind, table in ([], 'locks'), (['-s'], 'holds'):
         name = 'back-' + table
         with Holder(*kind, name, query='?ttl=2s') as holder:

@@ -51,7 +51,7 @@ class MysqlServer:
         return 'mysql://%s@127.0.0.1:%d/locks' % (user, self.port)
 
     def sql(self, statements, user='root', database='locks'):
-        """What they answer, as a list of rows of texts."""
+        """The rows of the results, as lists of texts."""
         done = subprocess.run(
             ['mariadb', '--no-defaults', '--socket=' + self.socket, '-u', user,
              '-N', '-B', database], input=statements, encoding='utf-8',

@@ -1,7 +1,7 @@
-"""docs/demo.svg, beside a run of the demo: picture.py ROOT COMMAND.
+"""Compares docs/demo.svg with a run of the demo: picture.py ROOT COMMAND.
 
-The words of the picture have to be those of a run of now, line by line; the
-figures may differ. Otherwise `./dev picture` draws it anew.
+The words of the picture must be those of a new run, line by line; the figures
+may differ. If the words differ, run `./dev picture`.
 """
 
 import os
@@ -50,7 +50,7 @@ def it_needs_nothing_from_elsewhere():
     tree = xml.etree.ElementTree.fromstring(shown)
     kinds = {one.tag.rsplit('}', 1)[-1] for one in tree.iter()}
     assert kinds == {'svg', 'title', 'rect', 'circle', 'text'}, kinds
-    assert shown.count('://') == 1, 'the name space alone'
+    assert shown.count('://') == 1, 'only the name space'
 
 
 sys.exit(cases.run([its_words_are_those_of_a_run,

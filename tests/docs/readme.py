@@ -1,9 +1,8 @@
-"""README.md, tried: readme.py ROOT COMMAND PROGRAM.
+"""Tests README.md: readme.py ROOT COMMAND PROGRAM.
 
-PROGRAM is its C, built. Its shell lines are run as they are, by COMMAND, but
-for the host of Redis, which becomes our own; shared memory is
-that of a directory of our own, too. That README.zh.md has the same lines is
-checked by readmes.py.
+PROGRAM is its C, compiled. COMMAND runs its shell lines as they are, except
+that the host of Redis becomes our own server and shared memory is in a
+directory of our own. readmes.py checks that README.zh.md has the same lines.
 """
 
 import glob
@@ -22,7 +21,7 @@ page = os.path.join(root, 'README.md')
 install, shell, operators = snippets(page, 'sh')
 lines = shell.splitlines()
 
-# What stands for ./backup: says what it was given, and may wait for us.
+# Replaces ./backup: prints what it was given, and may wait for the test.
 BACKUP = '''#!/bin/sh
 echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"
 [ ! -p gate ] || read -r line <gate
@@ -30,14 +29,14 @@ echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"
 
 
 locks = tempfile.TemporaryDirectory()
-os.chmod(locks.name, 0o755)  # the other user's way to the group's locks
+os.chmod(locks.name, 0o755)  # for the other user
 env = dict(os.environ)
 env['HOLDFAST_URL'] = 'shm://' + locks.name + '/locks'
 env['PATH'] = os.path.dirname(command) + ':' + env['PATH']
 redis = RedisServer()
 
 
-# Another user than the one that runs the test, in the same group.
+# Commands run as another user than the test's, in the same group.
 STRANGER = ([] if os.geteuid() == 0 else ['sudo', '-n', '-E']) + [
     'setpriv', '--reuid', '65534', '--regid', '65534',
     '--groups', str(os.getgid())]
@@ -86,7 +85,7 @@ def each_shell_line_runs_its_command():
 
 
 def while_it_runs(line, other, **how):
-    """What the other line comes to while the first one holds the lock."""
+    """The result of the other line while the first one holds the lock."""
     with Holder(line, env=how.get('env', env)) as first:
         told = run(other, '/', **how)
     assert first.process.returncode == 0
@@ -94,7 +93,7 @@ def while_it_runs(line, other, **how):
 
 
 class Holder:
-    """Holds what the line acquires until the end of the block."""
+    """Holds the lock of the line until the end of the block."""
 
     def __init__(self, line, env=env):
         self.place = workplace()
@@ -121,7 +120,7 @@ def says(line, wanted, statuses=(0,)):
 
 
 def operators_lines_do_what_they_say():
-    """In their order, while the first line of the shell holds the lock."""
+    """Runs the lines in order while the first shell line holds the lock."""
     (list_all, show, watch, ask, take_away, latch_set, latch_down, latch_wait,
      doctor, bench) = operators.splitlines()
     with Holder(lines[0]) as holder:
@@ -130,7 +129,7 @@ def operators_lines_do_what_they_say():
         says(ask, '^$')
         watching = start('exec ' + watch, root)
         assert 'nightly' in watching.stdout.readline()
-        # Not that of another holder.
+        # The token is not this holder's.
         assert run(take_away, root)[0] == 1
         says(take_away.replace('34', holder.token), 'broken')
         assert 'nightly' in watching.stdout.readline()
@@ -219,7 +218,7 @@ def folders_of_backends():
 VALUES = {'feature': ('enabled', 'disabled', 'auto'),
           'boolean': ('true', 'false'),
           'array': ('auto', 'all', 'none', *folders_of_backends())}
-# Options that Meson itself has.
+# Options of Meson itself.
 BUILT_IN = {'default_library': ('shared', 'static', 'both')}
 
 
@@ -242,7 +241,7 @@ def options_are_known_to_meson():
 
 
 def packages_are_those_of_the_backends():
-    """Of the apt-get line, and of the table of docs/install.md."""
+    """Both the apt-get line and the table of docs/install.md list them."""
     apt, *_ = install.splitlines()
     assert apt.startswith('sudo apt-get install '), apt
     with open(os.path.join(root, 'src/backends/list'), encoding='utf-8') as f:
@@ -261,7 +260,7 @@ def packages_are_those_of_the_backends():
 
 
 def a_backend_that_is_left_out_is_said():
-    """As docs/install.md shows it, on a machine without hiredis."""
+    """docs/install.md shows the output of a machine without hiredis."""
     with open(os.path.join(root, 'docs/install.md'), encoding='utf-8') as f:
         example = re.search(r'^    Backends\n((?:      .*\n)+)', f.read(),
                             re.MULTILINE)[1]
@@ -291,7 +290,7 @@ def every_function_has_a_manual_page():
 
 
 def anchors(path):
-    """Of the headings of a page, as GitHub makes them."""
+    """The anchors that GitHub makes of the headings of a page."""
     with open(path, encoding='utf-8') as f:
         found = re.findall(r'^#+ (.*)$', f.read(), re.MULTILINE)
     return {re.sub(r'[^\w -]', '', one.lower()).replace(' ', '-')

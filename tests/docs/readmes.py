@@ -1,8 +1,8 @@
 """README.md and README.zh.md say the same: readmes.py ROOT.
 
-The texts are written, not translated by rule. What has to agree is what a
-reader copies or relies on: code blocks (but for their comments), quoted words,
-figures in tables, links, pictures, and the order of the headings.
+The Chinese text is written freely. What a reader copies or relies on must
+agree: code blocks (without their comments), quoted words, figures in tables,
+links, pictures, and the order of the headings.
 """
 
 import os
@@ -99,7 +99,7 @@ def each_leads_to_the_other_in_its_first_lines():
 
 
 def a_difference_is_found():
-    """Each check, on a text with one thing changed."""
+    """Each check sees one change of the text."""
     for what, old, new in (
             (commands, 'holdfast run -n nightly', 'holdfast run nightly'),
             (commands, './dev test', './dev tests'),

@@ -1,7 +1,7 @@
 """The rules for Redis' ACLs that holdfast-url(7) prints: rules.py MAN-PAGE
 
-As a program: a header for C, with those for a client of names with the prefix
-lk: in three parts, as KEYS, CHANNELS and COMMANDS.
+As a program it prints a C header with the rules for a client of names with the
+prefix lk: in three parts, KEYS, CHANNELS and COMMANDS.
 """
 
 import re
@@ -19,7 +19,7 @@ def blocks(path, title):
 
 
 def of_redis(path):
-    """The whole command; what watching adds; what braces in names add."""
+    """The whole command, and the rules for watching and for braces in names."""
     whole, watching, braces = blocks(path, 'Options of redis')
     return whole, ['+config|get', '+psubscribe'] + watching, braces
 

@@ -1,5 +1,5 @@
-"""scripts.py SOURCE BUILD: what src/backends/redis/lua/README.md says of the
-scripts that the build puts together."""
+"""scripts.py SOURCE BUILD: tests what src/backends/redis/lua/README.md says
+about the scripts that the build assembles."""
 
 import hashlib
 import pathlib
@@ -96,7 +96,7 @@ def a_release_hands_the_lock_to_a_waiter():
 
 
 def assemble(script, piece=''):
-    """What assemble.py makes of a script with one piece; else what it says."""
+    """What assemble.py makes of a script with one piece, or its error."""
     with tempfile.TemporaryDirectory() as name:
         here = pathlib.Path(name)
         (here / 'pieces').mkdir()

@@ -1,4 +1,4 @@
-"""Code blocks of the documents: snippet.py FILE LANGUAGE NUMBER prints one."""
+"""snippet.py FILE LANGUAGE NUMBER prints a code block of a document."""
 
 import re
 import sys

@@ -1,8 +1,8 @@
 #!/bin/sh
-# run.sh shm|redis|redlock|zk|etcd|mysql HOLDFAST EXAMPLE...: each example, on shared
-# memory in a directory of its own, on a Redis server that listens there and
-# nowhere else, or on REDLOCK_URL, ZK_URL, ETCD_URL or MYSQL_URL. Each has to
-# succeed, and to say what it is for; what a backend does not have has to be said as well.
+# run.sh shm|redis|redlock|zk|etcd|mysql HOLDFAST EXAMPLE...: runs each
+# example on shared memory in a directory of its own, on a Redis server that
+# listens only there, or on REDLOCK_URL, ZK_URL, ETCD_URL or MYSQL_URL. Each must
+# succeed and print what it shows, or say what the backend lacks.
 set -u
 
 backend=$1
@@ -45,7 +45,7 @@ etcd) url=$ETCD_URL ;;
 mysql) url=$MYSQL_URL ;;
 esac
 
-# What it says at its end, and the status it ends with.
+# Sets the output and the exit status that an example must have.
 expect() {
     status=0
     case $1 in
@@ -53,7 +53,7 @@ expect() {
     cancel) words=HF_ECANCELED ;;
     epoll) words='worker 2 has it' ;;
     fencing) words='token .* has seen a higher one' ;;
-    inspect) words='held by somebody, process [1-9]' ;;
+    inspect) words='held by example, process [1-9]' ;;
     many) words='anna 1000, account/ben 1000' ;;
     metrics) words='^holdfast_acquires_total{program="example",result="granted"} 400$' ;;
     mixed) words='40 reports' ;;
@@ -64,9 +64,9 @@ expect() {
     rwlock) words='never torn' ;;
     watch) words='it is free now' ;;
     workers) words='all 8 are done' ;;
-    *) words='there is nothing to expect of it in run.sh' ;;
+    *) words='run.sh has no words for it' ;;
     esac
-    case $1 in fencing) status=1 ;; esac # the last time
+    case $1 in fencing) status=1 ;; esac # its second run
     case $backend-$1 in
     redlock-ask)
         status=1
@@ -91,7 +91,7 @@ expect() {
     esac
 }
 
-# operate PROGRAM: on a holder that learns that its lock was taken away.
+# operate PROGRAM: runs it on a holder, which must notice that it lost its lock.
 operate() {
     "$hf" run -t 3s -b "$url" --label stuck held -- \
         sh -c ': >in; exec sleep 600' &
@@ -108,7 +108,7 @@ operate() {
     [ $? -eq 79 ]
 }
 
-# run NAME PROGRAM, in a place of its own
+# run NAME PROGRAM: in a directory of its own.
 run() {
     cd "$dir" || exit 1
     case $1 in
@@ -124,7 +124,7 @@ run() {
             notify-keyspace-events KA || return
         "$2" "$url"
         ;;
-    inspect) "$hf" run -b "$url" --label somebody held -- "$2" "$url" ;;
+    inspect) "$hf" run -b "$url" --label example held -- "$2" "$url" ;;
     *) "$2" "$url" ;;
     esac
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a packager installs is enough: the header (from C and C++), pkg-config,
-# CMake, the module beside the library, and what is said when it is missing.
+# An installation is complete: the header (from C and C++), pkg-config, CMake,
+# the module beside the library, and the error when the module is missing.
 # install.sh BUILD_DIRECTORY SOURCE_DIRECTORY WRONG_MODULE
 set -u
 build=$1
@@ -24,7 +24,7 @@ by_pkg_config() { # COMPILER OUT
 }
 
 version=$(pkg-config --modversion holdfast)
-# Before the library's directory is told to the loader.
+# Before LD_LIBRARY_PATH is set.
 command=$(dirname "$(find "$root" -path '*/bin/holdfast')")/holdfast
 check "the command of a private prefix finds its library" says '^in$' \
     env -u LD_LIBRARY_PATH "$command" run -b "shm://$tmp/locks" a -- echo in
@@ -37,7 +37,7 @@ check "the lab, too" says '^  oversell' env -u LD_LIBRARY_PATH \
     "$tmp/moved${command#"$root"}" lab list
 export LD_LIBRARY_PATH="$lib"
 
-# Where bash and zsh look for it by themselves.
+# They are where bash and zsh look for them by default.
 has_completions() {
     share=$(dirname "$(dirname "$command")")/share
     cmp "$source/completions/holdfast.bash" \
@@ -48,7 +48,7 @@ has_completions() {
 }
 check "the completion of bash and zsh is there" has_completions
 
-# What is built for the tests alone.
+# The example backend is built only for the tests.
 no_example() {
     [ -e "$build/src/backends/example.so" ] || return 1
     find "$root" -name 'example*' | grep . && return 1
@@ -76,10 +76,10 @@ check "HOLDFAST_MODULE_PATH overrides, another version is refused" \
     says 'another version' env HOLDFAST_MODULE_PATH="/nowhere:$tmp/wrong" \
     "$tmp/c" redis://127.0.0.1:1
 
-# A set-user-id program does not believe its environment; nor does the loader,
-# so that the library has to be in its own run path. Root makes one and is
-# somebody else when it runs; anybody else makes one of another group of theirs,
-# or has it made by root.
+# A set-user-id program ignores its environment, and so does the loader, so the
+# library must be in the program's run path. Root makes such a program and runs
+# it as another user; another user makes one of one of their other groups, or
+# has root make one.
 make_set_id() {
     by_pkg_config "cc -Wl,-rpath,$lib" "$tmp/set-id" || return 1
     group=$(id -G | tr ' ' '\n' | grep -v -x "$(id -g)" | head -n 1)
@@ -92,7 +92,7 @@ make_set_id() {
     fi
 }
 
-as_set_id() { # as_set_id VARIABLE URL
+as_set_id() { # VARIABLE URL
     if [ "$(id -u)" -eq 0 ]; then
         setpriv --reuid 65534 --clear-groups env "$1" "$tmp/set-id" "$2"
     else
@@ -146,7 +146,7 @@ unloaded() {
 }
 check "a thread may outlive dlclose" unloaded
 
-# Every function has a page, and every page that stands for another finds it.
+# Every function has a page, and every .so page refers to the right one.
 has_pages() {
     man=$(dirname "$(find "$root" -name hf_open.3)")
     status=0

@@ -1,4 +1,4 @@
-/* A module of another version of holdfast. */
+/* A module that claims another version of holdfast. */
 #include "backends/backend.h"
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

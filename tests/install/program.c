@@ -1,5 +1,5 @@
-/* Opens a URL, takes a lock, tells what went wrong: for what is installed. It
- * is built as C and as C++. */
+/* Opens a URL, takes a lock and prints what went wrong, with an installed
+ * library. Built as C and as C++. */
 #include <holdfast.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A packager who links the modules into the library, shared or static, on a
-# machine without cmocka.
+# The modules are linked into the library, shared or static, on a machine
+# without cmocka.
 # static.sh BUILD_DIRECTORY SOURCE_DIRECTORY WERROR SCHEME...
 set -u
 build=$1/static-modules
@@ -20,7 +20,7 @@ exec pkg-config "$@"
 TEXT
 chmod 755 "$tmp/pkg-config"
 
-# Where nothing is installed that could be found instead.
+# The prefix has no other installation that could be found instead.
 configure() { # configure DIRECTORY LIBRARY
     rm -rf "$1"
     says 'cmocka found: NO' env PKG_CONFIG="$tmp/pkg-config" CMAKE=false \
@@ -36,14 +36,14 @@ install_static() {
         ! find "$tmp/root" -name '*.so*' | grep .
 }
 
-url_of() { # url_of SCHEME: where there is no server
+url_of() { # url_of SCHEME: a URL without a server
     case $1 in
     mysql) echo mysql://user@127.0.0.1:1/database ;;
     *) echo "$1://127.0.0.1:1" ;;
     esac
 }
 
-says_refused() { # says_refused PROGRAM: of each scheme, with its library in it
+says_refused() { # says_refused PROGRAM: for each scheme; the library is static
     ! ldd "$1" | grep libholdfast || return 1
     for scheme in $schemes; do
         says 'Connection refused' "$1" "$(url_of "$scheme")" || return 1
@@ -59,7 +59,7 @@ by_pkg_config() {
             $(cat "$tmp/flags")
 }
 
-knows() { # knows SCHEME: asks a server that is not there
+knows() { # knows SCHEME: it tries to connect
     says 'Connection refused' "$build/cli/holdfast" run -n \
         -b "$(url_of "$1")" a -- true
 }
@@ -80,7 +80,7 @@ with_tests() {
         "$1/static-tests/tests/unit/test_url"
 }
 
-# Nothing that pkg-config would find is there.
+# pkg-config finds no library in an empty directory.
 says_what_is_left_out() {
     mkdir "$tmp/empty" &&
         says ' shm *: yes (built in)' env PKG_CONFIG_PATH= \

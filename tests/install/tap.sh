@@ -1,4 +1,4 @@
-# What both scripts here begin with: a directory of their own, $tmp, and cases.
+# Common parts of both scripts: a temporary directory, $tmp, and TAP.
 # shellcheck shell=sh
 tmp=$(mktemp -d)
 server=
@@ -18,7 +18,7 @@ check() { # check NAME COMMAND...
     fi
 }
 
-says() { # says TEXT COMMAND...: whatever it returns
+says() { # says TEXT COMMAND...: with any exit status
     text=$1
     shift
     "$@" >"$tmp/said" 2>&1
@@ -26,7 +26,7 @@ says() { # says TEXT COMMAND...: whatever it returns
     grep -q -e "$text" "$tmp/said"
 }
 
-by_cmake() { # by_cmake LIBRARY_DIRECTORY VERSION: a program, $tmp/cmake/build
+by_cmake() { # by_cmake LIBRARY_DIRECTORY VERSION: builds $tmp/cmake/build
     rm -rf "$tmp/cmake"
     mkdir "$tmp/cmake" || return 1
     cp "$source/tests/install/program.c" "$tmp/cmake/program.c" || return 1

@@ -1,6 +1,6 @@
-/* A plug-in that uses holdfast goes away while a thread that has held a lock
- * lives on: what the library left with the thread for its exit is still there.
- * unload LIBRARY URL */
+/* A plug-in that uses holdfast is unloaded while a thread that has held a lock
+ * lives on: the code that the library registered for the thread's exit must
+ * still be mapped. Usage: unload LIBRARY URL */
 #include <holdfast.h>
 
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ static void *thread_main(void *arg)
         *(int *)arg = 1;
     sem_post(&used);
     sem_wait(&closed);
-    return NULL; /* here the library hears of it */
+    return NULL; /* the thread's exit calls into the library */
 }
 
 static int find_all(void *library)

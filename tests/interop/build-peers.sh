@@ -1,6 +1,6 @@
 #!/bin/sh
-# build-peers.sh DIRECTORY [PEER...]: fetches and builds the other
-# implementations, or these of them, into DIRECTORY. Asks the network for nothing
+# build-peers.sh DIRECTORY [PEER...]: fetches and builds all other
+# implementations, or the named ones, into DIRECTORY. Does not use the network
 # if they are there.
 set -eu
 
@@ -8,15 +8,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-exec 9>"$out/lock" # two of them would fetch the same
+exec 9>"$out/lock" # two of them would fetch the same files
 flock 9
 
 sum() {
     cat "$@" | sha256sum
 }
 
-# try COMMAND...: and again after a while, if it fails: the network may not be
-# there at once.
+# try COMMAND...: repeats COMMAND after a pause if it fails, because the network
+# may not be up yet.
 try() {
     for pause in 5 20 60; do
         "$@" && return 0
@@ -25,7 +25,7 @@ try() {
     "$@"
 }
 
-# jars FOLDER LIB WHAT: the libraries that FOLDER/pom.xml names, into LIB.
+# jars FOLDER LIB WHAT: fetches the libraries in FOLDER/pom.xml into LIB.
 jars() {
     if [ "$(cat "$out/$2.sum" 2>/dev/null)" != "$(sum "$here/$1/pom.xml")" ]; then
         echo "fetching $3" >&2
@@ -68,8 +68,8 @@ python() {
     fi
 }
 
-# Debian's Go is too old for a current etcd, but it can fetch a newer one, as a
-# module. A module has no executables, and no go.mod within.
+# Debian's Go is too old for a current etcd, but it can fetch a newer Go as a
+# module. The files of a module are not executable, and it has no go.mod.
 fetch_go() {
     go=go1.26.8
     old=/usr/lib/go-1.19/bin/go
@@ -107,8 +107,8 @@ etcd() {
     fi
 }
 
-# Only for servers.py: the packages of others have no 3.5 that bears the end of a
-# client in the middle of a read.
+# Only for servers.py: the packaged 3.5 servers crash when a client ends in the
+# middle of a read.
 etcd35() {
     etcd35_sources="$here/etcd35/go.mod $here/etcd/server/main.go"
     # shellcheck disable=SC2086
@@ -130,7 +130,7 @@ etcd35() {
     fi
 }
 
-# `go mod tidy` would want what redsync's own tests need.
+# `go mod tidy` would also fetch the dependencies of redsync's own tests.
 redsync() {
     redsync_sources="$here/redlock/go.mod $here/redlock/main.go $here/etcd/peer/region.go"
     # shellcheck disable=SC2086

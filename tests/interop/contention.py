@@ -1,4 +1,4 @@
-"""Processes of two libraries on one lock: nobody overlaps, nobody starves."""
+"""Processes of two libraries on one lock never overlap and never starve."""
 
 import os
 import struct
@@ -7,16 +7,16 @@ import time
 from peers import Failure, Violation, Watch, check, exclude, numbers
 
 EACH = 4          # processes of a side
-TOTAL = 10000     # entries of all of them
+TOTAL = 10000     # entries of all processes
 FEW = 2000
-STAY_US = 50      # how long one is inside: some round trips
-FAIR_EXTRA_S = 2  # what a fair waiter may wait more than among Redisson's own
-LONGEST_S = 10    # what anybody may wait; a lost wake-up is a lease, of 30 s
+STAY_US = 50      # time inside: some round trips
+FAIR_EXTRA_S = 2  # longest fair wait beyond that among Redisson's own processes
+LONGEST_S = 10    # longest wait; a lost wake-up costs a lease, of 30 s
 PERMITS = 3
 
 
 class Tally:
-    """What the processes of one side have seen."""
+    """The results of the processes of one side."""
 
     def __init__(self, answers):
         seen = [numbers(answer) for answer in answers]
@@ -34,7 +34,7 @@ def make_file(world, name):
 
 
 def finish(world, file, total, sides, start, quiet=False):
-    """All answer, and what they answer is as it should be."""
+    """Collects and checks the answers of all processes."""
     answers = {side: [peer.answer() for peer in peers]
                for side, peers in sides.items()}
     seconds = time.monotonic() - start
@@ -54,7 +54,7 @@ def lock_of(name, side, split):
 
 def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
             name=None, split=False, quiet=False):
-    """sides: name -> processes. Tallies by side, and the seconds it took.
+    """sides: name -> processes. Returns the tallies by side, and the seconds.
     split: each side has a lock of its own, which protects nothing."""
     name = name or world.name()
     file = make_file(world, name)
@@ -67,19 +67,19 @@ def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
 
 
 def meet(world, sides, total=TOTAL, split=False):
-    """All count down a latch, and wait for it; total count-downs. split: each
-    side has a latch of its own, so that it does not wait for the other."""
-    name, everybody = world.name(), sum(map(len, sides.values()))
+    """All processes count a latch down and wait for it, for total count-downs.
+    split: each side has its own latch and does not wait for the other side."""
+    name, processes = world.name(), sum(map(len, sides.values()))
     file, start = make_file(world, name), time.monotonic()
     first = {lock_of(name, side, split): peers[0]
              for side, peers in sides.items()}
-    count = everybody // len(first)
+    count = processes // len(first)
     for latch, peer in first.items():
         peer.expect('set', 'latch', 'set', f'{latch}-0', count)
     for i, (side, peer) in enumerate(
             (side, peer) for side, peers in sides.items() for peer in peers):
         peer.tell('rounds', lock_of(name, side, split), file,
-                  total // everybody, STAY_US, i % count, count, everybody)
+                  total // processes, STAY_US, i % count, count, processes)
     finish(world, file, total, sides, start)
     for latch in first:
         check(world.server.ask('EXISTS', *(f'{latch}-{i}' for i in range(3)))
@@ -96,14 +96,14 @@ def report(world, tallies, seconds):
 
 def judge(file, total, tallies):
     with open(file, 'rb') as f:
-        owner, alone, _, inside, shared = struct.unpack('=5q', f.read(40))
+        owner, exclusive, _, inside, shared = struct.unpack('=5q', f.read(40))
     entered = sum(tally.entered for tally in tallies.values())
     violations = {side: tally.violations for side, tally in tallies.items()}
-    if any(violations.values()) or alone + shared != entered:
-        raise Violation(f'{violations}; {alone} + {shared} entries counted '
+    if any(violations.values()) or exclusive + shared != entered:
+        raise Violation(f'{violations}; {exclusive} + {shared} entries counted '
                         f'inside, {entered} by those who entered')
-    exclude(owner == 0 and inside == 0, 'somebody is still inside')
-    # Who shares may be one of several to enter last.
+    exclude(owner == 0 and inside == 0, 'a process is still inside')
+    # Several processes that share may make the last entry at once.
     check(total <= entered < total + 16, f'{entered} entries')
     for side, tally in tallies.items():
         check(tally.entered > 0, f'{side} never entered')
@@ -116,7 +116,7 @@ def mixed(world, other='redisson', ours='ours'):
 
 
 def woken(world):
-    """Else a case may fail by Redisson's lost wake-up: see Nudge.java."""
+    """Otherwise Redisson's lost wake-up may fail a case: see Nudge.java."""
     world.pool('redisson', 1)[0].expect('woken', 'forget')
 
 
@@ -134,14 +134,14 @@ def seen(world):
 
 
 def fenced(world):
-    """Its tokens and ours come from one counter."""
+    """The tokens of both libraries come from one counter."""
     contend(world, 'fenced', mixed(world), total=FEW)
 
 
 def fair(world):
-    alone = {'redisson alone': world.pool('redisson', 2 * EACH)}
-    reference, _ = contend(world, 'fair', alone, total=FEW)
-    bound_s = reference['redisson alone'].longest_s + FAIR_EXTRA_S
+    sides = {'only redisson': world.pool('redisson', 2 * EACH)}
+    reference, _ = contend(world, 'fair', sides, total=FEW)
+    bound_s = reference['only redisson'].longest_s + FAIR_EXTRA_S
     watch = Watch()
     tallies, _ = contend(world, 'fair', mixed(world))
     bound_s += watch.stood_s()
@@ -166,9 +166,9 @@ def semaphore(world):
 
 
 def latch(world):
-    """Without Nudge.java, eight processes of Redisson's and none of ours stood
-    still before a latch that was not 0, in one of 160 runs beside a busy
-    machine. The lost wake-up that it mends is probably the reason."""
+    """Without Nudge.java, eight processes of Redisson's and none of ours hung
+    at a latch that was not 0, in one of 160 runs on a busy machine. The lost
+    wake-up that Nudge.java repairs is probably the reason."""
     meet(world, mixed(world))
 
 

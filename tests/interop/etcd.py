@@ -1,5 +1,5 @@
-"""Ours beside etcd's own: the Go packages and etcdctl, on Debian's server and
-on a current one. Beside what peers.py lists, `who` as in zookeeper.py. Kinds:
+"""Ours beside etcd's own Go packages and etcdctl, on Debian's server and on a
+current one. Beside the commands of peers.py: `who` as in zookeeper.py. Kinds:
 fair, rwlock, read, write.
 """
 
@@ -13,7 +13,7 @@ from faults import FOREVER, granted
 from peers import (Failure, check, dies_with_us, exclude, reserve_port,
                    wait_until)
 
-LONG_MS = 60000  # whose session is not looked at during a case
+LONG_MS = 60000  # a session that does not send a keepalive during a case
 
 
 class Server:
@@ -48,7 +48,7 @@ class Server:
         return True
 
     def keys(self, name):
-        """Of those who hold or wait, the oldest first."""
+        """The keys of holders and waiters, the oldest first."""
         return self.ctl('get', f'{name}/', '--prefix', '--keys-only',
                         '--sort-by=CREATE', '--order=ASCEND').split()
 
@@ -64,7 +64,7 @@ class Server:
 
 
 class World(sessions.World):
-    late_s = 1.5  # a lease is whole seconds long, and looked at twice in one
+    late_s = 1.5  # leases have whole seconds and are checked twice a second
 
     def command(self, side, session_ms):
         out, address = os.path.join(self.build, 'interop'), self.server.address
@@ -83,7 +83,7 @@ def current(build):
 
 
 def nested(world, side):
-    """Go's mutex waits for whatever is below its name, ours for its own."""
+    """Go's mutex waits for every key below its name, ours only for its own."""
     [below] = world.pool(side, 1)
     [go], [ours] = world.pool('go', 1, LONG_MS), world.pool('ours', 1, LONG_MS)
     name = world.name()
@@ -96,15 +96,15 @@ def nested(world, side):
     check(not go.has_answered(), 'Go does not wait for what is below its name')
     below.expect('dropped', 'drop')
     check(granted(go).fair_s < 1, 'late')
-    # Below a name that Go holds.
+    # A lock below the name that Go holds.
     ours.expect('held', 'hold', 'fair', f'{name}/1001', 0, 0)
     ours.expect('dropped', 'drop')
     go.expect('dropped', 'drop')
 
 
 def revoked_waiter(world, side):
-    """An administrator revokes the lease of one that waits; another one is
-    behind it. Whether both believe that they have it."""
+    """An administrator revokes the lease of the first of two waiters. Returns
+    both once the second one holds the lock."""
     [holder], [next_] = world.pool('go', 1), world.pool('go', 1, LONG_MS)
     [waiter], name = world.pool(side, 1, 2 * LONG_MS), world.name()
     holder.expect('held', 'hold', 'fair', name, 0, FOREVER)
@@ -123,7 +123,7 @@ def revoked_waiter_of_ours(world):
     try:
         answer = waiter.answer(1)
     except Failure:
-        answer = 'nothing'  # it stands behind the other
+        answer = 'nothing'  # it waits behind the other one
     exclude(not answer.startswith('held'), 'two hold it')
     world.note(f'ours has answered: {answer}')
     next_.expect('dropped', 'drop')
@@ -133,7 +133,7 @@ def revoked_waiter_of_ours(world):
 
 
 def revoked_waiter_of_theirs(world, side, expected):
-    """What theirs does. It changes nothing of ours, but is what we say."""
+    """The other library's behaviour, which our documents describe."""
     waiter, next_ = revoked_waiter(world, side)
     answer = waiter.answer()
     world.note(f'{side} has answered: {answer}')

@@ -1,5 +1,5 @@
-"""A process that locks with `etcdctl lock`, and does what it is told: one
-command a line, one answer a line. peers.py lists the commands.
+"""A process that locks with `etcdctl lock`. It reads one command a line and
+answers each with one line; peers.py lists the commands.
 
 etcdctlpeer.py HOST:PORT TTL_MS INTEROP_OURS
 """
@@ -13,7 +13,7 @@ import time
 from peers import dies_with_us, numbers
 
 ADDRESS, TTL_MS, OURS = sys.argv[1:]
-# Says who it is, and ends with etcdctl.
+# Prints its pid, and ends when etcdctl ends.
 INSIDE = ['setpriv', '--pdeathsig', 'KILL', 'sh', '-c',
           'echo $$; exec sleep infinity']
 held = []
@@ -28,7 +28,7 @@ def lock(name, *command):
 
 
 def contend(_kind, name, *region):
-    """A process for each entry."""
+    """Runs one etcdctl process for each entry."""
     sums = {'entered': 0, 'overlaps': 0, 'longest_us': 0}
     entered = 1
     while entered:

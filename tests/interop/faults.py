@@ -1,5 +1,5 @@
-"""Processes are killed, give up, and are robbed, beside those of the other
-library: it goes on as soon as it would among its own."""
+"""Processes are killed, give up, or have their lock broken, beside those of the
+other library: the others go on as soon as among processes of their own."""
 
 import time
 
@@ -7,22 +7,22 @@ from peers import Watch, check, exclude, wait_until
 
 LEASE_MS = 3000
 LEASE_S = LEASE_MS / 1000
-PAUSE_S = 5      # a machine may stand for some seconds
-SLACK_S = 1      # the server's tick, and two cores for all of us
-LOOK_S = 2       # how often ours looks, in case nobody tells
-ALIVE_S = 3  # for how long a waiter of ours counts as alive after a look
+PAUSE_S = 5      # a machine may stall for some seconds
+SLACK_S = 1      # the server's tick, and two cores for all processes
+LOOK_S = 2       # how often ours polls, in case no message arrives
+ALIVE_S = 3  # for how long a waiter of ours counts as alive after a poll
 FOREVER = -1
 
 
 def cast(world, *sides):
-    """A process for each part, of a side each, with a short lease."""
+    """One process for each given side, with a short lease."""
     pools = {side: list(world.pool(side, sides.count(side), LEASE_MS))
              for side in set(sides)}
     return [pools[side].pop() for side in sides]
 
 
 def wait_for(world, peer, kind, name, wait_ms=FOREVER):
-    """Makes it wait, and returns when it does as far as the server knows."""
+    """Makes a peer wait; returns once the server knows the waiter."""
     before = world.server.waiting(kind, name)
     peer.tell('hold', kind, name, 0, wait_ms, 1)
     wait_until(f'{peer.side} waits',
@@ -36,13 +36,13 @@ def granted(peer):
 
 
 def killed_holder(world, kind, dies, waits, wanted=None):
-    """Held as kind, waited for as the same or as what is wanted."""
+    """The holder of kind is killed; the waiter wants kind, or `wanted`."""
     holder, waiter = cast(world, dies, waits)
     wanted = wanted or kind
     name = world.name()
     if kind == 'semaphore':
         world.pool('redisson', 1)[0].expect('set', 'permits', kind, name, 1)
-    # Redisson's permits have no watchdog.
+    # Redisson does not renew permits.
     lease_ms = LEASE_MS if kind == 'semaphore' and dies == 'redisson' else 0
     holder.expect('held', 'hold', kind, name, lease_ms, FOREVER, 1)
     if 'redis-py' in (dies, waits):
@@ -55,13 +55,13 @@ def killed_holder(world, kind, dies, waits, wanted=None):
     waiter.expect('dropped', 'drop')
     world.note(f'granted after {took.seconds:.2f} s, of a lease of '
                f'{LEASE_S:.0f} s')
-    # Renewed at a third: two are left at the least.
+    # Renewed after a third: at least two thirds are left.
     exclude(took.seconds > LEASE_S / 2, 'before the lease was over')
     check(took.fair_s < LEASE_S + SLACK_S, 'late')
 
 
 def patience_s(world, name):
-    """For how much longer Redisson counts on the first in its fair queue."""
+    """How much longer Redisson waits for the first in its fair queue."""
     first = world.server.ask('LINDEX', f'redisson_lock_queue:{{{name}}}', 0)
     deadline = world.server.ask('ZSCORE', f'redisson_lock_timeout:{{{name}}}',
                                 first)
@@ -69,8 +69,8 @@ def patience_s(world, name):
 
 
 def killed_waiter(world, kind, holds, dies, *behind, wait_ms=FOREVER):
-    """Seconds from the release until the one behind the dead has it; and for
-    how many of them Redisson counted on the dead one."""
+    """Seconds from the release until the next waiter holds the lock, and seconds
+    for which Redisson would still wait for the dead waiter."""
     holder, waiter, second, *others = cast(world, holds, dies, *behind)
     name = world.name()
     holder.expect('held', 'hold', kind, name, 0, FOREVER)
@@ -97,7 +97,7 @@ def killed_unfair_waiter(world, holds, dies, behind):
 
 
 def killed_fair_waiter_of_redisson(world):
-    """Redisson's waiters have a deadline by their wait: of 2 s here."""
+    """Redisson derives a waiter's deadline from its wait: 2 s here."""
     for holds in 'redisson', 'ours':
         seconds, patience = killed_waiter(world, 'fair', holds, 'redisson',
                                           'ours', wait_ms=2000)
@@ -108,17 +108,17 @@ def killed_fair_waiter_of_redisson(world):
 def killed_fair_waiter_of_ours(world):
     seconds, _ = killed_waiter(world, 'fair', 'ours', 'ours', 'redisson')
     check(seconds < SLACK_S, 'late')
-    # Redisson's holder does not know that it is dead; who lives of ours does.
+    # Redisson's holder does not notice the death; our other waiter does.
     seconds, _ = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson',
                                'ours')
     check(seconds < LEASE_S + LOOK_S, 'late')
-    # And where nobody of ours lives: it was the first, with a near deadline.
+    # No waiter of ours is left, but the first one's deadline is near.
     seconds, _ = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson')
     check(seconds < ALIVE_S + LOOK_S + SLACK_S, 'late')
 
 
 def deadline_ms(world, side):
-    """How long Redisson waits for a waiter that may be dead."""
+    """How long Redisson would wait for this waiter if it were dead."""
     holder, waiter = cast(world, 'redisson', side)
     name = world.name()
     holder.expect('held', 'hold', 'fair', name, 0, FOREVER)
@@ -180,7 +180,7 @@ def of(run, *args):
 
 
 def both_ways(title, run, *args, ours='mutex', more=()):
-    """One for each side that something may happen to."""
+    """Two cases: the fault happens to either side."""
     return [(ours, title.format(one), of(run, *args, one, other, *more))
             for one, other in [('redisson', 'ours'), ('ours', 'redisson')]]
 

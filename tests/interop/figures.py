@@ -1,5 +1,5 @@
-"""How fast ours is beside Redisson: the same work on the same server, in
-turns, so that what else the machine does hits both."""
+"""Speed beside Redisson: the same work on the same server, in turns, so that
+other load on the machine affects both."""
 
 import statistics
 
@@ -42,9 +42,9 @@ def ratio_of(world, what, measure):
 
 
 def compare(world, what, measure):
-    """Another program on the machine may spoil a measurement of ours, but not
-    each time."""
-    for side in TOTAL:  # Java is not yet at its speed
+    """Another program on the machine may spoil one of our measurements, but not
+    all of them."""
+    for side in TOTAL:  # lets Java warm up
         measure(world, side)
     check(any(ratio_of(world, what, measure) > 0.8 for _ in range(TRIES)),
           'slower than Redisson')

@@ -1,6 +1,7 @@
 """Ours beside Redisson and redis-py on one server, beside Curator and kazoo on
-another, beside Go's and etcdctl on others, beside redsync and node-redlock on
-five; speed beside Spring Integration and ShedLock on MariaDB: TAP on stdout.
+another, beside Go's packages and etcdctl on others, beside redsync and
+node-redlock on five; speed beside Spring Integration and ShedLock on MariaDB.
+Prints TAP.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -20,8 +21,8 @@ import redlock
 import zookeeper
 from peers import JAVA, Failure, Peers, Server, Violation
 
-MOST_AGAIN = 3  # more than that is not chance
-WARM_MS = 500  # Java is slow until it has seen some of its code run
+MOST_AGAIN = 3  # more retried cases than that are not chance
+WARM_MS = 500  # Java is slow until it has run its code for a while
 
 CASES = [*contention.CASES, *faults.CASES, *kinds.CASES, *figures.CASES,
          *zookeeper.CASES, *etcd.CASES, *redlock.CASES, *mysql.CASES]
@@ -32,7 +33,7 @@ def say(text):
 
 
 class World:
-    """What a case works with."""
+    """The server and the processes that a case uses."""
 
     def __init__(self, build):
         self.server = Server()
@@ -41,7 +42,7 @@ class World:
         self.names = 0
 
     def pool(self, side, count, lease_ms=30000):
-        """Processes that stay, but for those that a case has killed."""
+        """Returns running processes, and replaces those that a case killed."""
         pool = self.pools.setdefault((side, lease_ms), [])
         pool[:] = [peer for peer in pool if peer.process.poll() is None]
         new = self.peers.start(side, max(0, count - len(pool)), lease_ms)
@@ -64,7 +65,7 @@ class World:
         say(f'# {text}')
 
     def start_anew(self):
-        """Nobody knows what they do after a failure."""
+        """After a failure the state of the processes is unknown."""
         self.pools = {}
         self.peers.end()
 
@@ -74,20 +75,20 @@ class World:
 
 
 def attempt(world, case):
-    """What went wrong, or None."""
+    """Returns what went wrong, or None."""
     try:
         case(world)
-    except Exception as e:  # a process that has died under its command, say
+    except Exception as e:  # for example, a process died during a command
         world.start_anew()
         return e
     return None
 
 
 def run(world, number, title, case):
-    """The processes of other libraries sometimes stand still, also where none
-    of ours takes part, and so does a machine. So a case that failed is tried
-    once more, with new processes, unless two were inside at once. Returns
-    whether it passed, and whether it passed at once."""
+    """Processes of other libraries sometimes hang, even where none of ours
+    takes part, and a machine stalls. So a case that failed is tried once more
+    with new processes, unless two were inside at once. Returns whether it
+    passed, and whether it passed at once."""
     start = time.monotonic()
     why = first = attempt(world, case)
     if first and not isinstance(first, Violation):
@@ -104,7 +105,7 @@ def main(build, pattern='.'):
     chosen = [(title, case) for kind, title, case in CASES
               if kinds.OURS[kind] and re.search(pattern, title)]
     if not any('figures: ' in title for title, _ in chosen):
-        # The second compiler is worth its time where speed is measured.
+        # The second compiler pays off only where speed is measured.
         JAVA.append('-XX:TieredStopAtLevel=1')
     world = World(os.path.abspath(build))
     passed = failed = again = 0

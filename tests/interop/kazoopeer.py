@@ -1,5 +1,5 @@
-"""A process that locks with kazoo, and does what it is told: one command a
-line, one answer a line. peers.py lists the commands.
+"""A process that locks with kazoo. It reads one command a line and answers each
+with one line; peers.py lists the commands.
 
 kazoopeer.py HOSTS SESSION_MS
 """
@@ -18,7 +18,7 @@ made = {}
 
 
 def hold(kind, name, _lease_ms, wait_ms, *_limit):
-    """With one object for each lock: it makes sure of its path only once."""
+    """Keeps one object for each lock: kazoo creates its path only once."""
     if (kind, name) not in made:
         made[kind, name] = KINDS[kind](f'/{name}', 'kazoo')
     lock = made[kind, name]

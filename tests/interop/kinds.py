@@ -1,8 +1,8 @@
-"""Which kinds are tried, and what becomes of a name that is used as two."""
+"""Which kinds are tested, and what happens to a name that is used as two."""
 
 from peers import Watch, check, exclude, wait_until
 
-# The kinds that ours has; cases of another one are left out.
+# The kinds that ours supports; cases of other kinds are left out.
 OURS = {'mutex': True, 'rwlock': True, 'semaphore': True, 'latch': True}
 
 
@@ -15,8 +15,8 @@ def declared(world):
 
 
 def refused(world, kind, *wanted):
-    """Redisson uses the name as kind; what of ours is wanted is refused, and
-    harms nothing."""
+    """Redisson uses the name as kind: our requests for the wanted kinds are
+    refused and harm nothing."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
     if kind in ('semaphore', 'plain'):
@@ -31,8 +31,8 @@ def refused(world, kind, *wanted):
 
 
 def plain_semaphore(world):
-    """Redisson's semaphore without owners, on the name of ours: they count
-    the same permits, or ours is refused."""
+    """Redisson's semaphore without owners has the name of ours: both count the
+    same permits, or ours is refused."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
     redisson.expect('set', 'permits', 'plain', name, 1)
@@ -68,7 +68,7 @@ def latch(world, sets):
     watch = Watch()
     for _, waiter in sides.values():
         waiter.expect('zero')
-    check(watch.stop().fair_s < 1, 'nobody told them')
+    check(watch.stop().fair_s < 1, 'no message arrived')
 
 
 def on(what, ours, case, *args):

@@ -13,15 +13,15 @@ from peers import JAVA, check, dies_with_us, reserve_port, wait_until
 
 CONTENDERS = 8
 ROUNDS = 3
-ASKED = 3           # times as fast as each of the others: is told
-WARM_MS = 4000      # Java gets faster for a while: until it does not
+ASKED = 3           # wanted ratio to each of the others; only reported
+WARM_MS = 4000      # Java gets faster for a while: warm up until it does not
 WARM_RUNS = 12
 ALONE_MS, TOGETHER_MS = 1500, 3000
 THEIRS = {'spring': 'Spring Integration', 'shedlock': 'ShedLock'}
-# None of theirs is fair: a process may take it again before all others.
+# Theirs are unfair: the same process may acquire again before all others.
 OURS = {'ours': 'unfair', 'ours, fair': 'fair'}
 
-# Their tables are those of their documentation; the library makes ours.
+# Their tables are those of their documentation; the library creates ours.
 SETUP = [
     'CREATE DATABASE holdfast',
     "CREATE USER holdfast@'127.0.0.1' IDENTIFIED BY '{password}'",
@@ -123,8 +123,8 @@ def tell(world, what, side, rounds):
 
 
 def compare_warm(world, what, count, run_ms):
-    """Ours : theirs. In turns, so that whatever else the machine does affects
-    all sides."""
+    """The ratios of ours to theirs. The sides take turns, so that other load on
+    the machine affects all of them."""
     sides = [*THEIRS, *OURS]
     rounds = [{side: Speed(world, side, count, run_ms) for side in sides}
               for _ in range(ROUNDS)]
@@ -139,7 +139,7 @@ def compare_warm(world, what, count, run_ms):
 
 
 def compare(world, what, count, run_ms):
-    """Tells, and fails for no ratio: a disk that others use decides too."""
+    """Reports the ratios and fails for none: other users of the disk matter."""
     for side in THEIRS:
         warm(world, side, count)
     compare_warm(world, what, count, run_ms)

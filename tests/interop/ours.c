@@ -1,9 +1,9 @@
 /*
- * A process that locks with holdfast, and does what it is told: one command a
- * line, one answer a line. peers.py lists the commands.
+ * A process that locks with holdfast. It reads one command a line and answers
+ * each with one line; peers.py lists the commands.
  *
  * interop-ours URL TTL_MS
- * interop-ours region FILE TOTAL STAY_US LIMIT    is alone inside, once
+ * interop-ours region FILE TOTAL STAY_US LIMIT    enters the region once
  */
 #include "region.h"
 
@@ -18,7 +18,7 @@
 enum { WORDS = 8, RACERS = 64, LATCHES = 3, LATCH_MS = 20000 };
 
 struct command {
-    const char *word[WORDS]; /* "" where there is none */
+    const char *word[WORDS]; /* "" for a missing word */
     hf_error err;
 };
 
@@ -36,14 +36,12 @@ static void failed(const struct command *command, int rc)
     printf("failed %s %s\n", hf_error_name(rc), command->err.text);
 }
 
-/* ---- kinds ------------------------------------------------------------ */
-
 struct kind {
     const char *name;
     enum hf_kind kind;
     enum hf_fairness fairness;
-    enum hf_mode first, other; /* of four acquires one, and the others */
-    bool is_shared;            /* also when taken as HF_WRITE */
+    enum hf_mode first, other; /* of one acquire in four, and of the rest */
+    bool is_shared;            /* HF_WRITE does not exclude other holders */
 };
 
 static const struct kind kinds[] = {
@@ -59,7 +57,8 @@ static const struct kind kinds[] = {
     {NULL, 0, 0, 0, 0, false},
 };
 
-/* The one at .name NULL where there is none of that name: EINVAL for all. */
+/* Returns the entry with .name NULL for an unknown name: every command then
+ * fails with EINVAL. */
 static const struct kind *kind_of(const struct command *command)
 {
     const struct kind *kind = kinds;
@@ -83,9 +82,7 @@ static int make(struct command *command, uint32_t permits, uint32_t handoff,
                        &command->err);
 }
 
-/* ---- contend ---------------------------------------------------------- */
-
-/* 1: once more. 0: there were enough. Else a code. */
+/* 1: enter again. 0: enough entries. Otherwise an error code. */
 static int visit(struct command *command, hf_lock *lock, bool is_first,
                  struct region *region, int64_t *longest_us)
 {
@@ -149,8 +146,6 @@ static int contend(struct command *command)
     return rc;
 }
 
-/* ---- race ------------------------------------------------------------- */
-
 struct racer {
     pthread_t thread;
     struct command command;
@@ -209,8 +204,6 @@ static int race(struct command *command)
     return rc;
 }
 
-/* ---- turns ------------------------------------------------------------ */
-
 static void nap(int64_t ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -218,7 +211,7 @@ static void nap(int64_t ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* One pair, which counts if it was granted in time. */
+/* One pair of lock and unlock; it counts if it was granted before end_us. */
 static int turn(struct command *command, hf_lock *lock, int64_t end_us,
                 FILE *waits, uint64_t *pairs)
 {
@@ -257,8 +250,6 @@ static int turns(struct command *command)
     free(text);
     return rc;
 }
-
-/* ---- one step at a time ----------------------------------------------- */
 
 static int hold(struct command *command)
 {
@@ -328,7 +319,8 @@ static void note_event(void *arg, const hf_event *event)
     *(bool *)arg |= event->type == HF_EVENT_WANTED;
 }
 
-/* Whether somebody has asked for what is held, or does so in that time. */
+/* Prints whether another client has asked for the held lock, or asks within
+ * that time. */
 static int wanted(struct command *command)
 {
     int64_t end = region_now_us() + number(command, 1) * 1000;
@@ -367,8 +359,6 @@ static int caps(struct command *command)
     printf("caps %d\n", bits);
     return HF_OK;
 }
-
-/* ---- latch ------------------------------------------------------------ */
 
 static int latch_verb(struct command *command, hf_latch *latch)
 {
@@ -413,8 +403,9 @@ static int latch(struct command *command)
     return rc;
 }
 
-/* One round. The latch of the next is set before this one can be 0, and of
- * three that take turns it is one that nobody waits for any more. */
+/* Runs one round. The latch of the next round is set before this one can reach
+ * 0. Three latches take turns, so that no process still waits for the one that
+ * is set. */
 static int latch_round(struct command *command, hf_latch **turn,
                        struct region *region, int64_t round)
 {
@@ -472,11 +463,9 @@ static int rounds(struct command *command)
     return rc;
 }
 
-/* ---- commands --------------------------------------------------------- */
-
 static const struct {
     const char *name;
-    int (*run)(struct command *); /* has answered if 0 */
+    int (*run)(struct command *); /* prints the answer unless it fails */
 } verbs[] = {
     {"contend", contend}, {"race", race},     {"hold", hold},
     {"drop", drop},       {"check", check},   {"force", force},
@@ -503,7 +492,7 @@ static void obey(char *line)
     fflush(stdout);
 }
 
-/* For whoever locks by a command that runs others. */
+/* For peers that lock with a command that runs another one. */
 static int visit_region(char **argv)
 {
     struct region region = {.total = strtoll(argv[3], NULL, 10),

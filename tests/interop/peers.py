@@ -1,19 +1,20 @@
 """A Redis server of our own, and processes that lock with one library or
-another. A process obeys commands, one a line, and answers each with a line:
+another. A process reads one command a line and answers each with one line:
 
   contend KIND NAME FILE TOTAL STAY_US LIMIT
-              enters the region in FILE again and again, until TOTAL entries
-              were made by all (see region.h)
+              enters the region in FILE again and again, until all processes
+              together made TOTAL entries (see region.h)
                   done entered=N overlaps=N stale=N longest_us=N
   race KIND NAME THREADS MS [HANDOFF]
-              pairs of lock and unlock, for some time    done pairs=N us=N
+              locks and unlocks, for some time           done pairs=N us=N
   turns KIND NAME MS HOLD_MS THINK_MS
-              ours, redsync, node-redlock: the same, but holds it for a while and
-              sleeps for a while    done pairs=N us=N waits MICROSECONDS...
+              ours, redsync, node-redlock: the same, but sleeps for HOLD_MS with
+              the lock and for THINK_MS without it
+                                  done pairs=N us=N waits MICROSECONDS...
   hold KIND NAME LEASE_MS WAIT_MS [LIMIT]
               lease 0: renewed; wait -1: for ever
                                            held token=N waited_us=N, or busy
-  drop        lets go of it                                        dropped
+  drop        releases it                                          dropped
   check       ours: whether it is still held            HF_OK, HF_ELOST ...
   force - NAME    breaks the mutex                          forced, or free
   permits KIND NAME N
@@ -21,15 +22,15 @@ another. A process obeys commands, one a line, and answers each with a line:
   latch set NAME N | down NAME | get NAME | wait NAME MS
                           set, busy | down | count N | zero, timeout
   rounds NAME FILE ROUNDS STAY_US ME COUNT ALL
-              counts a latch of COUNT down and waits for it, ROUNDS times, as the
-              ME-th of COUNT who do; by three latches NAME-0, NAME-1, NAME-2 in
-              turns, of which the first is set. ALL do so in FILE together.
+              counts a latch of COUNT down and waits for it, ROUNDS times, as
+              process ME of COUNT. Three latches NAME-0, NAME-1, NAME-2 take
+              turns; the first is set. ALL processes use FILE.
                   done entered=N overlaps=N stale=0 longest_us=N
   caps KIND   ours: hf_client_caps                                  caps N
-  forget      Redisson: one of its semaphores forgets a waiter; is it woken?
+  forget      Redisson: makes one of its semaphores forget a waiter
                                                      woken, or forgotten
 
-or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (of four entries one
+or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (one entry of four
 writes), read, write, semaphore, plain (a semaphore without owners), latch.
 """
 
@@ -53,7 +54,7 @@ CHANNELS = {'read': 'redisson_rwlock:', 'write': 'redisson_rwlock:',
 
 
 class Failure(Exception):
-    """What a case ends with that did not see what it should have."""
+    """A case did not see what it should have seen."""
 
 
 class Violation(Failure):
@@ -71,14 +72,14 @@ def check(condition, text):
 
 
 def stolen():
-    """How many seconds the host has taken from our processors."""
+    """Seconds that the host has taken from our processors."""
     with open('/proc/stat', encoding='ascii') as f:
         return int(f.readline().split()[8]) / os.sysconf('SC_CLK_TCK')
 
 
 def stalled():
-    """For how many seconds, since it was started, somebody on this machine has
-    waited for a processor, as far as the kernel says, or it for its host's."""
+    """Seconds since the machine was started in which a process waited for a
+    processor, as the kernel reports, or the machine for its host's."""
     try:
         with open('/proc/pressure/cpu', encoding='ascii') as f:
             waited = int(re.search(r'total=(\d+)', f.readline())[1]) / 1e6
@@ -88,8 +89,8 @@ def stalled():
 
 
 class Canary(threading.Thread):
-    """Naps, and notes when it comes back much too late: the machine stood,
-    which is in none of the kernel's accounts."""
+    """Naps, and notes when it wakes much too late: the machine stalled, which
+    the kernel does not account for."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -110,9 +111,8 @@ canary = Canary()
 
 
 class Watch:
-    """How long something takes: by the clock, and but for the time in which
-    somebody waited for a processor or the machine stood, which is nobody's
-    fault."""
+    """Measures a duration by the clock, and without the time in which a process
+    waited for a processor or the machine stalled."""
 
     def __init__(self):
         self.start, self.stalled = time.monotonic(), stalled()
@@ -125,7 +125,7 @@ class Watch:
         return self
 
     def stood_s(self):
-        time.sleep(0.05)  # what has just been is noted
+        time.sleep(0.05)  # so that the canary notes the latest stall
         return canary.stood_s - self.stood
 
 
@@ -147,8 +147,9 @@ def dies_with_us():
 
 
 def reserve_port():
-    """A loopback port that nobody else is given as long as its socket, which
-    does not listen, is open; a server that sets SO_REUSEADDR can."""
+    """A loopback port that the kernel gives to no other process while its
+    socket, which does not listen, is open. A server with SO_REUSEADDR can bind
+    it."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(('127.0.0.1', 0))
@@ -181,7 +182,7 @@ class Server:
         return self.client.execute_command(*command)
 
     def waiting(self, kind, name):
-        """How many wait, as far as the server knows."""
+        """How many clients wait, as far as the server knows."""
         if kind == 'fair':
             return self.ask('LLEN', f'redisson_lock_queue:{{{name}}}')
         channel = CHANNELS.get(kind, 'redisson_lock__channel:')
@@ -229,12 +230,12 @@ class Peer:
         return self.answer()
 
     def expect(self, begins, *command):
-        """Tells, if there is something to tell, and waits for this answer."""
+        """Sends the command, if any, and waits for this answer."""
         if command:
             self.tell(*command)
         answer = self.answer()
         exclude(begins != 'busy' or not answer.startswith('held'),
-                f'{self.side}: {command}: {answer!r}, but somebody has it')
+                f'{self.side}: {command}: {answer!r}, but another holds it')
         check(answer.startswith(begins),
               f'{self.side}: {command}: {answer!r} instead of {begins!r}')
         return numbers(answer)
@@ -246,12 +247,12 @@ class Peer:
     def end(self):
         if self.process.poll() is None:
             self.kill()
-        with contextlib.suppress(BrokenPipeError):  # what nobody has read
+        with contextlib.suppress(BrokenPipeError):  # unread commands
             self.process.stdin.close()
 
 
 class Peers:
-    """Makes them, and ends them."""
+    """Starts the processes and ends them."""
 
     def __init__(self, build, server):
         self.build, self.server = build, server
@@ -273,7 +274,7 @@ class Peers:
                 str(lease_ms)]
 
     def start(self, side, count=1, lease_ms=30000):
-        """A list of them, ready."""
+        """Starts processes and returns them when they are ready."""
         new = [Peer(side, self.command(side, lease_ms)) for _ in range(count)]
         self.all += new
         for peer in new:

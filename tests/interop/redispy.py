@@ -1,5 +1,5 @@
-"""A process that locks with redis-py's Lock, and does what it is told: one
-command a line, one answer a line. peers.py lists the commands.
+"""A process that locks with redis-py's Lock. It reads one command a line and
+answers each with one line; peers.py lists the commands.
 
 redispy.py PORT TIMEOUT_MS
 """
@@ -15,7 +15,7 @@ from redis.lock import Lock
 
 
 class Region:
-    """What the lock protects. region.h says what is in it, and why."""
+    """The region that the lock protects: see region.h."""
     OWNER, ENTRIES = 0, 8
 
     def __init__(self, file, total, stay_us):
@@ -53,7 +53,7 @@ class Peer:
         self.timeout = int(timeout_ms) / 1000
         self.held = None
 
-    # It looks every 100 ms, its default.
+    # redis-py polls every 100 ms, its default.
     def lock(self, name, timeout, wait_ms=-1):
         return Lock(self.client, name, timeout=timeout,
                     blocking_timeout=wait_ms / 1000 if wait_ms >= 0 else None)

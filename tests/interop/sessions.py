@@ -1,6 +1,6 @@
-"""What the servers have in common on which the end of a session ends what it
-holds (zookeeper.py, etcd.py): processes of several libraries, and the cases
-that are the same for all of them."""
+"""Common parts for servers that release a lock when the holder's session ends
+(zookeeper.py, etcd.py): processes of several libraries, and the cases that are
+the same for all of them."""
 
 import statistics
 
@@ -16,10 +16,10 @@ ROUNDS = 3
 
 
 class World:
-    """As that of interop.py, on another server. A subclass has command(side,
-    session_ms), and the seconds that a session may end late: late_s."""
+    """Like the World of interop.py, on another server. A subclass has
+    command(side, session_ms), and late_s: how late a session may end."""
 
-    warm = ()  # sides that are slow until they have run for a while
+    warm = ()  # sides that need to warm up
 
     def __init__(self, other, server):
         self.build, self.note = other.peers.build, other.note
@@ -57,7 +57,7 @@ class World:
 
 
 class Place:
-    """A world, which its first case makes."""
+    """Creates its world when its first case runs."""
 
     def __init__(self, begins, make):
         self.begins, self.make, self.world = begins, make, None
@@ -160,7 +160,7 @@ def who(world, theirs, wanted):
 
 
 def refused(world, theirs, kind, *wanted):
-    """The other one uses the name as kind: what of ours is wanted is refused."""
+    """The other library uses the name as kind: our requests are refused."""
     other, ours = world.pool(theirs, 1)[0], world.pool('ours', 1)[0]
     name = world.name()
     other.expect('held', 'hold', kind, name, 0, FOREVER, 1)
@@ -170,7 +170,7 @@ def refused(world, theirs, kind, *wanted):
 
 
 def speed(world, side, count=1):
-    """Pairs of lock and unlock a second, on one lock."""
+    """Pairs of lock and unlock per second, on one lock."""
     peers, name = world.pool(side, count), world.name()
     for peer in peers:
         peer.tell('race', 'fair', name, 1, RUN_MS)

@@ -1,13 +1,13 @@
-"""Ours beside Curator and kazoo, on one ZooKeeper server. Beside what peers.py
-lists:
+"""Ours beside Curator and kazoo, on one ZooKeeper server. Commands beside those
+of peers.py:
 
-  ask - NAME    asks the holder to let go                             asked
-  wanted MS     whether the holder has been asked, or is within that time
+  ask - NAME    asks the holder to release the lock                   asked
+  wanted MS     whether another client has asked for it, or does within MS
                                                             wanted, or quiet
-  who - NAME    ours: who holds it, how many wait
+  who - NAME    ours: the holder, and how many wait
                                   who holders=N waiters=N host=TEXT owner=TEXT
 
-Kinds: fair, revocable (Curator: a mutex that can be asked for), rwlock, read,
+Kinds: fair, revocable (Curator: a mutex that supports ask), rwlock, read,
 write, semaphore.
 """
 
@@ -49,8 +49,7 @@ class Server:
         self.client.start(timeout=30)
 
     def waiting(self, name):
-        """How many hold or wait; of a semaphore, its leases and who wants
-        one."""
+        """How many hold or wait; for a semaphore, its leases and waiters."""
         from kazoo.exceptions import NoNodeError
         count = 0
         for below in f'/{name}', f'/{name}/locks', f'/{name}/leases':
@@ -105,7 +104,7 @@ def revoked(world, holds, asks):
 
 
 def kazoo(world, kind, wanted):
-    """A few steps, one at a time: each waits for the other."""
+    """Step by step, each library waits for the other."""
     theirs, ours = world.pool('kazoo', 1)[0], world.pool('ours, kazoo', 1)[0]
     for one, other in (theirs, ours), (ours, theirs):
         name = world.name()
@@ -120,8 +119,8 @@ def kazoo(world, kind, wanted):
 
 
 def path_stays(world):
-    """A Lock object of kazoo's does not make its path again: what ours has made
-    is not swept."""
+    """A Lock object of kazoo's does not create its path again, so a path that
+    ours created must not be swept."""
     theirs, ours = world.pool('kazoo', 1)[0], world.pool('ours, kazoo', 1)[0]
     [other], name = world.pool('ours', 1), world.name()
     for peer in ours, theirs, ours:

@@ -1,5 +1,5 @@
-/* An actor fails while the scenario waits for another one, which waits for it:
- * the runner says at once which one failed, and why. */
+/* Actor B fails while actor A and the scenario wait for each other: the runner
+ * must say at once which actor failed, and why. */
 #include "../../cli/shared/exit_code.h"
 #include "../../lab/actors/stage.h"
 #include "../../lab/runner/die.h"
@@ -49,7 +49,8 @@ static void run(struct lab *lab)
     stage_close(stage, NULL);
 }
 
-/* In a process of its own; what it has said. True: it was soon. */
+/* Runs the scenario in a child process and reads what it prints. Returns
+ * whether it ended soon. */
 static bool supervise(char *said, size_t size)
 {
     static struct lab lab;

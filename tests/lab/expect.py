@@ -1,19 +1,19 @@
-"""What each scenario has to show: the arguments that make it small; for each
-row its outcome and its verdict (a regular expression); the claims that it
-decides, either way; the figures that every row has, and what is true of them.
+"""The expected results of each scenario: arguments that make it small; for each
+row its outcome and a regular expression for its verdict; the claims that it
+decides, either way; the figures of every row, and what must be true of them.
 """
 
-# The columns that tell which row it is.
+# The columns that identify a row.
 KEYS = ('strategy', 'variant', 'backend', 'store', 'locks')
 
-# And of a scenario that has the same for several sizes.
+# More columns, in a scenario that repeats a row for several sizes.
 MORE_KEYS = {'contention': ('workers',)}
 
 BACKENDS = ('shm', 'redis', 'zk', 'etcd')
-# In the scenarios that have rows for it.
+# For scenarios that have rows for MariaDB.
 AND_MARIADB = (*BACKENDS, 'mariadb')
 
-# Speeds are not asserted: what matters is that a claim is decided.
+# Speeds are not asserted: a claim must be decided, either way.
 CLAIMS = {
     'oversell': ('one statement > for update > optimistic',
                  'Redis is faster than ZooKeeper',
@@ -50,7 +50,7 @@ def fails(row):
     return row['outcome'] == 'fails'
 
 
-# What is true of the figures of every row.
+# What must be true of the figures of every row.
 FIGURES = {
     'oversell': ('the stock is 40: what is left, sold and not oversold',
                  lambda row: row['left'] + row['sold'] - row['oversold'] == 40
@@ -78,7 +78,7 @@ FIGURES = {
 
 
 def each(row, outcome, verdict, backends=BACKENDS):
-    """The same on every backend."""
+    """The same outcome and verdict on every backend."""
     return {row % backend: (outcome, verdict) for backend in backends}
 
 

@@ -1,6 +1,6 @@
-"""The lab with wrong input, with servers that somebody gives it, and ended in
-the middle: the error is clear, its own servers are stopped, and nothing is left
-in databases that are not its own.
+"""The lab gets wrong input, or a user's servers, or is interrupted. The error
+must be clear, the lab's own servers must be stopped, and nothing may be left in
+the databases of others.
 
 input.py HOLDFAST, below with_servers redis,redlock,mariadb,etcd
 """
@@ -88,7 +88,7 @@ def what_a_scenario_needs_is_told():
 
 
 def all_tells_what_it_did_not_run():
-    # What ends at once: a backend that is not there.
+    # A backend that is missing ends the run at once.
     run = lab('all', '--json', '--backends', 'redis://127.0.0.1:1')
     assert run.returncode == UNAVAILABLE, run
     assert '127.0.0.1' in run.stderr, run.stderr
@@ -116,7 +116,7 @@ def no_password_is_shown():
 
 def a_server_that_is_not_installed():
     with traces.Place() as place:
-        # The command, and what it runs, are not found by the PATH.
+        # PATH finds neither the command nor the servers that it starts.
         for scenario, package in (('misdelete', 'redis-server'),
                                   ('sql', 'mariadb-server')):
             run = lab(scenario, '--servers', place=place, PATH='/nonexistent')
@@ -239,11 +239,11 @@ def a_store_without_rights():
     assert are_empty()
 
 
-# ---- the end, in the middle --------------------------------------------------
+# ---- interrupted runs --------------------------------------------------------
 
 
 class Started:
-    """A run that is in the middle of something."""
+    """A run of the lab that the test interrupts."""
 
     def __init__(self, place, *arguments):
         self.place = place
@@ -251,7 +251,7 @@ class Started:
             [command, 'lab', *arguments], encoding='utf-8',
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=place.environment, start_new_session=True,
-            # What is ignored stays ignored, as below nohup(1).
+            # Signals that are ignored, as below nohup(1), would stay so.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def has_servers(self):

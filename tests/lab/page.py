@@ -1,10 +1,10 @@
-"""The page of `holdfast lab --html', looked at in Chromium: page.py HOLDFAST, or
-page.py FILE.html for a page that is there. Without a server all scenarios that
-can do without one are on it, and why the others are not.
+"""Checks the page of `holdfast lab --html' in Chromium: page.py HOLDFAST, or
+page.py FILE.html for an existing page. Without a server the page has all
+scenarios that need none, and says why it lacks the others.
 
-It is shown in frames of 390 and of 1280 pixels, light and dark, and measured
-there by a script of this test: the page itself has none. At least one row has
-to have an overlap.
+The test shows it in frames of 390 and of 1280 pixels, light and dark, and
+measures it with a script of its own, because the page has none. At least one
+row must have an overlap.
 """
 
 import html
@@ -26,7 +26,7 @@ TIMEOUT_S = 300  # for a machine that is busy with other tests
 
 
 def make_page():
-    """All that needs no server, small."""
+    """Runs all scenarios that need no server, with small arguments."""
     with tempfile.TemporaryDirectory() as directory:
         file = os.path.join(directory, 'page.html')
         subprocess.run([sys.argv[1], 'lab', 'all', '--backends', 'shm',
@@ -43,8 +43,8 @@ if sys.argv[1].endswith('.html'):
 else:
     page = make_page()
 
-# A frame with srcdoc has the origin of the page around it, whose script may
-# look into it. What is folded is opened: it has to fit too.
+# A frame with srcdoc has the outer page's origin, so its script may read it.
+# Folded parts are opened because they must fit, too.
 WRAPPER = '''<!DOCTYPE html>
 <meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <body>%s<pre id="result"></pre>
@@ -159,17 +159,17 @@ def browser():
 
 
 def look(scheme):
-    """What was measured in the narrow and in the wide frame."""
+    """The measurements in the narrow and in the wide frame."""
     frames = ''.join('<iframe srcdoc="%s" style="width:%dpx;height:900px;'
                      'border:0"></iframe>' % (html.escape(page), width)
                      for width in (NARROW, WIDE))
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'wrapper.html')
         with open(path, 'w', encoding='utf-8') as out:
-            # not by %: the script has such signs of its own
+            # The script has percent signs, so this is not formatted by %.
             out.write(WRAPPER.replace('%s', frames, 1))
         done = subprocess.run(
-            # root has no sandbox; the page is our own
+            # Root has no sandbox, and the page is our own.
             [browser(), '--headless', '--no-sandbox', '--disable-gpu',
              '--disable-dev-shm-usage', '--no-first-run',
              '--user-data-dir=' + os.path.join(directory, 'profile'),
@@ -191,7 +191,7 @@ views = {}
 
 
 def every_view():
-    """Chromium starts once for each scheme, in the first case."""
+    """Starts Chromium once for each scheme, in the first case."""
     for scheme in ('light', 'dark'):
         if scheme not in views:
             views[scheme] = look(scheme)
@@ -236,7 +236,7 @@ def an_overlap_is_drawn_where_two_hold_at_once():
         drawn = [line for line in view['timelines'] if line['overlaps']]
         assert drawn, 'no row with an overlap'
         for line in view['timelines']:
-            # boxes are at least 2 pixels wide, however short the time
+            # A box is at least 2 pixels wide, however short the time.
             assert line['overlaps'] or line['both'] < 2.5, line
             assert not line['overlaps'] or line['both'] > -0.5, line
         for line in drawn:

@@ -1,5 +1,5 @@
-"""A scenario of the lab, small, on temporary servers: each row has to come out
-as expect.py says, with its figures, there are no other rows, each claim is
+"""Runs a small scenario of the lab on temporary servers: each row must have the
+outcome and the figures in expect.py, there are no other rows, each claim is
 decided, and nothing is left behind.
 
 scenarios.py HOLDFAST SCENARIO
@@ -17,7 +17,7 @@ command, scenario = sys.argv[1:]
 
 
 def key(row):
-    """Which row it is: what was tried, without figures."""
+    """Identifies a row: all of its columns without figures."""
     columns = expect.KEYS + expect.MORE_KEYS.get(scenario, ())
     return ' '.join(str(row[column]) for column in columns
                     if row.get(column) is not None)
@@ -28,7 +28,7 @@ def explain(row):
 
 
 def check(wanted, rows):
-    """Pairs of a text and whether it is true, for each row and for none."""
+    """Pairs of a text and whether it is true, for each row and for the rest."""
     for name, (outcome, verdict) in wanted.items():
         row = rows.pop(name, None)
         fine = (row is not None and row['outcome'] == outcome == row['expected']
@@ -42,7 +42,7 @@ def check(wanted, rows):
 
 
 def check_figures(rows):
-    """That the figures are there, and what is true of them."""
+    """Checks that every row has the figures, and that they fit."""
     columns = expect.COLUMNS.get(scenario, ())
     text, is_true = expect.FIGURES.get(scenario, ('', lambda row: True))
     for row in rows:
@@ -55,7 +55,7 @@ def check_figures(rows):
 
 
 def check_claims(claims):
-    """The same claims in every run, whichever way they are decided."""
+    """Every run decides the same claims, either way."""
     wanted = expect.CLAIMS.get(scenario, ())
     found = {claim['claim']: claim for claim in claims}
     for text in wanted:

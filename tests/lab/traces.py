@@ -1,5 +1,5 @@
-"""What a run of the lab would leave behind: files below its TMPDIR, and
-processes that have that directory on their command line, or work there."""
+"""What a run of the lab may leave behind: files below its TMPDIR, and processes
+that have that directory on their command line or as working directory."""
 
 import os
 import shutil
@@ -8,10 +8,10 @@ import time
 
 
 class Place:
-    """A directory in which a run puts what is temporary."""
+    """A directory for the temporary files of a run."""
 
     def __enter__(self):
-        # Short: a server's socket is below it.
+        # A short path, because a server's socket is below it.
         self.path = tempfile.mkdtemp(prefix='lab-', dir='/tmp')
         self.environment = dict(os.environ, TMPDIR=self.path)
         self.environment.pop('HOLDFAST_URL', None)
@@ -26,11 +26,11 @@ class Place:
             try:
                 with open('/proc/%s/cmdline' % pid, 'rb') as file:
                     said = file.read().decode(errors='replace')
-                # Redis shows a title instead of its command line.
+                # Redis replaces its command line by a title.
                 if self.path in said + os.readlink('/proc/%s/cwd' % pid):
                     found.append(int(pid))
             except OSError:
-                pass  # it is gone
+                pass  # it has ended
         return found
 
     def is_clean(self):
@@ -40,7 +40,7 @@ class Place:
         return not any(left)
 
     def becomes_clean(self):
-        """For those who are killed: their keepers take a moment."""
+        """For killed runs, whose keepers need a moment to clean up."""
         return wait_for(lambda: not os.listdir(self.path)
                         and not self.processes()) or self.is_clean()
 

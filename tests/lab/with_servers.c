@@ -1,7 +1,7 @@
 /*
- * with_servers redis,mariadb COMMAND...: runs it with servers of the lab that
- * are not its own, named by LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and
- * LAB_MARIADB in its environment: servers that a user of the lab already has.
+ * with_servers redis,mariadb COMMAND...: starts servers and runs COMMAND with
+ * their addresses in LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and LAB_MARIADB.
+ * The lab of COMMAND did not start these servers, as if a user had given them.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../../lab/runner/die.h"

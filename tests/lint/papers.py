@@ -1,7 +1,6 @@
-"""The check of docs/where.md and docs/moved.md: papers.py ROOT.
+"""Tests the check of docs/where.md and docs/moved.md: papers.py ROOT.
 
-Both are right in a small tree; with one mistake of each kind, the check has to
-say so.
+A small tree passes; with one mistake of each kind, the check must report it.
 """
 import os
 import subprocess

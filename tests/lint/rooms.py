@@ -1,6 +1,6 @@
-"""The lint of the rooms: rooms.py ROOT COMPILER...
+"""Tests the lint of the rooms: rooms.py ROOT COMPILER...
 
-A small tree is right; with one defect of each kind, the lint has to say so.
+A small tree passes; with one defect of each kind, the lint must report it.
 """
 import contextlib
 import json
@@ -76,8 +76,8 @@ def write(folder, files):
 
 
 def compiled(folder, files):
-    """The build folder; an object that is there already is of the right tree,
-    and a change of a header changes no symbol of those."""
+    """The build folder. Objects of unchanged files are kept: no change of a
+    header here changes their symbols."""
     write(folder, files)
     build = os.path.join(folder, 'build')
     os.makedirs(build, exist_ok=True)
@@ -98,8 +98,8 @@ def compiled(folder, files):
 
 
 def lint(change=()):
-    """Its exit status, and the lines of what is wrong. change: (file, text,
-    what stands there instead)..."""
+    """Its exit status and its lines of errors. change: (file, text, what
+    replaces it)..."""
     files = dict(RIGHT)
     for name, before, after in change:
         text = files.get(name, '')

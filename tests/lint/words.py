@@ -1,6 +1,6 @@
-"""The check of words: words.py ROOT.
+"""Tests the check of words: words.py ROOT.
 
-A small tree is right; with one mistake of each kind, the check has to say so.
+A small tree passes; with one mistake of each kind, the check must report it.
 """
 import os
 import subprocess

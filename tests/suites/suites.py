@@ -2,24 +2,24 @@
 """Runs the suites of a build directory: suites.py BUILD [OPTION...]
 
 `meson test' starts as many tests as it has threads, whatever they cost, and
-has no second look at a test that failed. This runner starts the same tests,
-as `meson introspect --tests' lists them, by three rules:
+does not repeat a test that failed. This runner starts the same tests, as
+`meson introspect --tests' lists them, by these rules:
 
-- A processor has three slots, because most suites wait most of their time; and
-  up to nine, one more each second, as long as the processors are idle for a
-  third of it.
+- A processor has three slots, because most suites wait most of their time. It
+  gets one more each second, up to nine, while the processors are idle for a
+  third of the time.
 - A suite takes one slot; one of the Meson suite `heavy' (a JVM, a database,
   several servers) two; one of the Meson suite `computes' three.
-- A suite with `is_parallel: false' runs alone, after the others.
+- A suite with `is_parallel: false' runs by itself, after the others.
 
-A suite that fails beside others runs once more, alone. The run fails if it
-fails again, if it crashed, or its output shows a violation of exclusion or of
-tokens, a leak or a sanitizer's report, or if it is the third that failed. Each
-of them is printed, and goes to BUILD/meson-logs/again.txt with the command, its
-environment and the output of both runs.
+A suite that fails beside others is repeated by itself. The run fails if the
+suite fails again, if it crashed, if its output shows a violation of exclusion
+or of tokens, a leak or a sanitizer's report, or if it is the third that failed.
+Each repeated suite is printed, and BUILD/meson-logs/again.txt gets its command,
+its environment and the output of both runs.
 
 The last line is "N passed, N failed": cases where a suite names them (TAP),
-else suites. What was skipped, did not come to its end or did not run failed.
+else suites. What was skipped, ended too early or did not run counts as failed.
 """
 import argparse
 import json
@@ -32,15 +32,15 @@ import sys
 import threading
 import time
 
-OURS = os.sched_getaffinity(0)  # `taskset' may leave us some of them
+OURS = os.sched_getaffinity(0)  # `taskset' may limit them
 PROCESSORS = len(OURS)
 SLOTS = 3  # of a processor
-SLOTS_IDLE = 9  # of one that has nothing to do
-IDLE, BUSY = 0.35, 0.15  # how much of a second is idle: more slots, fewer
+SLOTS_IDLE = 9  # of an idle processor
+IDLE, BUSY = 0.35, 0.15  # idle share of a second: more slots, fewer slots
 COST = {"heavy": 2, "computes": SLOTS}
-MANY = 3  # so many failures are no chance
-# What no busy machine excuses: what the checkers of tests/lib/history.h print,
-# what the peers of tests/interop count, what sanitizers report.
+MANY = 3  # that many failures are not chance
+# Defects, even on a busy machine: what the checkers of tests/lib/history.h
+# print, what the peers of tests/interop count, what sanitizers report.
 VIOLATION = re.compile(r"^(# )?(CLAIM|TOK|ME|LEAK)[ :]|(overlaps|stale)=[1-9]|"
                        r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ", re.M)
 SHARD = re.compile(r"^# shard \d+/(\d+): (\d+) of (\d+) cases$")
@@ -56,23 +56,23 @@ class Suite:
         self.directory = entry["workdir"]
         self.limit = entry["timeout"]
         self.priority = entry["priority"]
-        self.alone = not entry["is_parallel"]
+        self.by_itself = not entry["is_parallel"]
         self.is_tap = entry["protocol"] == "tap"
         self.cost = max(COST.get(group, 1) for group in self.groups)
 
     def title(self):
-        """As `meson test --list' prints it."""
+        """The name as `meson test --list' prints it."""
         return "%s / %s" % ("+".join(self.groups), self.name)
 
 
 class Result:
-    """What a suite said, and what follows from it."""
+    """The output of a suite, and what follows from it."""
 
     def __init__(self, suite, ended, out, err, wall=0.0, cpu=0.0):
         self.suite, self.ended, self.out, self.err = suite, ended, out, err
         self.wall, self.cpu = wall, cpu
         self.good = self.bad = 0
-        self.shard = None  # how many shards, cases here, cases in all
+        self.shard = None  # number of shards, cases here, cases in all
         self.told = []
         self.read_cases()
         if ended != "ok" and not self.bad:
@@ -84,7 +84,7 @@ class Result:
             self.told += err.splitlines()[-60:]
 
     def read_cases(self):
-        """TAP; lines of a case stand before its verdict or after it."""
+        """Reads TAP; lines of a case are before its verdict or after it."""
         notes, is_bad, plan = [], False, None
         for line in self.out.splitlines():
             shard = SHARD.match(line)
@@ -128,8 +128,6 @@ class Runner:
         self.results = []
         self.over = False
 
-    # ---- one suite ----------------------------------------------------------
-
     def start(self, suite):
         base = os.path.join(self.options.logs, suite.name)
         environment = dict(os.environ, **suite.environment)
@@ -160,15 +158,15 @@ class Runner:
             self.running.add(process.pid)
         timer = threading.Timer(suite.limit * self.options.patience, give_up)
         timer.start()
-        # As long as it is not reaped, its number names no other process.
+        # Until it is reaped, its pid names no other process.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         timer.cancel()
         timer.join()
-        kill_group(process.pid, signal.SIGKILL)  # what it left behind
+        kill_group(process.pid, signal.SIGKILL)  # processes that it left behind
         with self.change:
             self.running.discard(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status  # so that it is not waited for again
+        process.returncode = status  # so that Popen does not wait for it
         code = os.waitstatus_to_exitcode(status)
         ended = ("timeout" if late.is_set() else "ok" if code == 0 else
                  "signal %d" % -code if code < 0 else "exit %d" % code)
@@ -185,10 +183,8 @@ class Runner:
                 result.suite.name, result.wall, result.cpu,
                 result.good + result.bad), flush=True)
 
-    # ---- many ---------------------------------------------------------------
-
     def next_of(self, waiting):
-        """The first that may start now, or None; the condition is held."""
+        """The first that may start now, or None. Caller holds the condition."""
         for suite in waiting:
             if self.used + suite.cost <= self.slots or not self.used:
                 waiting.remove(suite)
@@ -213,7 +209,7 @@ class Runner:
                 self.change.notify_all()
 
     def adapt(self, ended):
-        """Until the event: more slots while the processors are idle."""
+        """Until the event is set: adds slots while the processors are idle."""
         before = processor_times()
         while not ended.wait(1):
             now = processor_times()
@@ -241,13 +237,13 @@ class Runner:
         ended.set()
 
     def run_all(self, suites):
-        self.beside_each_other([s for s in suites if not s.alone])
+        self.beside_each_other([s for s in suites if not s.by_itself])
         for suite in suites:
-            if suite.alone:
+            if suite.by_itself:
                 self.note(self.run(suite))
 
     def end(self):
-        """Ends what runs; nothing more is started."""
+        """Ends running suites and starts no more."""
         with self.change:
             self.over = True
             for pid in self.running:
@@ -255,8 +251,8 @@ class Runner:
 
 
 def processor_times():
-    """How long the processors were idle, or did what has a positive nice value
-    and gives way to suites; and how long there were any."""
+    """How long the processors were idle, or ran processes with a positive nice
+    value, which give way to suites; and the time of all processors."""
     idle = total = 0
     with open("/proc/stat", encoding="ascii") as stat:
         for line in stat:
@@ -269,9 +265,9 @@ def processor_times():
 
 
 def slots_after(slots, used, idle):
-    """How many there are after a second of which so much was idle."""
+    """The number of slots after a second of which this share was idle."""
     least, most = SLOTS * PROCESSORS, SLOTS_IDLE * PROCESSORS
-    if idle > IDLE and used > slots - SLOTS:  # a heavy one may wait for two
+    if idle > IDLE and used > slots - SLOTS:  # a heavy suite may need two slots
         return min(slots + 1, most)
     return max(min(slots - 1, used), least) if idle < BUSY else slots
 
@@ -283,29 +279,25 @@ def kill_group(pid, number):
         pass
 
 
-# ---- the verdict -------------------------------------------------------------
-
-
 def log_again(path, first, second):
     suite = first.suite
     with open(path, "a", encoding="utf-8") as log:
-        log.write("==== %s: %s beside others, %s alone\n%s\n" % (
+        log.write("==== %s: %s beside others, %s by itself\n%s\n" % (
             suite.name, first.ended, second.ended,
             " ".join(["%s=%s" % pair for pair in suite.environment.items()] +
                      suite.command)))
-        for title, result in (("beside others", first), ("alone", second)):
+        for title, result in (("beside others", first), ("by itself", second)):
             log.write("---- %s, stdout\n%s---- %s, stderr\n%s" % (
                 title, result.out, title, result.err))
 
 
 def look_again(runner, log):
-    """Runs what failed beside others once more. Returns the results that
-    count."""
+    """Repeats what failed beside others. Returns the results that count."""
     failed = [r for r in runner.results if r.bad]
-    again = [r for r in failed if not r.suite.alone and runner.total > 1]
+    again = [r for r in failed if not r.suite.by_itself and runner.total > 1]
     final = [r for r in runner.results if r not in again]
     for first in again:
-        print("%s failed beside others; once more, alone:" % first.suite.name,
+        print("%s failed beside others; again, by itself:" % first.suite.name,
               flush=True)
         second = runner.run(first.suite)
         log_again(log, first, second)
@@ -328,7 +320,7 @@ def look_again(runner, log):
 
 
 def shards_lack(results):
-    """Suites whose shards have all run, and do not have all cases."""
+    """Suites whose shards have all run, but do not have all cases."""
     found = {}
     for result in results:
         if result.shard:
@@ -357,9 +349,6 @@ def verdict(results, total):
     return good, bad
 
 
-# ---- which -------------------------------------------------------------------
-
-
 def introspect(what, build):
     return json.loads(subprocess.run(["meson", "introspect", what, build],
                                      check=True, stdout=subprocess.PIPE).stdout)
@@ -373,7 +362,7 @@ def chosen(options):
 
 
 def targets_of(suites, build):
-    """What ninja has to build for them."""
+    """The targets that ninja has to build for the suites."""
     files = {target["id"]: target["filename"]
              for target in introspect("--targets", build)}
     return sorted({os.path.relpath(path, os.path.abspath(build))

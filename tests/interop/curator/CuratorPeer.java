@@ -15,8 +15,8 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
  * CuratorPeer HOSTS SESSION_MS [mutex]: with the last word a semaphore is an
- * InterProcessSemaphoreMutex. zookeeper.py lists what it knows beside the usual
- * commands.
+ * InterProcessSemaphoreMutex. zookeeper.py lists its commands beside the usual
+ * ones.
  */
 public final class CuratorPeer extends Peer {
     private record Lock(InterProcessLock lock, boolean isShared)
@@ -60,11 +60,10 @@ public final class CuratorPeer extends Peer {
 
     private final CuratorFramework client;
     private final boolean semaphoresAreMutexes;
-    private CountDownLatch wanted; // of the last that is revocable
+    private CountDownLatch wanted; // of the last revocable mutex
 
     private CuratorPeer(String[] args) throws InterruptedException {
-        // What it writes into its nodes by default, where a machine knows its
-        // own name.
+        // Curator's default data, on a machine that can resolve its own name.
         byte[] address = InetAddress.getLoopbackAddress().getHostAddress()
             .getBytes(StandardCharsets.UTF_8);
         client = CuratorFrameworkFactory.builder().connectString(args[0])
@@ -108,7 +107,7 @@ public final class CuratorPeer extends Peer {
         }
     }
 
-    /** Asks the holder to let go. */
+    /** Asks the holder to release the lock. */
     private String ask(String[] word) throws Exception {
         InterProcessMutex mutex = new InterProcessMutex(client, "/" + word[2]);
         String first = mutex.getParticipantNodes().iterator().next();

@@ -19,10 +19,10 @@ import org.springframework.jdbc.support.JdbcTransactionManager;
  * mysql.py creates. Connections come from HikariCP, as in a Spring Boot program.
  */
 public final class JdbcPeer extends Peer {
-    /** ShedLock has no call that waits: this is our pause between two tries. */
+    /** ShedLock has no call that waits: the pause between two tries. */
     private static final int RETRY_MS = 10;
 
-    /** 10 for each of 16 processes would be more than the server accepts. */
+    /** The server would not accept 10 for each of 16 processes. */
     private static final int POOL = 2;
 
     private final JdbcLockRegistry spring; // one of the two is null

@@ -1,10 +1,10 @@
-/** One thing to hold, whatever library it is of. */
+/** A lock, permit or other hold of any library. */
 interface Hold {
     long NOT_GOT = -1;
 
     /**
-     * Waits (for ever: negative) and takes it, renewed (lease 0) or not. The
-     * token, 0 where there is none, or NOT_GOT.
+     * Waits (negative: for ever) and acquires it, renewed if leaseMs is 0.
+     * Returns the token, 0 if there is none, or NOT_GOT.
      */
     long take(long waitMs, long leaseMs) throws Exception;
 

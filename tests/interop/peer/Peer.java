@@ -4,19 +4,19 @@ import java.io.InputStreamReader;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A process that locks with somebody's library, and does what it is told: one
- * command a line, one answer a line. peers.py lists the commands.
+ * A process that locks with a Java library. It reads one command a line and
+ * answers each with one line; peers.py lists the commands.
  */
 abstract class Peer {
     private Hold held;
 
-    /** What the library has under that name, for limit owners at a time. */
+    /** The library's object of that name, for limit owners at a time. */
     abstract Hold of(String kind, String name, int limit);
 
-    /** The commands that not all know. */
+    /** The commands that only some peers know. */
     abstract String more(String[] word) throws Exception;
 
-    /** Is the wait of one that finds that it is over counted? */
+    /** Does the longest wait include the last one, after enough entries? */
     boolean countsLastWait(String kind) {
         return true;
     }
@@ -58,7 +58,6 @@ abstract class Peer {
         return done;
     }
 
-    /** Pairs of lock and unlock, by some threads, for some time. */
     private String race(String[] word) throws InterruptedException {
         Thread[] racer = new Thread[Integer.parseInt(word[3])];
         AtomicLong sum = new AtomicLong();
@@ -108,7 +107,7 @@ abstract class Peer {
         }
     }
 
-    /** Until nobody tells it anything any more. */
+    /** Serves commands until standard input ends. */
     final void obey() throws IOException {
         BufferedReader in = new BufferedReader(
             new InputStreamReader(System.in));

@@ -8,8 +8,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * What the lock protects: words that all processes map. region.h says what is
- * in them, and why; this is the same.
+ * The words that the lock protects, which all processes map. region.h explains
+ * them; the layout is the same.
  */
 final class Region {
     static final long OVER = -1;
@@ -56,7 +56,7 @@ final class Region {
         return get(ENTRIES) + (long) WORD.getVolatile(words, SHARED) >= total;
     }
 
-    /** Alone inside: false, and nothing done, when there were enough. */
+    /** Enters exclusively. Does nothing and is false after enough entries. */
     boolean exclusive(long token) {
         WORD.getVolatile(words, OWNER);
         if (isOver())
@@ -80,7 +80,7 @@ final class Region {
         return true;
     }
 
-    /** With others inside, at most limit (0: any number), none alone. */
+    /** Enters together with at most limit others (0: any number). */
     boolean shared() {
         if (isOver())
             return false;
@@ -96,13 +96,13 @@ final class Region {
         return true;
     }
 
-    /** Before a latch is counted down. */
+    /** Called before a latch is counted down. */
     void down() {
         stay();
         add(SHARED, 1);
     }
 
-    /** After a wait for it: all of limit had counted down. */
+    /** Called after a wait for it: all of limit must have counted down. */
     void pass(long round) {
         long downs = (long) WORD.getVolatile(words, SHARED);
         if (downs < limit * (round + 1) || downs >= limit * (round + 2))
@@ -110,7 +110,7 @@ final class Region {
         entered++;
     }
 
-    /** The answer of who has been there. */
+    /** The answer to contend. */
     String done(long longestNs) {
         return String.format("done entered=%d overlaps=%d stale=%d longest_us=%d",
             entered, overlaps, stale, longestNs / 1000);

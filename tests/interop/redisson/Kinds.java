@@ -6,7 +6,7 @@ import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
-/** What Redisson has, of the kinds that both sides know. */
+/** Redisson's objects of the kinds that both sides have. */
 final class Kinds {
     private Kinds() {
     }
@@ -62,7 +62,7 @@ final class Kinds {
         }
     }
 
-    /** Its permits have no watchdog: a lease of 30 s where none is given. */
+    /** Redisson does not renew permits: 30 s if no lease is given. */
     private static final class Permit implements Hold {
         private final RPermitExpirableSemaphore semaphore;
         private String id;

@@ -58,8 +58,8 @@ final class Nudge implements Runnable {
     }
 
     /**
-     * Makes one of its semaphores forget a waiter: the permit is free again,
-     * and nobody looked at the queue. Is the waiter woken?
+     * Makes one of its semaphores forget a waiter, as if a permit became free
+     * without a look at the queue. Returns whether the waiter is woken.
      */
     static boolean wakes(RedissonClient client) throws Exception {
         AsyncSemaphore one = locks(service(client))[0];
@@ -75,8 +75,8 @@ final class Nudge implements Runnable {
         return true;
     }
 
-    /** A semaphore is in that state for a moment at each acquire, too. So it
-        counts if it is still there at the second look. */
+    /** At each acquire a semaphore is in that state for a moment, so only the
+        second look in a row counts. */
     private void look() {
         Set<AsyncSemaphore> found = new HashSet<>();
         for (AsyncSemaphore one : semaphores) {

@@ -27,9 +27,9 @@ public final class RedissonPeer extends Peer {
     }
 
     /**
-     * A thread of Redisson's that is about to sleep does not keep what its own
-     * write unlock says. The next unlock wakes it; after the last there is
-     * none.
+     * A Redisson thread that is about to sleep misses the message of its own
+     * process's write unlock. The next unlock wakes it, but after the last
+     * entry there is none.
      */
     @Override
     boolean countsLastWait(String kind) {
@@ -61,7 +61,7 @@ public final class RedissonPeer extends Peer {
     }
 
     /** Rounds of a latch: three take turns, and the next one is set before this
-        one can be 0. */
+        one can reach 0. */
     private String rounds(String[] word) throws Exception {
         int rounds = Integer.parseInt(word[3]), me = Integer.parseInt(word[5]);
         int count = Integer.parseInt(word[6]);

@@ -1,5 +1,5 @@
-// A process that locks with redsync, and does what it is told: one command a
-// line, one answer a line. peers.py lists the commands.
+// A process that locks with redsync. It reads one command a line and answers
+// each with one line; peers.py lists the commands.
 //
 //	redsync-peer HOST:PORT,HOST:PORT... EXPIRY_MS
 package main
@@ -28,14 +28,15 @@ var (
 	held   *redsync.Mutex
 )
 
-// It tries again as often as it has to, after its default delays (50 to 250
+// A mutex that retries without limit, after redsync's default delays (50 to 250
 // ms) unless the options say otherwise.
 func of(name string, expiry time.Duration, more ...redsync.Option) *redsync.Mutex {
 	return rs.NewMutex(name, append(more, redsync.WithExpiry(expiry),
 		redsync.WithTries(math.MaxInt32))...)
 }
 
-// Delays of 1 to 5 ms: it gets its share beside ours, and meets it more often.
+// Delays of 1 to 5 ms, so that redsync gets its share beside ours and meets it
+// more often.
 func soon(int) time.Duration {
 	return time.Millisecond + rand.N(4*time.Millisecond)
 }
@@ -76,7 +77,6 @@ func contend(word []string) (string, error) {
 	return r.done(longest), err
 }
 
-// Pairs of lock and unlock, for some time.
 func race(word []string) (string, error) {
 	begin, pairs := time.Now(), 0
 	end := begin.Add(milliseconds(word[4]))
@@ -91,8 +91,8 @@ func race(word []string) (string, error) {
 		time.Since(begin).Microseconds()), err
 }
 
-// The same, but holds it and thinks. A pair counts if it was granted in time, a
-// wait counts always.
+// Like race, but sleeps with the lock and without it. A pair counts if it was
+// granted in time; a wait always counts.
 func turns(word []string) (string, error) {
 	hold, think := milliseconds(word[4]), milliseconds(word[5])
 	begin, waits := time.Now(), strings.Builder{}

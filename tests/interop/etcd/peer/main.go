@@ -1,5 +1,5 @@
-// A process that locks with etcd's own Go packages, and does what it is told:
-// one command a line, one answer a line. peers.py lists the commands.
+// A process that locks with etcd's own Go packages. It reads one command a line
+// and answers each with one line; peers.py lists the commands.
 //
 //	peer HOST:PORT TTL_MS
 //
@@ -51,7 +51,7 @@ func of(kind, name string) (hold, error) {
 	return hold{}, errors.New("no such kind: " + kind)
 }
 
-// Of a read-write lock one of four entries writes.
+// Locks for writing and for reading: one entry of four writes.
 func both(kind, name string) (first, other hold, err error) {
 	if kind != "rwlock" {
 		first, err = of(kind, name)
@@ -100,7 +100,6 @@ func contend(word []string) (string, error) {
 	return r.done(longest), err
 }
 
-// Pairs of lock and unlock, for some time.
 func race(word []string) (string, error) {
 	begin, pairs := time.Now(), 0
 	end := begin.Add(time.Duration(number(word[4])) * time.Millisecond)

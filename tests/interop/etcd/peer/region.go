@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// What the lock protects: words that all processes map. region.h says what is
-// in them, and why; this is the same.
+// The words that the lock protects, which all processes map. region.h explains
+// them; the layout is the same.
 type words struct {
 	owner, entries, token, inside, shared int64
 	spare                                 [3]int64
@@ -55,7 +55,7 @@ func (r *region) note(overlap bool) {
 	}
 }
 
-// Alone inside: false, and nothing done, when there were enough.
+// Enters exclusively. Does nothing and is false after enough entries.
 func (r *region) exclusive() bool {
 	if r.isOver() {
 		return false
@@ -73,7 +73,7 @@ func (r *region) exclusive() bool {
 	return true
 }
 
-// With others inside, at most limit (0: any number), none alone.
+// Enters together with at most limit others (0: any number), none exclusive.
 func (r *region) together() bool {
 	if r.isOver() {
 		return false
@@ -89,7 +89,7 @@ func (r *region) together() bool {
 	return true
 }
 
-// The answer of who has been there.
+// The answer to contend.
 func (r *region) done(longest time.Duration) string {
 	return fmt.Sprintf("done entered=%d overlaps=%d stale=0 longest_us=%d",
 		r.entered, r.overlaps, longest.Microseconds())

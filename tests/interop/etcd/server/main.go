@@ -1,5 +1,5 @@
-// etcd, as its own main does it: a module that replaces others cannot be
-// installed by name.
+// The main of etcd: `go install` cannot install a module that has replace
+// directives.
 package main
 
 import (

@@ -1,7 +1,7 @@
 'use strict';
 
-// A process that locks with node-redlock, and does what it is told: one command
-// a line, one answer a line. peers.py lists the commands.
+// A process that locks with node-redlock. It reads one command a line and
+// answers each with one line; peers.py lists the commands.
 //
 //   peer.js 4|5 HOST:PORT,HOST:PORT... EXPIRY_MS
 
@@ -16,22 +16,22 @@ const Redlock = version === '4' ? require('redlock-4')
 const clients = addresses.split(',').map((address) => {
   const [host, port] = address.split(':');
   const client = new Redis({ host, port: Number(port) });
-  return client.on('error', () => {}); // its server has ended before it
+  return client.on('error', () => {}); // the server may end before the client
 });
-// As it is by default: 10 more tries, each after 100 to 300 ms.
+// The defaults: 10 retries, each after 100 to 300 ms.
 const patient = new Redlock(clients);
 const once = new Redlock(clients, { retryCount: 0 });
-// Delays of 1 to 5 ms: it gets its share beside ours, and meets it more often.
+// Delays of 1 to 5 ms, so that it gets its share beside ours.
 const eager = new Redlock(clients, { retryDelay: 3, retryJitter: 2 });
 for (const redlock of [patient, once, eager]) redlock.on('error', () => {});
 
 const now = () => Number(process.hrtime.bigint() / 1000n);
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const isBusy = (error) => /^(LockError|ExecutionError)$/.test(error.name);
-// Version 4 calls it `unlock`.
+// Version 4 calls release() `unlock`.
 const drop = (lock) => (lock.release ? lock.release() : lock.unlock());
 
-/** Until it has it, or the time is over: then nothing. */
+/** Retries until it acquires the lock; undefined once endUs has passed. */
 async function take(redlock, name, ms = Number(expiry), endUs = Infinity) {
   for (;;) {
     try {
@@ -62,7 +62,6 @@ const verbs = {
       `stale=0 longest_us=${longest}`;
   },
 
-  /** Pairs of lock and unlock, for some time. */
   async race(kind, name, threads, ms) {
     const begin = now(), end = begin + 1000 * ms;
     let pairs = 0;
@@ -70,8 +69,8 @@ const verbs = {
     return `done pairs=${pairs} us=${now() - begin}`;
   },
 
-  /** The same, but holds it and thinks. A pair counts if it was granted in time,
-   *  a wait counts always. */
+  /** Like race, but sleeps with the lock and without it. A pair counts if it
+   *  was granted in time; a wait always counts. */
   async turns(kind, name, ms, holdMs, thinkMs) {
     const begin = now(), end = begin + 1000 * ms, waits = [];
     let pairs = 0;

@@ -1,8 +1,7 @@
 'use strict';
 
-// What the lock protects: words of a file that others map. region.h says what
-// is in them, and why. Node maps no files; reading and writing one goes through
-// the same pages.
+// The words that the lock protects, in a file that others map: see region.h.
+// Node cannot map files, but reading and writing a file uses the same pages.
 
 const fs = require('fs');
 
@@ -27,7 +26,7 @@ class Region {
     fs.writeSync(this.fd, this.word, 0, 8, at);
   }
 
-  /** Alone inside: false, and nothing done, when there were enough. */
+  /** Enters exclusively. Does nothing and is false after enough entries. */
   exclusive() {
     const entries = this.get(ENTRIES);
     if (entries >= this.total) return false;

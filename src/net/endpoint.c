@@ -52,7 +52,8 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-/* The name of a host whose address it is. A longer one has no address. */
+/* Fills in the texts of an address. A host name that is too long for them has
+ * no address. */
 static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");
@@ -79,7 +80,7 @@ static void endpoint_add(struct net_endpoint *e, const struct addrinfo *a,
     e->len++;
 }
 
-/* The n-th of each host. */
+/* Adds the n-th address of each host. */
 static void endpoint_add_all(struct net_endpoint *e,
                              const struct hf__lookup *found, size_t n)
 {
@@ -95,7 +96,7 @@ static void endpoint_add_all(struct net_endpoint *e,
     }
 }
 
-/* If nothing was found, the old ones stay. */
+/* Keeps the old addresses if none were found. */
 static void endpoint_take(struct net_endpoint *e,
                           const struct hf__lookup *found)
 {
@@ -156,12 +157,12 @@ void hf__net_connected(struct net_endpoint *e)
     e->job = NULL;
 }
 
-/* ---- the way over the addresses ----------------------------------------- */
+/* ---- walking over the addresses ----------------------------------------- */
 
 const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
 {
     if (w->at >= e->len)
-        w->at = 0; /* there is always one: open() saw to it */
+        w->at = 0; /* open() has made sure that there is one */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
         endpoint_take(e, e->job);
         hf__net_connected(e);

@@ -1,8 +1,9 @@
 /*
- * Where a server is: hosts whose names are looked up, or the path of a socket.
- * The first lookup blocks; later ones run on a thread for which nobody waits.
- * The connections of a client share an endpoint, and each walks over its
- * addresses by itself (link.h).
+ * The address of a server: hosts whose names are looked up, or the path of a
+ * Unix socket. The first lookup blocks; later ones run on a thread of their
+ * own. The connections of a client share an endpoint, and each walks over its
+ * addresses by itself (link.h). The client's mutex is held, except in
+ * hf__net_find().
  */
 #ifndef HF_NET_ENDPOINT_H
 #define HF_NET_ENDPOINT_H
@@ -15,52 +16,56 @@
 struct net_endpoint {
     const struct hf__core *core;
     hf_client *client;
-    char *hosts; /* "host:port,host:port"; NULL: it is a path */
-    size_t len;  /* of addr; never 0 once they were found */
+    char *hosts; /* "host:port,host:port"; NULL: a path */
+    size_t len;  /* of addr; never 0 after the first lookup */
     struct net_addr addr[NET_ADDRS];
-    struct hf__lookup *job; /* under way, or over; NULL */
-    hf__time job_until;     /* connections wait for it; 0: they do not */
+    struct hf__lookup *job; /* a lookup that is running or done, or NULL */
+    hf__time job_until;     /* connections wait for it until then; 0: not */
 };
 
-/* One connection's way. */
+/* The way of one connection over the addresses. */
 struct net_walk {
-    size_t at;         /* the address that is tried */
-    size_t tried;      /* of this round, without it */
-    unsigned failures; /* in a row: rounds that failed, short lives */
+    size_t at;         /* the address being tried */
+    size_t tried;      /* addresses that failed in this round */
+    unsigned failures; /* in a row: failed rounds and short connections */
 };
 
-/* Others than before, if there were any: their addresses are used once a
- * lookup is over. `port` is of those that have none. 0, HF_ENOMEM. */
+/* Replaces the hosts; their addresses are used after a lookup. `port` is for
+ * hosts without one. Returns 0 or HF_ENOMEM. */
 int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
                       size_t len, uint16_t port);
-/* HF_EINVAL: it is too long. */
+/* Returns 0, or HF_EINVAL if the path is too long. */
 int hf__net_set_path(struct net_endpoint *, const char *path);
 void hf__net_endpoint_fini(struct net_endpoint *);
 
-/* Blocks: for open(). 0, or a code whose text is set. */
+/* Looks the hosts up and blocks; for open(). Returns 0, or a code whose text is
+ * set. */
 int hf__net_find(struct net_endpoint *);
-/* Its host is not known yet: connections fail until a lookup has found it. */
+/* The hosts were not looked up: connections fail until a lookup has found
+ * them. */
 void hf__net_expect(struct net_endpoint *);
-/* The name may lead elsewhere: who connects next waits for a lookup until
- * then. */
+/* Starts a lookup, because the name may lead to another server now. Connections
+ * wait for it until then. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
-/* A connection is up: what is looked up now would be old when it is needed. */
+/* A connection is up: drops the lookup, which would be old when it is
+ * needed. */
 void hf__net_connected(struct net_endpoint *);
 
-/* The address to connect to. */
+/* The address to connect to. It takes over the result of a lookup. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
-/* There may be more than one server: there are several hosts, or one with
- * several addresses of one family. An IPv4 and an IPv6 address are likely to be
- * those of one server. */
+/* May there be more than one server? There may if there are several hosts, or
+ * one host with several addresses of one family; an IPv4 and an IPv6 address
+ * probably belong to one server. */
 bool hf__net_has_others(const struct net_endpoint *);
-/* The address did not work: goes to the next one, the first behind the last;
- * elsewhere: of another host, because this one has answered. false: each had
- * its turn. */
+/* The address has failed: goes on to the next one, after the last to the first.
+ * elsewhere: to one of another host, because this host has answered. False: all
+ * were tried in this round. */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
-/* No address worked, or none for long: begins anew. Looks the name up now and
- * then. Returns how long to wait; chance: any number. */
+/* All addresses have failed, or the connection was short: begins a new round,
+ * in some rounds with a lookup. Returns how long to pause first; chance: a
+ * random number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
                        uint32_t most_ms, uint32_t chance);
 

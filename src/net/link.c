@@ -7,11 +7,11 @@
 #include <sys/epoll.h>
 
 #define READ_SIZE 16384
-#define READS 4 /* at a time: others have something to do as well */
-/* A connection that was up for so long was a good one. */
+#define READS 4 /* at a time, so that other work is not delayed */
+/* A connection that was up for so long is made again without a pause. */
 #define LIVED_MS 1000
 #define LOOKUP_POLL_MS 10
-/* While nobody asks anything nobody listens either. */
+/* A connection that was idle for so long may have been closed unnoticed. */
 #define IDLE_MS 500
 
 void hf__link_init(struct net_link *l, const struct hf__core *core,
@@ -50,6 +50,7 @@ int hf__link_why(struct net_link *l, int code, const char *fmt, ...)
     int len = snprintf(l->text, sizeof(l->text), "%s: ", l->where);
     va_list ap;
 
+    l->explained = true;
     va_start(ap, fmt);
     vsnprintf(l->text + len, sizeof(l->text) - (size_t)len, fmt, ap);
     va_end(ap);
@@ -76,7 +77,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     bool was_up = l->state == NET_UP;
     size_t next = was_up && l->goes_round ? l->walk.at + 1 : 0;
 
-    if (was_up && l->lost) /* not of each attempt, as long as it is down */
+    if (was_up && l->lost) /* failed attempts to connect are not logged */
         l->stream.core->log(l->stream.client, "%s to %s", l->lost, l->text);
     hf__link_stop(l);
     l->state = NET_PAUSING;
@@ -92,7 +93,7 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     l->talk->down(l->owner, code, was_up, now);
 }
 
-/* If TLS does not agree, the server has answered. */
+/* A failed TLS handshake counts as a refusal by the server. */
 static void link_broken(struct net_link *l, hf__time now)
 {
     int code = l->stream.code ? l->stream.code : HF_EBACKEND;
@@ -104,10 +105,25 @@ static void link_broken(struct net_link *l, hf__time now)
     hf__link_fail(l, code, now);
 }
 
-/* ---- from nothing to up ------------------------------------------------ */
+/* Handles the return value of greet(), secured() or data(). */
+static bool link_goes_on(struct net_link *l, int rc, hf__time now)
+{
+    if (!rc)
+        return true;
+    if (!l->explained && rc == HF_ENOMEM)
+        hf__link_why(l, rc, "out of memory");
+    else if (!l->explained)
+        hf__link_why(l, rc, "an answer we do not understand%s",
+                     hf__link_doubt(l));
+    hf__link_fail(l, rc, now);
+    return false;
+}
 
-/* The path of a socket that is wrong or forbidden stays so until it is
- * corrected; a server that starts may not have created or opened it yet. */
+/* ---- connecting -------------------------------------------------------- */
+
+/* A wrong or forbidden path of a socket is a permanent failure. ENOENT and
+ * ECONNREFUSED are not, because a starting server may not have created or
+ * opened the socket yet. */
 static void link_not_connected(struct net_link *l, hf__time now)
 {
     int error = l->stream.broken;
@@ -117,23 +133,16 @@ static void link_not_connected(struct net_link *l, hf__time now)
     link_broken(l, now);
 }
 
-/* What greet() or secured() came to. */
-static void link_spoken(struct net_link *l, int rc, hf__time now)
-{
-    if (rc)
-        hf__link_fail(l, rc, now);
-    else
-        hf__net_flush(&l->stream);
-}
-
 static void link_connected(struct net_link *l, hf__time now)
 {
     l->state = NET_GREETING;
     l->heard_at = now;
-    link_spoken(l, l->talk->greet(l->owner, now), now);
+    l->explained = false;
+    if (link_goes_on(l, l->talk->greet(l->owner, now), now))
+        hf__net_flush(&l->stream);
 }
 
-/* What hf__net_open() or hf__net_go_on() came to. */
+/* Handles the return value of hf__net_open() or hf__net_go_on(). */
 static void link_move_on(struct net_link *l, int rc, hf__time now)
 {
     if (rc == 0)
@@ -147,16 +156,16 @@ void hf__link_secure(struct net_link *l)
     l->securing = true;
 }
 
-/* What hf__net_secure() or hf__net_go_on() came to. */
+/* Handles the return value of hf__net_secure() or hf__net_go_on(). */
 static void link_secure(struct net_link *l, int rc, hf__time now)
 {
     if (rc == HF__PENDING)
         return;
-    l->securing = false;
+    l->securing = l->explained = false;
     if (rc)
         link_broken(l, now);
-    else
-        link_spoken(l, l->talk->secured(l->owner, now), now);
+    else if (link_goes_on(l, l->talk->secured(l->owner, now), now))
+        hf__net_flush(&l->stream);
 }
 
 static uint32_t link_hurried(const struct net_link *l, uint32_t ms)
@@ -192,7 +201,7 @@ void hf__link_up(struct net_link *l, hf__time now)
     hf__net_connected(l->peer);
 }
 
-/* ---- what the owner tells ---------------------------------------------- */
+/* ---- calls of the owner ------------------------------------------------ */
 
 static void link_check_closed(struct net_link *l)
 {
@@ -263,17 +272,16 @@ static void link_read_all(struct net_link *l, hf__time now)
     int rc, reads = 0;
     ssize_t n;
 
-    do { /* a closed stream has no more */
+    do { /* a closed stream has `more` unset */
         reads++;
         n = hf__net_read(&l->stream, buf, sizeof(buf));
         if (n < 0) {
             link_broken(l, now);
         } else if (n > 0) {
             l->heard_at = now;
+            l->explained = false;
             rc = l->talk->data(l->owner, buf, (size_t)n, now);
-            if (rc)
-                hf__link_fail(l, rc, now);
-            else if (l->securing)
+            if (link_goes_on(l, rc, now) && l->securing)
                 link_secure(l, hf__net_secure(&l->stream), now);
         }
     } while (l->stream.more && reads < READS);
@@ -313,8 +321,8 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, link_silent_at(l));
 }
 
-/* A handshake that is not answered may be no handshake to the other end; where
- * TLS begins later, the server speaks first. */
+/* A server that does not answer the TLS handshake, or does not speak first
+ * where it must, may be another kind of server. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

@@ -1,6 +1,6 @@
 /*
- * A connection to a server, from nothing to up and back, again and again. It
- * knows nothing about what is said: its owner greets, reads and writes.
+ * A connection to a server, which is made again whenever it fails. It knows
+ * nothing about the protocol: its owner greets, reads and writes.
  *
  *     OFF <-- stop() -- any state
  *      | start()
@@ -9,21 +9,21 @@
  *      ^                          |                               | up()
  *      |      failure, timer      |                               v
  *      +--------------------------+----------------------------- UP
- *                 (UP: the server is silent although it is asked)
+ *                 (from UP also: the server does not answer in time)
  *
- * With stream.tls_later TLS is agreed on in GREETING, when the owner says so.
+ * With stream.tls_later the TLS handshake is part of GREETING: the owner starts
+ * it.
  *
- * Every address gets its turn before a round counts as failed; then comes a
- * pause, which grows, and now and then the name is looked up anew. A connection
- * that has lived for a while is made anew at once. A connection is used once:
- * whatever is odd about what comes ends it, and the next one starts clean.
+ * A round has failed when every address was tried. Then comes a pause, which
+ * grows, and in some rounds a new lookup of the name. A connection that was up
+ * for a while is made again at once. Any error ends the connection, and the
+ * next one starts from a clean state.
  *
- * Everything is called with the client's mutex held. The owner is called from
- * ready(), advance() and fail() alone, so never inside of a slot that sends:
- * what fails there is found by advance(). Of a link the owner sets what is
- * marked as its own, writes to stream.out, and reads the rest. It must not
- * stop or fail a link from inside that link's greet() or data(): these return
- * a code instead.
+ * The client's mutex is held. The owner is called only from ready(), advance()
+ * and fail(), so never inside a slot that sends: advance() finds a failure
+ * there. The owner sets the fields that are marked as its own, writes to
+ * stream.out, and reads the rest. It must not stop or fail a link from inside
+ * that link's greet(), data() or secured(): these return a code instead.
  */
 #ifndef HF_NET_LINK_H
 #define HF_NET_LINK_H
@@ -31,103 +31,105 @@
 #include "endpoint.h"
 
 enum net_state {
-    NET_OFF,        /* not wanted */
+    NET_OFF,        /* stopped */
     NET_PAUSING,    /* until timer */
     NET_CONNECTING, /* until timer at most */
-    NET_GREETING,   /* connected, greet() was called; the same */
+    NET_GREETING,   /* greet() was called; until timer at most */
     NET_UP,
 };
 
-/* What its owner does. greet() and data() return 0, or a code that ends the
- * connection, whose text hf__link_why() has set. */
+/* The functions of the owner. greet(), data() and secured() return 0, or a code
+ * that ends the connection. They set its text by hf__link_why(); without one it
+ * is "out of memory" for HF_ENOMEM, else "an answer we do not understand". */
 struct net_talk {
-    /* Connected: says hello. Whatever is written to stream.out is sent. */
+    /* Connected. It writes the first request to stream.out, if any; the link
+     * flushes. */
     int (*greet)(void *owner, hf__time now);
-    /* These bytes have come, GREETING or UP. Sets `awaits` to whether more
-     * answers are due. */
+    /* These bytes have arrived, in GREETING or UP. It sets `awaits`. */
     int (*data)(void *owner, const char *, size_t, hf__time now);
-    /* It is lost (was_up), or was not made; text says why. The stream is
-     * closed, stream.written is still that of then. The last that fail() does:
-     * the link may be stopped. */
+    /* The connection was lost (was_up) or could not be made; text says why. The
+     * stream is closed, but stream.written is still valid. fail() does nothing
+     * after it, so it may stop the link. */
     void (*down)(void *owner, int code, bool was_up, hf__time now);
-    /* What hf__link_secure() began is over: TLS is spoken from here on. As
-     * greet(). NULL: the owner does not begin it. */
+    /* The handshake of hf__link_secure() is complete. As greet(). NULL if the
+     * owner does not call hf__link_secure(). */
     int (*secured)(void *owner, hf__time now);
 };
 
 struct net_link {
-    /* The owner's, set once. */
+    /* Set by the owner once. */
     const struct net_talk *talk;
     void *owner;
     struct net_endpoint *peer;
     uint32_t *tags;    /* counts the descriptors of this client */
-    const char *lost;  /* for the log: "redis: lost the connection"; NULL:
-                          nothing is said */
-    const char *doubt; /* behind a failure before anything was understood: "; is
-                          it Redis?"; NULL: nothing */
-    /* The owner's, at any time. */
-    uint32_t connect_ms; /* for one round over all addresses */
-    uint32_t silence_ms; /* an answer that is due may take so long */
-    uint32_t hurry_ms;   /* the most that is waited for either; 0: no such */
+    const char *lost;  /* for the log: "redis: lost the connection"; NULL: no
+                          entry */
+    const char *doubt; /* ends the text of a failure before any answer was
+                          understood: "; is it Redis?"; or NULL */
+    /* Set by the owner at any time. */
+    uint32_t connect_ms; /* the time for one round over all addresses */
+    uint32_t silence_ms; /* the time for an answer that is due */
+    uint32_t hurry_ms;   /* a limit for both times; 0: none */
     uint32_t pause_ms;   /* the longest pause */
-    bool goes_round;     /* one that was lost is followed by one to the next
-                            address, where a round begins; else to the first */
+    bool goes_round;     /* after a loss the round begins at the next address,
+                            else at the first */
     bool awaits;         /* UP: an answer is due */
-    bool understood;     /* it has said something that our server would say */
-    bool lasts;          /* this failure does not pass by itself */
-    hf__time refused_at; /* when the server has answered this attempt to
-                            connect by a refusal; HF__NEVER: it has not */
+    bool understood;     /* an answer was one of the expected kind of server */
+    bool lasts;          /* the failure is permanent */
+    bool explained; /* hf__link_why() has set a text (the link resets it) */
+    hf__time refused_at; /* when the server refused this attempt to connect;
+                            HF__NEVER: it has not */
     struct net_stream stream;
 
     enum net_state state;
-    bool securing; /* GREETING: TLS is being agreed on */
+    bool securing; /* GREETING: the TLS handshake is in progress */
     struct net_walk walk;
     hf__time timer;
-    hf__time up_at;    /* since when it is, or was last; 0: never */
-    hf__time heard_at; /* the last byte, or since when we listen */
-    int open_code;     /* a round has failed: why; 0: none has */
+    hf__time up_at;    /* when it last came up; 0: never */
+    hf__time heard_at; /* the last byte, or when an answer became due */
+    int open_code;     /* the code of the last failed round; 0: none */
     char where[80];    /* host:port, or a path */
-    char text[720];    /* why it is not up, with `where` in front */
+    char text[720];    /* why it is not up; begins with `where` */
 };
 
-/* To be called before the owner sets its fields. */
+/* Must be called before the owner sets its fields. */
 void hf__link_init(struct net_link *, const struct hf__core *, hf_client *);
 void hf__link_fini(struct net_link *);
-/* It is OFF: advance() connects. */
+/* Starts a link that is OFF: advance() connects. */
 void hf__link_start(struct net_link *, hf__time now);
 void hf__link_stop(struct net_link *);
 
-/* The greeting is over. */
+/* The owner has completed the greeting. */
 void hf__link_up(struct net_link *, hf__time now);
-/* For data(), GREETING, with stream.tls_later: once it has returned, all that
- * was written goes out in plain, then TLS begins; secured() is called in the
- * end. Bytes that have come behind those that made the owner call this may be
- * anybody's: the owner must refuse them. */
+/* Called in data(), in GREETING with stream.tls_later. After data() has
+ * returned, the out buffer is sent in plain, then TLS begins, and secured() is
+ * called at its end. The owner must refuse bytes that follow those which made
+ * it call this: an attacker may have written them. */
 void hf__link_secure(struct net_link *);
-/* The text of a failure, for people, without secrets. Returns code. */
+/* Sets the text of a failure, which must not contain secrets. Returns code. */
 int hf__link_why(struct net_link *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* `doubt`, if there is reason to; else "". */
+/* `doubt` if no answer was understood yet, else "". */
 const char *hf__link_doubt(const struct net_link *);
-/* Closes, and tries again later. The text is set. */
+/* Closes the connection and connects again later. The text must be set. */
 void hf__link_fail(struct net_link *, int code, hf__time now);
 
-/* For a slot that wants to send: is it up? If it was idle it may have been
- * closed meanwhile, and what is sent would be EUNKNOWN. If the server refused
- * us when we last connected, it is asked again soon. */
+/* For a slot that wants to send: is the link up? Detects an idle connection
+ * that the server has closed, on which a request would end as EUNKNOWN. If the
+ * server refused the last attempt to connect, it is tried again soon. */
 bool hf__link_wanted(struct net_link *);
-/* Something is written whose answer is due: silence begins here, unless one
- * was due already. */
+/* An answer is due: silence_ms begins now, unless one was due already. */
 void hf__link_await(struct net_link *, hf__time now);
-/* No more than so long is waited for a connection or an answer; 0: as long as
- * usual. Holds for one that is being made, too. */
+/* Limits the time for a connection, also for one that is being made, and for an
+ * answer; 0: no limit. */
 void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
-/* The server may be elsewhere: who connects next waits for a lookup, a while.
- */
+/* The server may have another address: the next connection waits for a lookup,
+ * but not for ever. */
 void hf__link_look_up(struct net_link *, hf__time now);
 
-/* For the backend's slots. opened(): DONE, PENDING, or a code whose text is
- * set. ready(): false if the event is not of this link. */
+/* For the backend's slots. opened() returns HF__DONE, HF__PENDING, or a code
+ * whose text is set. ready() returns false if the event is not for this
+ * link. */
 int hf__link_opened(const struct net_link *);
 bool hf__link_ready(struct net_link *, uint32_t tag, uint32_t events,
                     hf__time now);

@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Room for any one request of Redis with its script: what is let go needs no
+/* Room for any one request of Redis with its script, so that a release needs no
  * memory. */
 #define FIRST_SIZE 16384
 
@@ -59,10 +59,10 @@ static void stream_empty(struct net_out *o)
     o->from = o->len = 0;
 }
 
-int hf__net_reserve(struct net_stream *s, size_t more)
+int hf__net_grow(const struct hf__core *core, hf_client *client,
+                 struct net_out *o, size_t first_cap, size_t more)
 {
-    struct net_out *o = &s->out;
-    size_t used = o->len - o->from, cap = o->cap ? o->cap : FIRST_SIZE;
+    size_t used = o->len - o->from, cap = o->cap ? o->cap : first_cap;
     char *data;
 
     if (o->cap - o->len >= more)
@@ -75,19 +75,24 @@ int hf__net_reserve(struct net_stream *s, size_t more)
     }
     while (cap - used < more)
         cap *= 2;
-    data = s->core->alloc(s->client, cap);
+    data = core->alloc(client, cap);
     if (!data)
         return HF_ENOMEM;
     if (o->data) {
         memcpy(data, o->data + o->from, used);
         stream_wipe(o);
-        s->core->free(s->client, o->data);
+        core->free(client, o->data);
     }
     *o = (struct net_out){data, 0, used, cap, o->secret};
     return 0;
 }
 
-/* How much was written; 0: nothing can be now; a code. */
+int hf__net_reserve(struct net_stream *s, size_t more)
+{
+    return hf__net_grow(s->core, s->client, &s->out, FIRST_SIZE, more);
+}
+
+/* Returns the number of bytes sent, 0 (none can be sent now) or a code. */
 static ssize_t stream_write_some(struct net_stream *s, const char *p,
                                  size_t len)
 {
@@ -137,7 +142,7 @@ ssize_t hf__net_read(struct net_stream *s, void *buf, size_t size)
     if (s->ssl)
         return hf__tls_read(s, buf, size);
     n = recv(s->fd, buf, size, 0);
-    /* A short read has emptied the socket: no second recv() to hear EAGAIN. */
+    /* A short read has emptied the socket, so no second recv() is needed. */
     s->more = n == (ssize_t)size;
     if (n > 0)
         return n;
@@ -182,14 +187,14 @@ int hf__net_secure(struct net_stream *s)
     hf__net_flush(s);
     if (s->broken)
         return HF_EBACKEND;
-    s->more = false; /* what comes now is TLS' */
+    s->more = false; /* further bytes belong to TLS */
     s->securing = s->out.len;
     return s->securing ? HF__PENDING : stream_begin_tls(s);
 }
 
-/* Packets may vanish without a word, as behind a firewall that has forgotten
- * the connection. Then it breaks after 4 s if something was sent, else after
- * 20 s. */
+/* Packets may vanish silently, for example behind a firewall that has dropped
+ * the connection. Then it breaks after 4 s if something was sent, else after 20
+ * s. */
 static void stream_set_tcp(int fd)
 {
     static const struct {
@@ -245,7 +250,7 @@ int hf__net_go_on(struct net_stream *s)
     s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
-    /* connect() to a Unix socket is never under way. */
+    /* Only TCP: connect() to a Unix socket is never in progress. */
     return error ? stream_broke(s, error) : stream_connected(s, true);
 }
 

@@ -1,11 +1,11 @@
 /*
- * A stream of bytes to one address: TCP, with TLS if wanted, or Unix. It knows
- * nothing about what is said. Nothing blocks: connect() goes on in the
- * background, and what cannot be sent at once stays in the out buffer. A module
- * compiles these files into itself and calls them with the client's mutex held.
+ * A stream of bytes to one address: TCP, with or without TLS, or a Unix socket.
+ * Nothing blocks: connect() continues in the background, and bytes that cannot
+ * be sent at once stay in the out buffer. Each module contains its own copy of
+ * these files and calls them with the client's mutex held.
  *
- * A failure sets `broken`, and nothing is sent or read from then on. The
- * owner looks at it in advance(), closes the stream, and opens it again.
+ * A failure sets `broken`; from then on nothing is sent or read. The owner
+ * notices it in advance(), closes the stream, and opens it again.
  */
 #ifndef HF_NET_STREAM_H
 #define HF_NET_STREAM_H
@@ -22,15 +22,15 @@ struct net_addr {
     int family;
     socklen_t len;
     struct sockaddr_storage sa;
-    char host[256]; /* whose it is: TLS verifies it */
-    char where[80]; /* host:port or path, for texts */
+    char host[256]; /* the host name, which TLS verifies */
+    char where[80]; /* host:port or path, for error texts */
 };
 
-/* What is to be sent. Its owner writes at data + len what it has reserved. */
+/* A buffer. After reserving, its owner writes at data + len and adds to len. */
 struct net_out {
     char *data;
-    size_t from, len, cap; /* [from, len) is still to be sent */
-    bool secret;           /* holds a password: to be wiped once sent */
+    size_t from, len, cap; /* [from, len) is in use */
+    bool secret;           /* contains a password: wiped once sent */
 };
 
 struct net_stream {
@@ -38,46 +38,50 @@ struct net_stream {
     hf_client *client;
     int fd;          /* -1: closed */
     uint32_t tag;    /* of this fd, for core->watch() */
-    uint32_t events; /* that are watched for */
-    int broken;      /* 0, or an errno; hf__net_why() has the text */
-    bool closed;     /* broken: the server has closed the connection */
-    bool more;       /* the last read may have left something */
+    uint32_t events; /* passed to core->watch() */
+    int broken;      /* 0, or an errno; hf__net_why() returns the text */
+    bool closed;     /* broken because the server closed the connection */
+    bool more;       /* the last read may have left bytes */
     bool connecting;
-    bool securing;   /* TLS begins when all that is written is sent */
-    bool shaking;    /* connected; TLS' handshake is not over */
+    bool securing;   /* TLS begins once the out buffer is empty */
+    bool shaking;    /* the TLS handshake is in progress */
     int code;        /* broken: 0 for HF_EBACKEND, or HF_EAUTH, HF_EPROTO ... */
-    char words[160]; /* broken: "" for strerror() */
-    uint64_t written; /* bytes since it was opened */
+    char words[160]; /* broken: the text; "" for strerror() */
+    uint64_t written; /* bytes sent since it was opened */
     struct net_out out;
-    struct net_tls
-        *tls;           /* NULL: plain; set by the owner, before it is opened */
-    bool tls_later;     /* the same: not before hf__net_secure() */
-    struct ssl_st *ssl; /* of this fd */
-    char host[256];     /* of its address */
+    struct net_tls *tls; /* NULL: no TLS; set by the owner before opening */
+    bool tls_later;      /* TLS begins with hf__net_secure(); set as tls */
+    struct ssl_st *ssl;  /* NULL: no TLS on this fd (yet) */
+    char host[256];      /* net_addr.host of its address */
 };
 
 void hf__net_init(struct net_stream *, const struct hf__core *, hf_client *);
-/* It is closed. The tag is one that no descriptor had before. Opening and
- * going on, which ready() does until it is open: 0, HF__PENDING, or a code. */
+/* Opens a closed stream; `tag` was not used before. open(), and go_on() when
+ * the descriptor is ready, return 0 (open), HF__PENDING or a code. */
 int hf__net_open(struct net_stream *, const struct net_addr *, uint32_t tag);
 int hf__net_go_on(struct net_stream *);
-/* It is open, tls_later, and has been used in plain: what is still to be sent
- * goes out so, then TLS begins. As hf__net_open(). */
+/* Begins TLS on an open stream with tls_later, after the out buffer was sent in
+ * plain. Returns as hf__net_open(). */
 int hf__net_secure(struct net_stream *);
-void hf__net_close(struct net_stream *); /* the out buffer is emptied, too */
+void hf__net_close(struct net_stream *); /* also empties the out buffer */
 void hf__net_fini(struct net_stream *);
 
-/* Room for so many bytes more; 0, HF_ENOMEM. */
+/* Makes room for so many more bytes in the out buffer. Returns 0 or
+ * HF_ENOMEM. */
 int hf__net_reserve(struct net_stream *, size_t more);
-/* Writes what can be written, and watches; nothing before it is open. */
+/* The same in any buffer, whose capacity doubles from first_cap on. */
+int hf__net_grow(const struct hf__core *, hf_client *, struct net_out *,
+                 size_t first_cap, size_t more);
+/* Sends what can be sent, and watches the descriptor. No effect until it is
+ * open. */
 void hf__net_flush(struct net_stream *);
-/* How many bytes have come; 0: none now; a code. To be called again as long as
- * `more` is set. */
+/* Returns the number of bytes read, 0 (none now) or a code. Call it again as
+ * long as `more` is set. */
 ssize_t hf__net_read(struct net_stream *, void *buf, size_t size);
-/* The server has closed the connection. To be asked while nothing is expected
- * from the server. */
+/* Has the server closed the connection? Only for a stream on which no answer is
+ * due. */
 bool hf__net_is_over(struct net_stream *);
-/* What is broken, for people. */
+/* The text of `broken`. */
 const char *hf__net_why(const struct net_stream *);
 
 #endif

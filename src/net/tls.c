@@ -16,13 +16,13 @@ struct net_tls {
     hf_client *client;
     SSL_CTX *ctx;
     BIO_METHOD *socket;
-    bool has_cert;    /* of our own */
-    const char *alpn; /* what is spoken inside; NULL: not agreed on */
+    bool has_cert;    /* a client certificate */
+    const char *alpn; /* the protocol inside TLS; NULL: no ALPN */
 };
 
 /* ---- the socket -------------------------------------------------------- */
 
-/* OpenSSL's own BIO writes by write(2), which raises SIGPIPE. */
+/* Replaces OpenSSL's socket BIO, whose write(2) raises SIGPIPE. */
 static int tls_socket_write(BIO *bio, const char *p, int len)
 {
     const struct net_stream *s = BIO_get_data(bio);
@@ -67,7 +67,7 @@ static BIO_METHOD *tls_new_socket_method(void)
 
 /* ---- files ------------------------------------------------------------- */
 
-/* What OpenSSL has against the file that it was given. */
+/* Explains why OpenSSL refuses a file. */
 static int tls_bad_file(const struct net_tls *t, const char *option,
                         const char *path, const char *wanted)
 {
@@ -85,8 +85,8 @@ static int tls_bad_file(const struct net_tls *t, const char *option,
                         wanted);
 }
 
-/* OpenSSL opens the file on the thread of the client, so that must not block:
- * opening a FIFO waits for a writer, and a device may be endless. */
+/* OpenSSL reads the file on the client's thread, which must not block: opening
+ * a FIFO waits for a writer, and a device may have no end. */
 static int tls_check_file(const struct net_tls *t, const char *option,
                           const char *path)
 {
@@ -106,7 +106,7 @@ static int tls_check_file(const struct net_tls *t, const char *option,
     return 0;
 }
 
-/* Nobody is there who could be asked. */
+/* There is no user to be asked. */
 static int tls_no_passphrase(char *buf, int size, int for_writing, void *arg)
 {
     (void)buf;
@@ -169,7 +169,7 @@ static int tls_offer(struct net_tls *t, const char *alpn)
     t->alpn = alpn;
     list[0] = (unsigned char)len;
     memcpy(list + 1, alpn, len);
-    /* Other than its siblings it returns 0 if all is well. */
+    /* Unlike its siblings this function returns 0 on success. */
     return SSL_CTX_set_alpn_protos(t->ctx, list, (unsigned)len + 1) ? HF_ENOMEM
                                                                     : 0;
 }
@@ -179,7 +179,8 @@ static int tls_set_up(struct net_tls *t, const struct net_tls_files *files)
     int rc;
 
     ERR_clear_error();
-    /* Threads of ours may still use it when the program exits. */
+    /* Without OpenSSL's atexit handler, because the helper thread may still use
+     * it when the program exits. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return HF_ENOMEM;
     t->socket = tls_new_socket_method();
@@ -191,7 +192,8 @@ static int tls_set_up(struct net_tls *t, const struct net_tls_files *files)
     SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);
-    /* A child that was forked shares the socket: freeing must send nothing. */
+    /* Freeing must not send anything, because a forked child shares the socket.
+     */
     SSL_CTX_set_quiet_shutdown(t->ctx, 1);
     SSL_CTX_set_read_ahead(t->ctx, 1); /* one recv() for each record, not two */
     SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
@@ -229,7 +231,7 @@ void hf__tls_free(struct net_tls *t)
     t->core->free(t->client, t);
 }
 
-/* ---- what went wrong ---------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static int
 tls_say(struct net_stream *s, int code, const char *fmt, ...)
@@ -243,7 +245,7 @@ tls_say(struct net_stream *s, int code, const char *fmt, ...)
     return s->code = code;
 }
 
-/* We do not believe the server. */
+/* The server's certificate was not accepted. */
 static int tls_distrusted(struct net_stream *s, long why)
 {
     switch (why) {
@@ -273,7 +275,7 @@ static int tls_distrusted(struct net_stream *s, long why)
     }
 }
 
-/* The server's alerts, and what we find wrong with what it sends. */
+/* Alerts of the server, and errors in what it sends. */
 static int tls_explain(struct net_stream *s, unsigned long e)
 {
     const char *reason = ERR_reason_error_string(e);
@@ -315,9 +317,9 @@ static int tls_explain(struct net_stream *s, unsigned long e)
     return tls_say(s, HF_EPROTO, "TLS: %s", reason ? reason : "unknown error");
 }
 
-/* 0: nothing is wrong, it has to wait. Else broken is set. errno was set to 0
- * before. */
-static int tls_outcome(struct net_stream *s, int n)
+/* Returns 0 if the call must wait; else sets broken. errno was set to 0 before
+ * the call. */
+static int tls_judge(struct net_stream *s, int n)
 {
     int error = errno;
 
@@ -340,8 +342,16 @@ static int tls_outcome(struct net_stream *s, int n)
     return HF_EBACKEND;
 }
 
-/* Our calls run on threads of the program, whose errors may be in the queue:
- * SSL_get_error() would take them for ours. */
+static int tls_outcome(struct net_stream *s, int n)
+{
+    int rc = tls_judge(s, n);
+
+    ERR_clear_error();
+    return rc;
+}
+
+/* The thread belongs to the program, whose errors may be in OpenSSL's queue:
+ * SSL_get_error() would take them for those of the next call. */
 static void tls_begin_call(void)
 {
     ERR_clear_error();
@@ -350,8 +360,8 @@ static void tls_begin_call(void)
 
 /* ---- one connection ------------------------------------------------------ */
 
-/* An address is looked for among the addresses of the certificate, and is no
- * name to tell the server. */
+/* An address is compared with the addresses in the certificate, and is not sent
+ * as the server name. */
 static bool tls_set_host(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -368,7 +378,7 @@ int hf__tls_begin(struct net_stream *s)
 {
     BIO *bio;
 
-    if (!s->host[0]) /* OpenSSL would take any certificate */
+    if (!s->host[0]) /* OpenSSL would accept any certificate */
         return tls_say(s, HF_EAUTH, "there is no host name to be verified");
     bio = BIO_new(s->tls->socket);
     s->ssl = SSL_new(s->tls->ctx);
@@ -384,7 +394,7 @@ int hf__tls_begin(struct net_stream *s)
     return 0;
 }
 
-/* A server that knows of no such list speaks something else. */
+/* A server that does not support ALPN speaks another protocol. */
 static int tls_check_agreed(struct net_stream *s)
 {
     const char *wanted = s->tls->alpn;
@@ -409,7 +419,6 @@ int hf__tls_shake(struct net_stream *s)
     if (n == 1)
         return tls_check_agreed(s);
     rc = tls_outcome(s, n);
-    ERR_clear_error();
     return rc ? rc : HF__PENDING;
 }
 
@@ -420,18 +429,14 @@ bool hf__tls_wants_out(const struct net_stream *s)
 
 ssize_t hf__tls_write(struct net_stream *s, const void *p, size_t len)
 {
-    int n, rc;
+    int n;
 
     tls_begin_call();
     n = SSL_write(s->ssl, p, len < INT32_MAX ? (int)len : INT32_MAX);
-    if (n > 0)
-        return n;
-    rc = tls_outcome(s, n);
-    ERR_clear_error();
-    return rc;
+    return n > 0 ? n : tls_outcome(s, n);
 }
 
-/* What OpenSSL has read ahead no epoll tells of. */
+/* epoll does not report bytes that OpenSSL has read ahead, so `more` does. */
 ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
 {
     int n, rc;
@@ -442,11 +447,10 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
     if (n > 0)
         return n;
     rc = tls_outcome(s, n);
-    /* The answer to a key update does not go out now, and nobody would wait
-     * for that. Rare enough to begin anew. */
+    /* The answer to a key update cannot be sent now, and nothing would send it
+     * later. This is rare, so the connection ends. */
     if (!rc && SSL_want_write(s->ssl))
         rc = tls_say(s, HF_EBACKEND, "TLS: a key update is stuck");
-    ERR_clear_error();
     return rc;
 }
 

@@ -1,33 +1,33 @@
 /*
- * TLS for a stream, by OpenSSL. The server's certificate is always verified:
- * by the CAs of a file or of the system, and against the name or address of the
- * host that is connected to. TLS 1.2 or later. The files are read once, here.
+ * TLS for a stream, by OpenSSL: TLS 1.2 or later. The server's certificate is
+ * always verified: by the CAs of a file or of the system, and against the host
+ * name or address of the connection. The files are only read by hf__tls_new().
  */
 #ifndef HF_NET_TLS_H
 #define HF_NET_TLS_H
 
 #include "stream.h"
 
-/* What the connections of a client have in common. */
+/* Common to the connections of a client. */
 struct net_tls;
 
-/* Each may be NULL: the system's CAs; no certificate of our own; no protocol is
- * agreed on. */
+/* Each may be NULL: the CAs of the system; no client certificate; no ALPN. */
 struct net_tls_files {
     const char *cacert, *cert, *key;
-    const char *alpn; /* "h2": a server that does not agree is not used; a
-                         constant */
+    const char
+        *alpn; /* a constant, such as "h2"; the server must agree to it */
 };
 
-/* 0 and *out; HF_EINVAL, whose text is set; HF_ENOMEM. */
+/* Returns 0 and *out; HF_EINVAL, whose text is set; or HF_ENOMEM. */
 int hf__tls_new(const struct hf__core *, hf_client *,
                 const struct net_tls_files *, struct net_tls **out);
 void hf__tls_free(struct net_tls *); /* NULL is fine */
 
-/* The rest is for stream.c. These return what those of stream.h do, and set
- * broken; a failure that TLS explains sets code and words, too. */
+/* The rest is for stream.c. These return as the functions of stream.h do and
+ * set broken; a failure of TLS also sets code and words. */
 int hf__tls_begin(struct net_stream *);
-int hf__tls_shake(struct net_stream *); /* HF__PENDING: see wants_out() */
+int hf__tls_shake(
+    struct net_stream *); /* HF__PENDING: wants_out() says for what it waits */
 bool hf__tls_wants_out(const struct net_stream *);
 ssize_t hf__tls_write(struct net_stream *, const void *, size_t);
 ssize_t hf__tls_read(struct net_stream *, void *, size_t);

@@ -112,7 +112,7 @@ looking_makes_no_memory() {
 
 full_is_said() {
     equal "$(status_of sh -c '"$0" ls -l --json >/dev/full' "$hf")" 0 'nothing to print'
-    hold 1 full/a
+    hold_as 1 full/a
     equal "$(status_of sh -c '"$0" ls >/dev/full' "$hf")" 1 'ls'
     contains err 'No space left' || die "$(cat err)"
 }
@@ -173,7 +173,7 @@ ls_walks_in_small_steps() {
         echo "HSET {crowd}$i a 1 b 2"
         i=$((i + 1))
     done | redis_cli -n 2 >/dev/null
-    hold 1 steps/a -b "$redis?db=2"
+    hold_as 1 steps/a -b "$redis?db=2"
     redis_cli config resetstat >/dev/null
     equal "$("$hf" ls -b "$redis?db=2")" steps/a 'the list'
     calls=$(redis_cli info commandstats | sed -n 's/^cmdstat_scan:calls=\([0-9]*\),.*/\1/p')
@@ -202,14 +202,13 @@ survives() {
     until_true contains said 'changes are not seen until the server answers again'
     own_redis --notify-keyspace-events "$1"
     until_true contains said 'the server answers again'
-    hold "x$1" restart/a
+    hold_as "x$1" restart/a
     until_true last changes '"event":"acquired"' "\"pid\":$pid,"
-    let_go "x$1"
+    let_one_go "x$1"
     until_true last changes '"event":"released"'
     equal "$(grep -c 'not seen until' said)" 1 'said once'
     kill "$watcher"
-    wait_for "$watcher"
-    equal "$status" 143 'the watcher'
+    ends "$watcher" 143 'the watcher'
     kill -9 "$redis_pid"
 }
 

@@ -49,14 +49,13 @@ static void is_over(struct scene *s, const struct my_sent *sent)
 }
 
 /* Reads all that is there: an end that is not the end would be found. */
-static int answered(struct my_conn *c, struct my_sent *sent,
-                    const struct my_result *r, hf__time at)
+static int answered(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_result *r = a->first;
     size_t bytes = 0;
 
-    (void)at;
     must(r != NULL, "an answer without a result");
-    is_over(c->owner, sent);
+    is_over(c->owner, a->sent);
     for (; r; r = r->next) {
         size_t rows = 0;
 

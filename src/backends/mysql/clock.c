@@ -1,6 +1,7 @@
 #include "clock.h"
 
-/* By when it was heard, so that it is rather later than we think. */
+/* The time of arrival is later than that of the answer, so the server's clock
+ * is at least as late as the estimate. */
 void hf__my_clock(struct mysql *m, uint64_t us)
 {
     m->server_us = us;

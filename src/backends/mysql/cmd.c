@@ -1,59 +1,54 @@
 /*
- * Requests under way. They go out in the order of submission, as many as there
- * are: the server takes one after the other. Behind a transaction nothing is
- * sent before it is answered: an error would leave it open, and what follows
- * would be in it. So each error there is answered by a ROLLBACK first.
+ * Any number of requests can be in flight: the server handles one after the
+ * other. But nothing is sent behind a transaction before its answer, because an
+ * error leaves it open, and the next statements would be part of it. So an
+ * error in a transaction is followed by a ROLLBACK.
  */
 #include "cmd.h"
 
 #include "aside.h"
 #include "clock.h"
 #include "error.h"
+#include "name.h"
 #include "session.h"
 #include "wait.h"
 #include "wire.h"
 
-/* A third of what the server waits for. */
+/* A ping is sent after this part of the server's idle timeout. */
 #define PING_PART 3
-/* With more bytes than that to be written the core keeps what it has. */
+/* While more bytes than this are to be written, the core keeps its requests. */
 #define OUT_HIGH (64u << 10)
 
-static int cmd_answered(struct my_conn *, struct my_sent *,
-                        const struct my_result *, hf__time now);
+static my_answer_fn cmd_answered;
 
 /* ---- sending ------------------------------------------------------------ */
+
+static const struct my_op *cmd_op_of(const struct mysql *m, uint8_t op)
+{
+    return &m->ops[op <= HF__ABANDON ? MY_VERB
+                   : op == HF__RENEW ? MY_RENEW
+                                     : MY_QUERY];
+}
 
 static bool cmd_has_room(const struct mysql *m)
 {
     const struct net_link *l = &m->cmd.link;
 
-    return l->state == NET_UP && !l->stream.broken && !m->alone &&
+    return l->state == NET_UP && !l->stream.broken && !m->exclusive &&
            l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
-/* A transaction is sent when nothing is under way: the answers to what is may
- * cause something to be sent, which would then be behind it. */
+/* A transaction is sent only when nothing is in flight: an answer may cause
+ * another statement to be sent, which would then be behind the transaction. */
 static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
 
-    switch (req->op) {
-    case HF__ATTEMPT:
-        return ((struct my_lock *)r->impl)->conversion == MY_CONVERTING ||
-               r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE;
-    case HF__BREAK:
-    case HF__PUT:
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static int cmd_encode(struct mysql *m, struct hf__req *req)
-{
-    return m->ops[req->op].encode(m, req);
+    if (req->op == HF__ATTEMPT)
+        return r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE ||
+               ((struct my_lock *)r->impl)->conversion == MY_CONVERTING;
+    return req->op == HF__BREAK || req->op == HF__PUT ||
+           req->op == HF__LATCH_SET || req->op == HF__LATCH_DOWN;
 }
 
 static bool cmd_fits(struct mysql *m, const struct hf__req *req)
@@ -66,15 +61,15 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
 {
     int rc;
 
-    /* There will be room in ready() or advance() alone. */
+    /* Only ready() and advance() can make room. */
     if (!hf__link_wanted(&m->cmd.link) || m->put_off || !cmd_fits(m, req)) {
         m->put_off = true;
         return HF__LATER;
     }
-    rc = cmd_encode(m, req);
+    rc = cmd_op_of(m, req->op)->encode(m, req);
     if (rc)
         return rc;
-    if (!req->parked) /* else hf__my_pump() writes all of them */
+    if (!req->parked) /* else hf__my_pump() flushes all of them */
         hf__net_flush(&m->cmd.link.stream);
     return HF__PENDING;
 }
@@ -88,10 +83,18 @@ void hf__my_pump(struct mysql *m)
     m->core->go_on(m->client);
 }
 
-/* What an error has left open is ended first. */
+/* The transaction that is tried again (BREAK) may have been left open. */
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
+    if (req->remote)
+        hf__my_bind_lock(m, &m->cmd, req->remote->impl);
+    else
+        hf__my_bind_client(m, &m->cmd);
+    hf__my_bind_number(&m->cmd, 'H', req->hold_id);
+    hf__my_bind_number(&m->cmd, 'L', req->lease_ms * 1000ULL);
+    hf__my_bind_number(&m->cmd, 'M', req->permits);
+    hf__my_bind_number(&m->cmd, 'E', hf__my_late(m, req));
     if (m->tries && cmd_is_alone(req))
         hf__my_sql(&m->cmd, "rollback;");
 }
@@ -112,8 +115,8 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
     f->hold_id = req->hold_id;
     f->late_us = hf__my_late(m, req);
     f->tries = m->tries;
-    f->alone = cmd_is_alone(req);
-    m->alone = m->alone || f->alone;
+    f->exclusive = cmd_is_alone(req);
+    m->exclusive = m->exclusive || f->exclusive;
     return f;
 }
 
@@ -141,39 +144,37 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
 {
     if (!f->req)
         return;
-    if (m->ops[f->op].failed)
-        m->ops[f->op].failed(m, f, code);
+    if (cmd_op_of(m, f->op)->failed)
+        cmd_op_of(m, f->op)->failed(m, f, code);
     else
         hf__my_finish(m, f->req, code);
 }
 
-/* Nothing of it was done: it goes back to the core. */
-static void cmd_unsend_one(struct mysql *m, const struct my_flight *f)
+/* The request is not in flight: the core keeps it. */
+static void cmd_give_back(struct mysql *m, struct hf__req *req)
 {
-    struct my_lock *lock = f->op == HF__ATTEMPT ? f->req->remote->impl : NULL;
-
-    if (lock) {
-        lock->attempting = false;
-        lock->sent = lock->sent && !f->fresh;
-    }
-    m->put_off = true;
-    m->core->unsent(m->client, f->req);
-}
-
-/* What cannot be sent now goes back to the core, which keeps it. */
-int hf__my_resend(struct mysql *m, struct hf__req *req)
-{
-    int rc;
-
-    if (cmd_fits(m, req)) {
-        rc = cmd_encode(m, req);
-        return rc ? rc : HF__PENDING;
-    }
     if (req->op == HF__ATTEMPT)
         ((struct my_lock *)req->remote->impl)->attempting = false;
     m->put_off = true;
     m->core->unsent(m->client, req);
-    return HF__PENDING;
+}
+
+static void cmd_unsend_one(struct mysql *m, const struct my_flight *f)
+{
+    if (f->fresh)
+        ((struct my_lock *)f->req->remote->impl)->sent = false;
+    cmd_give_back(m, f->req);
+}
+
+int hf__my_resend(struct mysql *m, struct hf__req *req)
+{
+    int rc = HF__PENDING;
+
+    if (!cmd_fits(m, req))
+        cmd_give_back(m, req);
+    else
+        rc = cmd_op_of(m, req->op)->encode(m, req);
+    return rc ? rc : HF__PENDING;
 }
 
 static void cmd_try_again(struct mysql *m, const struct my_flight *f)
@@ -193,78 +194,79 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
         cmd_failed(m, f, rc);
 }
 
-/* Another connection, or another server, may do. What was refused, and not
- * begun, is kept for it, but a renewal hears why. */
-static int cmd_leave(struct mysql *m, struct my_flight *f,
-                     const struct my_result *first, hf__time now)
+/* Ends the connection, because another one, or another server, may be better.
+ * The core sends a request again that was refused before it was begun, but a
+ * renewal fails with the reason. */
+static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
-    const struct my_result *r = hf__my_last(first);
+    struct my_flight *f = (struct my_flight *)a->sent;
 
     if (f->req && f->op == HF__RENEW)
-        cmd_failed(m, f, hf__my_refusal(m, first));
+        cmd_failed(m, f, hf__my_refusal(m, a));
     if (f->op == HF__RENEW)
         f->req = NULL;
-    f->refused = hf__my_untouched(r->error);
-    hf__link_look_up(&m->cmd.link, now);
-    return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", r->text);
+    f->refused = hf__my_means(a->last->error, MY_UNTOUCHED);
+    hf__link_look_up(&m->cmd.link, a->now);
+    return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* What the core sends again by itself, behind what others have sent. */
+/* The core itself sends these again, behind the requests of others. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
 }
 
-/* A value is not sent again, because the core's line may be gone; nor a break,
- * unless it was not done for sure: the second one would find nobody. */
+/* PUT is not sent again, because the core's line may be gone. BREAK is only
+ * sent again if it has certainly not been done: the second one would find no
+ * holder. */
 static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
-    return hf__my_again(error) && f->tries < MY_TRIES && f->op != HF__PUT &&
-           (f->op != HF__BREAK || hf__my_in_the_way(error)) &&
+    return hf__my_means(error, MY_AGAIN) && f->tries < MY_TRIES &&
+           f->op != HF__PUT &&
+           (f->op != HF__BREAK || hf__my_means(error, MY_IN_THE_WAY)) &&
            !cmd_is_repeated(f);
 }
 
-/* A code: the connection is to end. */
-static int cmd_refused(struct mysql *m, struct my_flight *sent,
-                       const struct my_result *first, hf__time now)
+/* Returns a code to end the connection. */
+static int cmd_refused(struct mysql *m, const struct my_answer *a)
 {
-    const struct my_flight f = *sent;
-    uint16_t error = hf__my_last(first)->error;
+    const struct my_flight f = *(const struct my_flight *)a->sent;
+    uint16_t error = a->last->error;
     bool again;
     int rc;
 
-    if (hf__my_leaves(error))
-        return cmd_leave(m, sent, first, now);
+    if (hf__my_means(error, MY_LEAVES))
+        return cmd_leave(m, a);
     again = cmd_may_try_again(&f, error);
-    if (f.alone && !(again && f.req && !m->cmd.sents.len))
+    if (f.exclusive && !(again && f.req && !m->cmd.sents.len))
         hf__my_aside(m, "rollback");
     if (again) {
         cmd_try_again(m, &f);
         return 0;
     }
     if (f.req)
-        f.req->untouched = hf__my_untouched(error);
+        f.req->untouched = hf__my_means(error, MY_UNTOUCHED);
     if (f.op == HF__ATTEMPT && f.req)
         hf__my_bell_give_back(m, f.req->remote->impl);
-    rc = hf__my_refusal(m, first);
-    if (hf__my_again(error) && (f.op == HF__BREAK || cmd_is_repeated(&f)))
+    rc = hf__my_refusal(m, a);
+    if (hf__my_means(error, MY_AGAIN) &&
+        (f.op == HF__BREAK || cmd_is_repeated(&f)))
         rc = HF_EUNKNOWN;
     cmd_failed(m, &f, rc);
     return 0;
 }
 
-static int cmd_answered(struct my_conn *c, struct my_sent *sent,
-                        const struct my_result *first, hf__time now)
+static int cmd_answered(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
-    const struct my_flight f = *(const struct my_flight *)sent;
+    const struct my_flight f = *(const struct my_flight *)a->sent;
 
-    if (f.alone)
-        m->alone = false;
-    if (hf__my_last(first)->error && f.op != HF__DIAGNOSE)
-        return cmd_refused(m, (struct my_flight *)sent, first, now);
-    return m->ops[f.op].answer(m, &f, first, now);
+    if (f.exclusive)
+        m->exclusive = false;
+    if (a->last->error && f.op != HF__DIAGNOSE)
+        return cmd_refused(m, a);
+    return cmd_op_of(m, f.op)->answer(m, &f, a);
 }
 
 /* ---- the connection comes and goes -------------------------------------- */
@@ -274,10 +276,11 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    hf__my_aim(m, c, &m->peer, m->connect_ms); /* hf_open() had its own */
+    hf__my_aim(m, c, &m->peer,
+               m->connect_ms); /* hf_open() has a timeout of its own */
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;
-    m->alone = false;
+    m->exclusive = false;
     if (m->opened) {
         m->core->log(m->client, "mysql: connected again to %s", c->link.where);
         m->core->session(m->client, HF_EVENT_UP, NULL);
@@ -289,7 +292,7 @@ static void cmd_up(struct my_conn *c, hf__time now)
     m->core->trouble(m->client, NULL);
 }
 
-/* What was never written goes back to the core. */
+/* Requests of which no byte was written go back to the core. */
 static void cmd_unsend(struct mysql *m, struct my_conn *c)
 {
     const struct my_flight *f;
@@ -319,7 +322,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            back = *f; /* the oldest of all: it goes back last */
+            back = *f; /* the oldest of all goes back last */
             continue;
         }
         cmd_failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
@@ -329,10 +332,10 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         cmd_unsend(m, c);
     if (back.req)
         cmd_unsend_one(m, &back);
-    m->alone = false;
+    m->exclusive = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
-    /* A refusal is an answer, unless another address is tried now. */
+    /* A refusal counts as an answer, unless another address is tried now. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

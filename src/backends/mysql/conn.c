@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define COM_QUERY 3
-/* Small values weigh more here than on the wire: 1 byte becomes 16. */
+/* Small values take more memory than on the wire: 1 byte takes 16. */
 #define ARENA_MAX (4u * MY_ANSWER_MAX)
 #define IN_MIN 1024
-#define IN_KEPT 65536 /* a larger buffer is given back */
+#define IN_KEPT 65536 /* a larger buffer is freed once it is empty */
 
 static int conn_greet(void *, hf__time);
 static int conn_data(void *, const char *, size_t, hf__time);
@@ -40,10 +40,10 @@ void hf__my_conn_init(struct my_conn *c, const struct hf__core *core,
 static void conn_forget_input(struct my_conn *c)
 {
     c->sents.core->free(c->sents.client, c->in.data);
-    c->in = (struct my_in){0};
+    c->in = (struct net_out){0};
 }
 
-/* What belongs to one connection. */
+/* Drops the state of the connection that has ended. */
 static void conn_clear(struct my_conn *c)
 {
     conn_forget_input(c);
@@ -98,10 +98,35 @@ static void conn_put_decimal(struct my_conn *c, uint64_t n)
         (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)n));
 }
 
+void hf__my_bind_bytes(struct my_conn *c, char letter, char as,
+                       const void *bytes, size_t len)
+{
+    c->param[letter - 'A'] = (struct my_param){bytes, len, as};
+}
+
+void hf__my_bind_number(struct my_conn *c, char letter, uint64_t n)
+{
+    c->param[letter - 'A'] = (struct my_param){.n = n, .as = 'u'};
+}
+
+static void conn_put_param(struct my_conn *c, const struct my_param *p)
+{
+    size_t quotes = p->as == 'x';
+
+    if (p->as == 'u') {
+        conn_put_decimal(c, p->n);
+        return;
+    }
+    hf__my_put(c, "x'", 2 * quotes);
+    conn_put_hex(c, p->bytes, p->n);
+    hf__my_put(c, "'", quotes);
+}
+
 void hf__my_vsql(struct my_conn *c, const char *fmt, va_list ap)
 {
     for (const char *p; *fmt; fmt = p) {
-        const void *bytes;
+        struct my_param param = {0};
+        const char *text;
 
         p = fmt + strcspn(fmt, "%");
         hf__my_put(c, fmt, (size_t)(p - fmt));
@@ -110,22 +135,25 @@ void hf__my_vsql(struct my_conn *c, const char *fmt, va_list ap)
         switch (*++p) {
         case 'x':
         case 'h':
-            bytes = va_arg(ap, const void *);
-            hf__my_put(c, "x'", *p == 'x' ? 2 : 0);
-            conn_put_hex(c, bytes, va_arg(ap, size_t));
-            hf__my_put(c, "'", *p == 'x' ? 1 : 0);
+            param.as = *p;
+            param.bytes = va_arg(ap, const void *);
+            param.n = va_arg(ap, size_t);
+            conn_put_param(c, &param);
             break;
         case 'u':
             conn_put_decimal(c, va_arg(ap, uint64_t));
             break;
         case 's':
-            bytes = va_arg(ap, const char *);
-            hf__my_put(c, bytes, strlen(bytes));
+            text = va_arg(ap, const char *);
+            hf__my_put(c, text, strlen(text));
+            break;
+        case '%':
+            hf__my_put(c, p, 1);
             break;
         default:
-            hf__my_put(c, p, *p ? 1 : 0);
+            conn_put_param(c, &c->param[*p - 'A']);
         }
-        p += *p ? 1 : 0;
+        p++;
     }
 }
 
@@ -154,18 +182,14 @@ void *hf__my_end(struct my_conn *c, my_answer_fn *fn)
     return sent;
 }
 
+int hf__my_say(struct my_conn *c, const char *sql, my_answer_fn *fn)
+{
+    hf__my_begin(c);
+    hf__my_sql(c, sql);
+    return hf__my_end(c, fn) ? 0 : HF_ENOMEM;
+}
+
 /* ---- answers ------------------------------------------------------------ */
-
-static int conn_not_understood(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
-                        hf__link_doubt(&c->link));
-}
-
-static int conn_no_memory(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
-}
 
 static void conn_go_up_if_answered(struct my_conn *c, hf__time now)
 {
@@ -175,7 +199,6 @@ static void conn_go_up_if_answered(struct my_conn *c, hf__time now)
     c->type->up(c, now);
 }
 
-/* Logged in. */
 static int conn_say_hello(struct my_conn *c, hf__time now)
 {
     int rc;
@@ -188,23 +211,25 @@ static int conn_say_hello(struct my_conn *c, hf__time now)
     return rc;
 }
 
-/* The whole answer is there. */
 static int conn_answered(struct my_conn *c, hf__time now)
 {
-    struct my_sent *sent = hf__sent_take(&c->sents);
-    int rc = sent->fn(c, sent, c->answer.first, now);
+    const struct my_answer a = {.sent = hf__sent_take(&c->sents),
+                                .first = c->answer.first,
+                                .last = c->answer.last,
+                                .now = now};
+    int rc = a.sent->fn(c, &a);
 
     hf__my_answer_reset(c);
     c->seq = 1;
     if (!rc)
         conn_go_up_if_answered(c, now);
-    else /* back in front: the failure is about it */
+    else /* it counts as unanswered */
         hf__sent_untake(&c->sents);
-    return rc == HF_EPROTO ? conn_not_understood(c) : rc;
+    return rc;
 }
 
-/* Not an answer to anything: the server says why it ends the connection, and
- * with any number. */
+/* The packet answers no request: the server says why it ends the connection,
+ * with any sequence number. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
@@ -213,7 +238,7 @@ static int conn_said_end(struct my_conn *c, struct my_cursor body)
 
     return error && hf__my_error_ends(error)
                ? hf__link_why(&c->link, HF_EBACKEND, "%s", text)
-               : conn_not_understood(c);
+               : HF_EPROTO;
 }
 
 static int conn_take_answer(struct my_conn *c, struct my_packet *p,
@@ -222,18 +247,13 @@ static int conn_take_answer(struct my_conn *c, struct my_packet *p,
     int rc;
 
     if (!c->sents.len || p->seq != c->seq)
-        return c->answer.first ? conn_not_understood(c)
-                               : conn_said_end(c, p->body);
+        return c->answer.first ? HF_EPROTO : conn_said_end(c, p->body);
     c->seq++;
     rc = hf__my_answer_add(c, p->body);
-    if (rc == 1)
-        return conn_answered(c, now);
-    return rc == HF_EPROTO ? conn_not_understood(c)
-           : rc            ? conn_no_memory(c)
-                           : 0;
+    return rc == 1 ? conn_answered(c, now) : rc;
 }
 
-/* rest: how much has come behind it. */
+/* rest: the number of bytes that have arrived behind the packet. */
 static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
                             hf__time now)
 {
@@ -243,20 +263,20 @@ static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
     if (c->phase == MY_READY)
         return conn_take_answer(c, p, now);
     if (p->seq != c->seq)
-        return conn_not_understood(c);
+        return HF_EPROTO;
     c->seq++;
     rc = hf__my_login_packet(c, p, now);
     if (rc == 1)
         return conn_say_hello(c, now);
     if (!rc && is_greeting && rest)
         return hf__link_why(&c->link, HF_EPROTO,
-                            "%zu bytes behind the server's greeting; is there "
-                            "anybody in between?",
+                            "%zu bytes follow the server's greeting; is "
+                            "there an attacker in between?",
                             rest);
     return rc;
 }
 
-/* Takes all whole packets. *used: how many bytes they had. */
+/* Takes all complete packets. *used: the number of their bytes. */
 static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
                              size_t *used, hf__time now)
 {
@@ -268,68 +288,50 @@ static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
         max = c->phase == MY_READY ? MY_ANSWER_MAX : MY_LOGIN_MAX;
         rc = hf__my_packet_next(bytes + *used, len - *used, max, &p);
         if (rc != 1)
-            return rc == HF_EPROTO ? conn_not_understood(c) : 0;
+            return rc;
         rc = conn_take_packet(c, &p, len - *used - MY_HEADER - p.len, now);
         if (rc)
             return rc;
     }
 }
 
-/* No more than twice of what has really come: a length is easily announced. */
+/* Memory grows with the bytes that have arrived, not with the announced length,
+ * which a hostile server can choose. */
 static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
 {
-    const struct hf__core *core = c->sents.core;
-    struct my_in *in = &c->in;
-    size_t cap = in->cap ? in->cap : IN_MIN;
-    char *p = in->data;
+    struct net_out *in = &c->in;
+    int rc = hf__net_grow(c->sents.core, c->sents.client, in, IN_MIN, len);
 
-    while (cap - in->len < len)
-        cap *= 2;
-    if (cap != in->cap) {
-        p = core->alloc(c->sents.client, cap);
-        if (!p)
-            return conn_no_memory(c);
-        if (in->len)
-            memcpy(p, in->data, in->len);
-        core->free(c->sents.client, in->data);
-        in->data = p;
-        in->cap = cap;
-    }
-    memcpy(p + in->len, bytes, len);
+    if (rc)
+        return rc;
+    memcpy(in->data + in->len, bytes, len);
     in->len += len;
     return 0;
 }
 
-/* The beginning of a packet is kept, and this comes behind it. */
-static int conn_feed_behind(struct my_conn *c, const char *bytes, size_t len,
-                            hf__time now)
-{
-    struct my_in *in = &c->in;
-    size_t used = 0;
-    int rc = conn_keep_input(c, bytes, len);
-
-    if (!rc)
-        rc = conn_take_packets(c, in->data, in->len, &used, now);
-    in->len -= used;
-    if (used && in->len)
-        memmove(in->data, in->data + used, in->len);
-    if (!in->len && in->cap > IN_KEPT)
-        conn_forget_input(c);
-    return rc;
-}
-
-/* Packets are read where they are, if nothing is kept. */
+/* Packets are read in place, unless the beginning of one was kept. */
 static int conn_feed(struct my_conn *c, const char *bytes, size_t len,
                      hf__time now)
 {
-    size_t used;
+    struct net_out *in = &c->in;
+    size_t used = 0;
     int rc;
 
-    if (c->in.len)
-        return conn_feed_behind(c, bytes, len, now);
-    rc = conn_take_packets(c, bytes, len, &used, now);
-    return rc || used == len ? rc
-                             : conn_keep_input(c, bytes + used, len - used);
+    if (!in->len) {
+        rc = conn_take_packets(c, bytes, len, &used, now);
+        return rc || used == len ? rc
+                                 : conn_keep_input(c, bytes + used, len - used);
+    }
+    rc = conn_keep_input(c, bytes, len);
+    if (!rc)
+        rc = conn_take_packets(c, in->data + in->from, in->len - in->from,
+                               &used, now);
+    in->from += used;
+    if (in->from == in->len)
+        in->from = in->len = 0;
+    if (!in->len && in->cap > IN_KEPT)
+        conn_forget_input(c);
+    return rc;
 }
 
 /* ---- the link ----------------------------------------------------------- */
@@ -348,10 +350,10 @@ static int conn_greet(void *self, hf__time now)
 static int conn_secured(void *self, hf__time now)
 {
     (void)now;
-    return hf__my_login_secured(self);
+    return hf__my_login_send(self);
 }
 
-/* The link writes what conn_greet() has left, and not what this does. */
+/* The link flushes after greet(), but not after data(). */
 static int conn_data(void *self, const char *bytes, size_t len, hf__time now)
 {
     struct my_conn *c = self;
@@ -369,7 +371,7 @@ static void conn_down(void *self, int code, bool was_up, hf__time now)
     struct my_conn *c = self;
 
     if (!was_up)
-        conn_clear(c); /* nothing of the owner's */
+        conn_clear(c); /* only the packets of the hello */
     c->type->down(c, code, was_up, now);
     conn_clear(c);
 }

@@ -1,14 +1,14 @@
 /*
  * A connection to one MySQL or MariaDB server: the protocol, the login, and
- * statements whose answers come in the order of sending. It knows nothing of
- * locks: conn.c, login.c and wire.c need src/net and OpenSSL, and nothing else
- * of this folder. README.md says why it is our own and not libmariadb.
+ * statements, which are answered in the order of sending. It knows nothing of
+ * locks: conn.c, login.c and wire.c need only src/net and OpenSSL. README.md
+ * says why this is not libmariadb.
  *
- * Everything runs with the client's mutex held. The owner (struct my_owner) is
+ * The client's mutex is held in all functions. The owner (struct my_owner) is
  * called from hf__link_ready(), hf__link_advance() and hf__link_fail() on
- * c->link, never from a function that sends. The link is the connection's: its
- * owner reads state, text and where, sets what is marked as the owner's in
- * link.h (but for talk, owner and understood), and starts, drives and fails it.
+ * c->link, never from a function that sends. The owner reads the link's state,
+ * text and where; it sets the fields that link.h marks as the owner's except
+ * talk, owner and understood; and it starts, drives and fails the link.
  */
 #ifndef HF_MYSQL_CONN_H
 #define HF_MYSQL_CONN_H
@@ -21,32 +21,43 @@
 
 struct my_conn;
 struct my_login;
+struct my_answer;
 struct my_result;
 struct my_row;
-struct my_sent;
 
-/* The whole answer to a packet of statements: 0, or a code that ends the
- * connection. EPROTO has its text from the connection, of others
- * hf__link_why() was called; the packet counts as unanswered then, and nothing
- * was sent in the meantime. The sent struct must not be used once another was
- * sent. */
-typedef int my_answer_fn(struct my_conn *, struct my_sent *,
-                         const struct my_result *, hf__time now);
+/* Handles the whole answer to a packet of statements. Returns 0, or a code that
+ * ends the connection, as data() does (link.h): then the packet counts as
+ * unanswered, and the function must not have sent anything. */
+typedef int my_answer_fn(struct my_conn *, const struct my_answer *);
 
-/* A packet that is under way. The owner's struct of it begins with this. */
+/* A packet in flight. The owner's own struct begins with this. */
 struct my_sent {
     struct net_sent sent;
     my_answer_fn *fn;
 };
 
+/* The memory belongs to the connection: valid until the function returns. */
+struct my_answer {
+    struct my_sent *sent; /* invalid once another packet is sent */
+    const struct my_result *first, *last; /* one result per statement */
+    hf__time now;
+};
+
+/* The value of a letter in statements. */
+struct my_param {
+    const void *bytes; /* 'x', 'h' */
+    uint64_t n;        /* the number of bytes; 'u': the value */
+    char as;           /* 'x', 'h', 'u', as hf__my_sql() has them */
+};
+
 struct my_owner {
-    /* Logged in: sends what must be answered before it is up, as often as it
-     * likes: it is up when nothing is under way any more. 0, or a code whose
-     * text is set. */
+    /* Logged in. Sends the statements that must be answered before the
+     * connection is up; their answers may send more. The connection is up when
+     * nothing is in flight. Returns as a my_answer_fn. */
     int (*hello)(struct my_conn *, hf__time now);
     void (*up)(struct my_conn *, hf__time now);
-    /* As that of a link; was_up: what is under way can be taken out
-     * (hf__sent_lost(), hf__sent_unsent()), and is forgotten then. */
+    /* As that of a link. If was_up, the packets in flight can be taken out by
+     * hf__sent_lost() and hf__sent_unsent(); the rest is dropped afterwards. */
     void (*down)(struct my_conn *, int code, bool was_up, hf__time now);
 };
 
@@ -56,31 +67,29 @@ struct my_conn {
     void *owner;
     const struct my_login *login;
     struct net_sents sents;
-    /* What the server has said of itself. */
-    uint32_t thread; /* its number of this connection, for KILL */
+    /* From the server's greeting. */
+    uint32_t thread; /* the connection id, for KILL */
     bool is_mariadb;
-    bool is_too_old; /* by its version, which a proxy may have made up */
+    bool is_too_old; /* by its version, which a proxy may have invented */
     char version[64];
     /* Private from here on: wire.c, login.c, conn.c. */
     uint8_t phase; /* enum my_phase */
-    uint8_t seq;   /* of the next packet, ours or the server's */
+    uint8_t seq;   /* of the next packet in either direction */
     struct hf__arena arena;
-    struct my_in {
-        char *data; /* the beginning of a packet whose rest has not come */
-        size_t len, cap;
-    } in;
+    struct net_out in; /* an incomplete packet: [from, len) */
     struct my_gather {
         struct my_result *first, *last;
-        struct my_row *row; /* the last of the last */
-        size_t columns;     /* whose descriptions are to come */
-        uint8_t at;         /* enum my_at, what comes next */
+        struct my_row *row; /* the last row of `last` */
+        size_t columns;     /* column descriptions still to come */
+        uint8_t at;         /* enum my_at: what comes next */
         size_t bytes;       /* of the answer so far */
     } answer;
-    uint64_t start;         /* where the packet that is written begins */
-    bool failed;            /* it cannot be sent */
-    uint32_t offers;        /* what the server can */
-    char plugin[64];        /* by which we log in */
-    unsigned char salt[20]; /* for it */
+    struct my_param param[26];
+    uint64_t start;         /* where the packet being written begins */
+    bool failed;            /* that packet cannot be sent */
+    uint32_t offers;        /* the server's capabilities */
+    char plugin[64];        /* the authentication plugin in use */
+    unsigned char salt[20]; /* its challenge */
 };
 
 enum my_phase {
@@ -89,26 +98,34 @@ enum my_phase {
     MY_READY,
 };
 
-/* size: of the owner's struct my_sent. */
+/* size: of the owner's struct that begins with my_sent. */
 void hf__my_conn_init(struct my_conn *, const struct hf__core *, hf_client *,
                       const struct my_owner *, void *owner, size_t size);
 void hf__my_conn_fini(struct my_conn *);
-/* It is not wanted any more; down() is not called. */
+/* Closes the connection, which is no longer wanted. down() is not called. */
 void hf__my_conn_stop(struct my_conn *);
 
 /*
- * A packet of statements: begin, sql as often as needed, end. It goes out with
- * the next hf__net_flush(). Separated by ";" if there are several.
+ * A packet of statements, separated by ";": begin, sql as often as needed, end.
+ * It goes out with the next hf__net_flush().
  *
- * sql: %x const void *, size_t: a literal of these bytes, x'6162'; %h the same
- * without x''; %u uint64_t; %s const char *, a constant of ours; %% a percent
- * sign. All else is as it stands.
- * end: the owner's struct, but for its my_sent all zero; NULL: there was no
- * memory, and nothing of the packet is left.
+ * sql: %x const void *, size_t: these bytes as a literal, x'6162'; %h the same
+ * without x''; %u uint64_t; %s const char *, a constant; %A to %Z: the value
+ * that was bound to the letter; %% a percent sign. Everything else is copied.
+ * end: the owner's struct, zero except for its my_sent. NULL: out of memory, or
+ * the packet is too long; then nothing of it is left.
  */
 void hf__my_begin(struct my_conn *);
 void hf__my_sql(struct my_conn *, const char *fmt, ...);
 void hf__my_vsql(struct my_conn *, const char *fmt, va_list);
 void *hf__my_end(struct my_conn *, my_answer_fn *);
+/* Sends a packet of these statements, in which letters are replaced. Returns 0
+ * or HF_ENOMEM. */
+int hf__my_say(struct my_conn *, const char *sql, my_answer_fn *);
+/* Binds a letter until it is bound again. as: 'x' or 'h'. The bytes must stay
+ * valid until the packet ends. */
+void hf__my_bind_bytes(struct my_conn *, char letter, char as, const void *,
+                       size_t len);
+void hf__my_bind_number(struct my_conn *, char letter, uint64_t);
 
 #endif

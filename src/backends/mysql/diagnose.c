@@ -1,11 +1,9 @@
 /*
- * What the server says of itself: variables, status, the engines of the tables.
- * Each is a finding.
- *
- * Before that each right is tried by a statement that changes no row. All are
- * sent in one packet, which ends at the first error: then the rest are sent.
- * query->count is the first that was not tried yet, query->token has a bit for
- * each that is missing.
+ * First each right is tried by a statement that changes no row. All of these
+ * are sent in one packet, which ends at the first error; then the rest is sent.
+ * query->count is the first right that was not tried yet, query->token has a
+ * bit for each missing right. Then the server's variables, its status and the
+ * engines of the tables are read.
  */
 #include "diagnose.h"
 
@@ -14,6 +12,7 @@
 #include "cmd.h"
 #include "error.h"
 #include "outcome.h"
+#include "tables.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -27,32 +26,29 @@
 
 /* ---- statements --------------------------------------------------------- */
 
-static const char *const tables[] = {"holdfast_locks", "holdfast_holds",
-                                     "holdfast_requests", "holdfast_values"};
 static const struct right {
     const char *name, *before, *after;
 } rights[] = {{"insert", "insert into", "select * from"},
               {"update", "update", "set name=name"},
               {"delete", "delete from", ""}};
 
-#define TABLES (sizeof(tables) / sizeof(*tables))
 #define RIGHTS (sizeof(rights) / sizeof(*rights))
 
 static void diagnose_put_try(struct mysql *m, size_t i)
 {
     const struct right *r = &rights[i % RIGHTS];
-    const char *table = tables[i / RIGHTS];
+    const char *table = hf__my_tables[i / RIGHTS].name;
 
     hf__my_sql(&m->cmd, "%s %s %s %s where 1=0%s", r->before, table, r->after,
-               i % RIGHTS ? "" : table, i + 1 < TABLES * RIGHTS ? ";" : "");
+               i % RIGHTS ? "" : table, i + 1 < MY_TABLES * RIGHTS ? ";" : "");
 }
 
 enum { CLOCK, VARIABLES, STATUS, ENGINES, ACCOUNT, ANSWERS };
 
 void hf__my_diagnose_put(struct mysql *m, const struct hf__query *q)
 {
-    if (q->count < TABLES * RIGHTS) {
-        for (size_t i = q->count; i < TABLES * RIGHTS; i++)
+    if (q->count < MY_TABLES * RIGHTS) {
+        for (size_t i = q->count; i < MY_TABLES * RIGHTS; i++)
             diagnose_put_try(m, i);
         return;
     }
@@ -107,7 +103,7 @@ static bool diagnose_is(const struct my_result *list, const char *name,
     return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
-/* What a server may say is any number: two of these can be multiplied. */
+/* A server may report any number; the limit lets two of them be multiplied. */
 static long diagnose_number(const struct my_result *list, const char *name)
 {
     long n = strtol(diagnose_value_of(list, name), NULL, 10);
@@ -121,32 +117,31 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
     const char *flush =
         diagnose_value_of(list, "innodb_flush_log_at_trx_commit");
     bool log = diagnose_is(list, "log_bin", "ON");
-    bool keeps = false;
 
-    if (strcmp(flush, "1") != 0)
+    if (strcmp(flush, "1") != 0) {
         FIND(WARNING, "persistence",
              "innodb_flush_log_at_trx_commit is %s: a crash of the machine "
              "forgets the last holds and tokens. Set it to 1",
              *flush ? flush : "not known");
-    else if (log && diagnose_is(list, "sync_binlog", "0"))
+    } else if (log && diagnose_is(list, "sync_binlog", "0")) {
         FIND(WARNING, "persistence",
              "sync_binlog is 0: a crash of the machine may forget the last "
              "holds and tokens. Set it to 1");
-    else if (diagnose_is(list, "innodb_flush_method", "nosync"))
+    } else if (diagnose_is(list, "innodb_flush_method", "nosync")) {
         FIND(WARNING, "persistence",
              "innodb_flush_method is nosync: a crash of the machine forgets "
              "the last holds and tokens. Remove it");
-    else
-        keeps = true;
-    if (keeps)
+    } else {
         FIND(OK, "persistence",
              "innodb_flush_log_at_trx_commit is 1: holds and tokens survive a "
              "crash of the machine");
-    return keeps;
+        return true;
+    }
+    return false;
 }
 
-/* GET_LOCK is not used there (session.c). Of two nodes that grant the same
- * name at the same time one is refused when it commits, and attempts again. */
+/* Clients poll there (session.c). If two nodes grant the same name at the same
+ * time, one of them is refused when it commits, and attempts again. */
 static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
                                  const struct my_result *status)
 {
@@ -167,7 +162,7 @@ static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
              nodes);
 }
 
-/* What a failover to a replica loses. */
+/* Returns whether a failover may let in a second holder. */
 static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
                                       const struct my_result *list,
                                       const struct my_result *status)
@@ -195,8 +190,8 @@ static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
              "failover, and no locks while the server is down");
     else if (waits && heard)
         FIND(WARNING, "replication",
-             "%ld semi-synchronous replicas: what a client was told, one of "
-             "them has, unless it took longer than the timeout. After a "
+             "%ld semi-synchronous replicas: at least one of them has each "
+             "confirmed write, unless it took longer than the timeout. After a "
              "failover to another one a lock may have two holders for a while. "
              "Check tokens at the resource (docs/fencing.md)",
              heard);
@@ -240,7 +235,7 @@ static void diagnose_quote(const char *account, char *to, size_t size)
     snprintf(to, size, "'%.*s'@'%s'", len, account, at ? at + 1 : "%");
 }
 
-/* Of all tables at once: a statement for each that lacks some. */
+/* One GRANT for each table that lacks a right. */
 static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
                                  const struct my_row *account)
 {
@@ -249,7 +244,7 @@ static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
 
     diagnose_quote(account->value[0].text ? account->value[0].text : "", user,
                    sizeof(user));
-    for (size_t t = 0; t < TABLES; t++) {
+    for (size_t t = 0; t < MY_TABLES; t++) {
         unsigned lacks = (unsigned)(q->token >> (t * RIGHTS)) & 7;
         const char *between = " ";
 
@@ -266,7 +261,7 @@ static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
         }
         len += (size_t)snprintf(text + len, sizeof(text) - len,
                                 " on `%.64s`.%s to %.60s", m->login.database,
-                                tables[t], user);
+                                hf__my_tables[t].name, user);
         len = len < sizeof(text) ? len : sizeof(text) - 1;
     }
     if (len)
@@ -276,8 +271,8 @@ static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
     else
         FIND(OK, "rights",
              "the user has every right that locks need. Without PROCESS an "
-             "inspection shows the waiters of this user alone: grant process "
-             "on *.* to %s, if others wait too",
+             "inspection shows only the waiters of this user. If other users "
+             "wait too, run: grant process on *.* to %s",
              user);
 }
 
@@ -291,25 +286,20 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     long own_most = diagnose_number(list, "max_user_connections");
     uint64_t processes = hf__my_num(account, 2);
     long own = processes < INT32_MAX ? (long)processes : INT32_MAX;
-    bool is_own = own_most && own * most > used * own_most;
+    bool is_own = own_most && own * most > used * own_most, is_full;
+    const char *limit = is_own ? "max_user_connections" : "max_connections";
 
-    if (is_own) { /* that limit is nearer */
+    if (is_own) { /* this limit is nearer */
         most = own_most;
         used = own;
     }
-    if (most && used * 5 > most * 4)
-        FIND(WARNING, "connections",
-             "%ld of %s %ld are used: each client has one, and up to %u more "
-             "while it waits (wait_connections). Raise %s",
-             used, is_own ? "max_user_connections" : "max_connections", most,
-             m->waits_most,
-             is_own ? "max_user_connections" : "max_connections");
-    else
-        FIND(OK, "connections",
-             "%ld of %s %ld are used: each client has one, and up to %u more "
-             "while it waits (wait_connections)",
-             used, is_own ? "max_user_connections" : "max_connections", most,
-             m->waits_most);
+    is_full = most && used * 5 > most * 4;
+    m->core->find(m->client, q, is_full ? HF_LEVEL_WARNING : HF_LEVEL_OK,
+                  "connections",
+                  "%ld of %s %ld are used: each client has one, and up to %u "
+                  "more while it waits (wait_connections)%s%s",
+                  used, limit, most, m->waits_most, is_full ? ". Raise " : "",
+                  is_full ? limit : "");
 }
 
 static void diagnose_find_settings(struct mysql *m, struct hf__query *q,
@@ -354,43 +344,40 @@ static bool diagnose_is_whole(const struct my_result *first)
     return hf__my_at(first, ACCOUNT)->rows != NULL;
 }
 
-/* Which one was refused, and on with the next. */
+/* Notes which right was refused, and tries the next ones. */
 static int diagnose_tried(struct mysql *m, struct hf__query *q,
-                          const struct my_result *first)
+                          const struct my_answer *a)
 {
-    const struct my_result *last = first;
+    const struct my_result *last = a->first;
 
     for (; last->next; last = last->next)
-        if (++q->count >= TABLES * RIGHTS)
+        if (++q->count >= MY_TABLES * RIGHTS)
             return m->core->why(m->client, HF_EPROTO,
-                                "the server sent more answers than it was "
-                                "asked for");
+                                "the server sent too many answers");
     if (last->error == MY_FORBIDDEN)
         q->token |= UINT64_C(1) << q->count;
-    q->count = last->error ? q->count + 1 : TABLES * RIGHTS;
+    q->count = last->error ? q->count + 1 : MY_TABLES * RIGHTS;
     return hf__my_resend(m, &q->req);
 }
 
 int hf__my_diagnosed(struct mysql *m, struct hf__query *q,
-                     const struct my_result *first)
+                     const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
-
-    if (q->count < TABLES * RIGHTS)
-        return diagnose_tried(m, q, first);
+    if (q->count < MY_TABLES * RIGHTS)
+        return diagnose_tried(m, q, a);
     FIND(OK, "version", "%s %s", m->cmd.is_mariadb ? "MariaDB" : "MySQL",
          m->cmd.version);
     diagnose_find_waiting(m, q);
-    if (diagnose_is_whole(first)) {
-        diagnose_find_settings(m, q, first);
+    if (diagnose_is_whole(a->first)) {
+        diagnose_find_settings(m, q, a->first);
     } else {
         FIND(OK, HF__PROMISE,
-             MY_PROMISE "what a crash of the server forgets is not known",
+             MY_PROMISE "it is not known what a crash of the server loses",
              q->req.lease_ms / 1000);
         FIND(WARNING, "settings",
              "rights, tables, persistence, replication, clock and connections "
              "are not known: %.120s",
-             last->error ? last->text : "an answer we do not understand");
+             a->last->error ? a->last->text : "an answer we do not understand");
     }
     return HF__DONE;
 }

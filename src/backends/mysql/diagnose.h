@@ -1,7 +1,7 @@
 /*
- * What the server says of itself, as findings: rights, tables, persistence,
- * replication, clock, connections. query.c calls this, with a packet begun on
- * cmd and with the answer, as often as it says PENDING. The client's mutex is
+ * The findings about a server: rights, tables, persistence, replication, clock
+ * and connections. query.c calls this with a packet begun on cmd and with its
+ * answer, again as long as the result is HF__PENDING. The client's mutex is
  * held.
  */
 #ifndef HF_MYSQL_DIAGNOSE_H
@@ -9,11 +9,9 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
-/* DONE, or PENDING: more was sent. */
+/* Returns HF__DONE, or HF__PENDING: more was sent. */
 int hf__my_diagnosed(struct mysql *, struct hf__query *,
-                     const struct my_result *);
+                     const struct my_answer *);
 
 #endif

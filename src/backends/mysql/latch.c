@@ -1,47 +1,40 @@
 /*
- * Latches: the name's row has the count as its size, and as its token how often
- * it was set: by that a waiter knows whether it was 0 meanwhile. What counts
- * leaves a row in holdfast_requests, so that it counts once; these are tidied
- * up by the next ones.
+ * The row of a latch has the count in `size`. `token` counts how often the
+ * latch was set, which tells a waiter whether the count was 0 meanwhile. Each
+ * request leaves a row in holdfast_requests, so that it counts only once; later
+ * requests delete old rows.
  */
 #include "latch.h"
 
 #include "aside.h"
 #include "clock.h"
 #include "cmd.h"
-#include "name.h"
 #include "outcome.h"
 #include "wire.h"
 
-#define NOW "utc_timestamp(6)"
-#define NAME q->name, q->name_len
-#define REQUEST m->owner, MY_OWNER_LEN, q->request
-/* Another kind of lock has the name. */
+/* Is the name in use as another kind of lock? */
 #define IN_USE                                                                 \
-    "(kind=1 and lease_until>" NOW ") or (kind in(2,3) and exists(select 1 "   \
-    "from holdfast_holds h where h.name=l.name and h.lease_until>" NOW "))"
+    "(kind=1 and lease_until>" MY_NOW ") or (kind in(2,3) and exists(select "  \
+    "1 from holdfast_holds h where h.name=l.name and h.lease_until>" MY_NOW    \
+    "))"
 
 /* ---- waiting ------------------------------------------------------------ */
 
-void hf__my_latch_take(struct mysql *m, const struct hf__req *req)
+void hf__my_latch_take(struct mysql *m)
 {
-    const struct hf__remote *r = req->remote;
-
-    hf__my_sql(&m->cmd,
-               "select if(kind=4,size,0),token," IN_USE
-               " from holdfast_locks l where name=%x",
-               r->name, (size_t)r->name_len);
+    hf__my_sql(&m->cmd, "select if(kind=4,size,0),token," IN_USE
+                        " from holdfast_locks l where name=%N");
 }
 
 int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
-                       const struct my_result *last, hf__time now)
+                       const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     const struct my_place place = {.left_us = UINT64_MAX / 2};
     uint64_t round;
 
-    if (last->columns != 3)
+    if (a->last->columns != 3)
         return HF_EPROTO;
     round = hf__my_num(row, 1);
     req->is_zero = hf__my_num(row, 0) == 0;
@@ -52,121 +45,75 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
         hf__my_granted(m, req, 1);
     } else {
         lock->round = round;
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     }
     return 0;
 }
 
 /* ---- counting ----------------------------------------------------------- */
 
-/* For longer than it can be sent again. */
-static uint64_t latch_keep_ms(const struct mysql *m)
-{
-    return 3ULL * m->op_timeout_ms + 1000;
-}
+#define PUT_ANSWER                                                             \
+    "select " MY_CLOCK ",(select answer from holdfast_requests where name=%N " \
+    "and owner=%O and request=%R),(select if(kind=4,size,0) from "             \
+    "holdfast_locks where name=%N),(select " IN_USE                            \
+    " from holdfast_locks l where name=%N)"
 
-static void latch_put_answer(struct mysql *m, const struct hf__query *q)
-{
-    hf__my_sql(&m->cmd,
-               "select " MY_CLOCK ",(select answer from holdfast_requests "
-               "where name=%x and owner=%x and request=%u),"
-               "(select if(kind=4,size,0) from holdfast_locks where name=%x),"
-               "(select " IN_USE " from holdfast_locks l where name=%x)",
-               NAME, REQUEST, NAME, NAME);
-}
+/* The condition of the request follows. The answer is 0 until it is known. */
+#define PUT_REQUEST                                                            \
+    "delete from holdfast_requests where name=%N and keep_until<" MY_NOW       \
+    ";insert ignore into holdfast_requests(name,owner,request,answer,"         \
+    "keep_until) select %N,%O,%R,0," MY_NOW                                    \
+    "+interval %U microsecond from dual where " MY_CLOCK "<%E and "
 
-/* `when`: only then does it count. */
-static void latch_put_request(struct mysql *m, const struct hf__query *q,
-                              const char *when)
-{
-    hf__my_sql(&m->cmd,
-               "delete from holdfast_requests where name=%x and keep_until<" NOW
-               ";insert ignore into holdfast_requests(name,owner,request,"
-               "answer,keep_until) select %x,%x,%u,0," NOW
-               "+interval %u microsecond from dual where " MY_CLOCK
-               "<%u and %s;",
-               NAME, NAME, REQUEST, latch_keep_ms(m) * 1000,
-               hf__my_late(m, &q->req), when);
-}
-
-/* The request is new. row_count() does not say so: it is -1 when the connection
- * is lost in the middle of the packet, whose other statements are still done.
- */
+/* Is the request new? row_count() cannot tell: it is -1 if the connection is
+ * lost in the middle of the packet, and the server still executes the rest of
+ * it. */
 #define IS_NEW                                                                 \
-    "exists(select 1 from holdfast_requests where name=%x and owner=%x and "   \
-    "request=%u and answer=0)"
+    "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
+    "request=%R and answer=0)"
 
-static void latch_put_set(struct mysql *m, const struct hf__query *q)
-{
-    hf__my_sql(&m->cmd,
-               "start transaction;insert into holdfast_locks(name,kind,size,"
-               "token,owner,hold,rings,fair,host,pid,label,since,lease_us,"
-               "lease_until) values(%x,4,0,0,'',0,0,0,'',0,''," NOW
-               ",0,'1970-01-02') on duplicate key update size=size;"
-               "select token into @t from holdfast_locks where name=%x;",
-               NAME, NAME);
-    latch_put_request(m, q, "1");
-    hf__my_sql(&m->cmd,
-               "delete from holdfast_holds where name=%x and lease_until<=" NOW
-               ";update holdfast_locks l set kind=4,size=%u,token=token+1,"
-               "hold=0,lease_until='1970-01-02' where name=%x and " IS_NEW
-               " and not(kind=4 and size>0) and not(" IN_USE
-               ");update holdfast_requests set answer=if((select token from "
-               "holdfast_locks where name=%x)=@t,2,1) where name=%x and "
-               "owner=%x and request=%u and answer=0;commit;",
-               NAME, q->count, NAME, NAME, REQUEST, NAME, NAME, REQUEST);
-    latch_put_answer(m, q);
-}
+const char hf__my_latch_set[] =
+    "start transaction;insert into holdfast_locks(name,kind,size,token,owner,"
+    "hold,rings,fair,host,pid,label,since,lease_us,lease_until) values(%N,4,0,"
+    "0,'',0,0,0,'',0,''," MY_NOW ",0," MY_PAST
+    ") on duplicate key update size=size;"
+    "select token into @t from holdfast_locks where name=%N;" PUT_REQUEST
+    "1;delete from holdfast_holds where name=%N and lease_until<=" MY_NOW
+    ";update holdfast_locks l set kind=4,size=%S,token=token+1,hold=0,"
+    "lease_until=" MY_PAST " where name=%N and " IS_NEW
+    " and not(kind=4 and size>0) and not(" IN_USE
+    ");update holdfast_requests set answer=if((select token from "
+    "holdfast_locks where name=%N)=@t,2,1) where name=%N and owner=%O and "
+    "request=%R and answer=0;commit;" PUT_ANSWER;
 
-static void latch_put_down(struct mysql *m, const struct hf__query *q)
-{
-    hf__my_sql(&m->cmd,
-               "start transaction;set @s=0;select size into @s from "
-               "holdfast_locks where name=%x and kind=4 for update;",
-               NAME);
-    latch_put_request(m, q, "@s>0");
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set size=size-1 where name=%x and "
-               "kind=4 and size>0 and " IS_NEW
-               ";update holdfast_requests set answer=1 where name=%x and "
-               "owner=%x and request=%u;commit;",
-               NAME, NAME, REQUEST, NAME, REQUEST);
-    latch_put_answer(m, q);
-}
+const char hf__my_latch_down[] =
+    "start transaction;set @s=0;select size into @s from holdfast_locks where "
+    "name=%N and kind=4 for update;" PUT_REQUEST
+    "@s>0;update holdfast_locks set size=size-1 where name=%N and kind=4 and "
+    "size>0 and " IS_NEW ";update holdfast_requests set answer=1 where "
+    "name=%N and owner=%O and request=%R;commit;" PUT_ANSWER;
 
-void hf__my_latch_put(struct mysql *m, const struct hf__query *q)
-{
-    if (q->req.op == HF__LATCH_SET)
-        latch_put_set(m, q);
-    else if (q->req.op == HF__LATCH_DOWN)
-        latch_put_down(m, q);
-    else
-        latch_put_answer(m, q);
-}
+const char hf__my_latch_get[] = PUT_ANSWER;
 
 int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
-                         const struct my_result *first)
+                         const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     bool sets = q->req.op == HF__LATCH_SET, was_late;
-    uint8_t hash[MY_HASH_LEN];
     uint64_t left;
 
-    if (last->columns != 4 || !row)
+    if (a->last->columns != 4 || !row)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
-    was_late = !row->value[1].text; /* or there was nothing to count */
+    was_late = !row->value[1].text; /* or nothing was left to count */
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");
     if (q->req.op != HF__LATCH_GET && was_late && (sets || left))
         return hf__my_resend(m, &q->req);
-    if (q->req.op == HF__LATCH_DOWN && !left) {
-        hf__my_hash(m, NAME, hash);
-        hf__my_ring_all(m, hash);
-    }
+    if (q->req.op == HF__LATCH_DOWN && !left)
+        hf__my_ring_all(m, q);
     q->count = left;
     return sets && hf__my_num(row, 1) != 1 ? HF_EBUSY : HF__DONE;
 }

@@ -1,22 +1,22 @@
 /*
- * Latches: the attempt of one who waits (from lock.c), and the requests that
- * set, count down and read it (from query.c), which count once however often
- * they are sent. The client's mutex is held.
+ * Latches: the attempt of a waiter (from lock.c), and the requests that set,
+ * count down and read a latch (from query.c). Each request counts once, however
+ * often it is sent. The client's mutex is held.
  */
 #ifndef HF_MYSQL_LATCH_H
 #define HF_MYSQL_LATCH_H
 
 #include "mysql.h"
 
-struct my_result;
-
-void hf__my_latch_take(struct mysql *, const struct hf__req *);
-/* 0, or HF_EPROTO. */
+void hf__my_latch_take(struct mysql *);
+/* Returns 0 or HF_EPROTO. */
 int hf__my_latch_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *, hf__time now);
-void hf__my_latch_put(struct mysql *, const struct hf__query *);
-/* DONE, PENDING, or a code. */
+                       const struct my_answer *);
+/* The statements of the requests: %R is the number of the request, %S the count
+ * to set, %U the time for which an answer is kept, in us. */
+extern const char hf__my_latch_set[], hf__my_latch_down[], hf__my_latch_get[];
+/* Returns HF__DONE, HF__PENDING (sent again) or a code. */
 int hf__my_latch_counted(struct mysql *, struct hf__query *,
-                         const struct my_result *);
+                         const struct my_answer *);
 
 #endif

@@ -7,7 +7,6 @@
 #include "name.h"
 #include "outcome.h"
 #include "share.h"
-#include "turn.h"
 #include "wait.h"
 #include "wire.h"
 
@@ -43,8 +42,8 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* Who had to wait the last time makes no attempt, and queues at once: that is
- * one trip less where many want it. */
+/* A lock whose last grant had to wait does not attempt, but queues at once:
+ * this saves a round trip where many clients want the lock. */
 static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
@@ -98,8 +97,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
     struct my_lock *lock = req->remote->impl;
     bool is_latch = req->remote->kind == HF_LATCH;
 
-    /* Sent again, it may be about an earlier hold id than the attempt now is.
-     */
+    /* A repeated abandon may be about an earlier hold id than the attempt. */
     if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->attempt)
@@ -108,7 +106,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
     lock->attempting = false;
     hf__my_wait_end(m, lock);
     if (!lock->sent || is_latch)
-        return HF__DONE; /* the server has never heard of it */
+        return HF__DONE; /* nothing of it was sent */
     return hf__my_submit(m, req);
 }
 
@@ -121,15 +119,16 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
     struct my_flight *f;
 
     hf__my_start(m, req);
-    if (takes && lock->conversion == MY_CONVERTING) {
-        hf__my_convert(m, req);
-    } else if (req->remote->kind == HF_LATCH) {
-        hf__my_latch_take(m, req);
-    } else if (req->remote->kind == HF_MUTEX) {
+    if (takes && lock->conversion == MY_CONVERTING)
+        hf__my_convert(m);
+    else if (req->remote->kind == HF_LATCH)
+        hf__my_latch_take(m);
+    else if (req->remote->kind == HF_MUTEX)
         (takes ? hf__my_mutex_take : hf__my_mutex_drop)(m, req);
-    } else {
-        (takes ? hf__my_share_take : hf__my_share_drop)(m, req);
-    }
+    else if (takes)
+        hf__my_share_take(m, req);
+    else
+        hf__my_share_drop(m);
     f = hf__my_sent(m, req);
     if (!f)
         return HF_ENOMEM;
@@ -141,32 +140,30 @@ int hf__my_verb_encode(struct mysql *m, struct hf__req *req)
 /* ---- answers ------------------------------------------------------------ */
 
 static int lock_attempt_answer(struct mysql *m, struct hf__req *req,
-                               const struct my_result *first, hf__time now)
+                               const struct my_answer *a)
 {
     const struct my_lock *lock = req->remote->impl;
-    const struct my_result *last = hf__my_last(first);
 
     if (lock->conversion == MY_CONVERTING)
-        return hf__my_converted(m, req, last);
+        return hf__my_converted(m, req, a);
     if (req->remote->kind == HF_MUTEX)
-        return hf__my_mutex_taken(m, req, last, now);
+        return hf__my_mutex_taken(m, req, a);
     if (req->remote->kind == HF_LATCH)
-        return hf__my_latch_taken(m, req, last, now);
-    return hf__my_share_taken(m, req, last, now);
+        return hf__my_latch_taken(m, req, a);
+    return hf__my_share_taken(m, req, a);
 }
 
 int hf__my_verb_answer(struct mysql *m, const struct my_flight *f,
-                       const struct my_result *first, hf__time now)
+                       const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
-
     if (f->op == HF__ATTEMPT)
-        return f->req ? lock_attempt_answer(m, f->req, first, now) : 0;
-    if (last->columns)
-        hf__my_ring(m, hf__my_num(last->rows, 0));
+        return f->req ? lock_attempt_answer(m, f->req, a) : 0;
+    if (a->last->columns)
+        hf__my_ring(m, hf__my_num(a->last->rows, 0));
     if (f->req)
         hf__my_finish(m, f->req,
-                      first->affected || f->op == HF__ABANDON ? HF__DONE
-                                                              : HF_ENOTOWNER);
+                      a->first->affected || f->op == HF__ABANDON
+                          ? HF__DONE
+                          : HF_ENOTOWNER);
     return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * The slots of a lock, of every kind, and what is kept of it (struct my_lock,
- * from attach to detach). mysql.c puts the slots into the backend's table and
- * the verbs into that of cmd.c. A slot reports nothing to the core but by what
- * it returns. The client's mutex is held.
+ * The slots of a lock of any kind, and its state (struct my_lock, from attach
+ * to detach). mysql.c puts the slots into the backend's table, and the verbs
+ * into that of cmd.c. A slot reports to the core only by its return value. The
+ * client's mutex is held.
  */
 #ifndef HF_MYSQL_LOCK_H
 #define HF_MYSQL_LOCK_H
@@ -10,7 +10,6 @@
 #include "mysql.h"
 
 struct my_flight;
-struct my_result;
 
 int hf__my_attach(void *, struct hf__remote *);
 void hf__my_detach(void *, struct hf__remote *);
@@ -21,6 +20,6 @@ int hf__my_abandon(void *, struct hf__req *);
 /* ATTEMPT, RELEASE, ABANDON (struct my_op). */
 int hf__my_verb_encode(struct mysql *, struct hf__req *);
 int hf__my_verb_answer(struct mysql *, const struct my_flight *,
-                       const struct my_result *, hf__time now);
+                       const struct my_answer *);
 
 #endif

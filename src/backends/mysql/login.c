@@ -1,18 +1,13 @@
 /*
- * Who we are: from the server's greeting to its OK.
- *
  *   server: greeting
- *   client:                  SSLRequest, then TLS, if the login wants it
- *   client:                  user, database, what the plugin makes of the
+ *   client:                  SSLRequest, then the TLS handshake, if tls=yes
+ *   client:                  user, database, and the plugin's hash of the
  *                            password and the server's salt
  *   server: switch to another plugin, with another salt
- *   client:                  the same for that plugin
- *   server: more (caching_sha2_password): it has to see the password itself
- *   client:                  the password, where nobody else can read it
+ *   client:                  the hash of that plugin
+ *   server: more (caching_sha2_password): needs the password itself
+ *   client:                  the password, over a private connection
  *   server: OK, ERR
- *
- * Passwords are in `stream.out` at most, which is marked then, and in buffers
- * that are wiped. No text quotes what was sent.
  */
 #include "login.h"
 
@@ -29,7 +24,7 @@
 #define MORE 0x01
 #define SWITCH 0xfe
 #define ERR 0xff
-/* MORE of caching_sha2_password. */
+/* The kinds of MORE of caching_sha2_password. */
 #define SHA2_DONE 3
 #define SHA2_FULL 4
 
@@ -54,7 +49,7 @@ enum {
 
 /* ---- scrambles ---------------------------------------------------------- */
 
-/* A digest of one or two pieces. */
+/* The digest of two pieces, of which the second may be empty. */
 static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
                          const void *b, size_t b_len, unsigned char *to)
 {
@@ -64,17 +59,18 @@ static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
               EVP_DigestUpdate(ctx, b, b_len) == 1 &&
               EVP_DigestFinal_ex(ctx, to, NULL) == 1;
 
-    EVP_MD_CTX_free(ctx); /* wipes it */
+    EVP_MD_CTX_free(ctx); /* wipes the state too */
     ERR_clear_error();
     return ok;
 }
 
-/* H(password) ^ H(salt, H(H(password))), or the other way round in the outer
- * one. Nothing for no password. */
-static bool login_scramble(const EVP_MD *md, const char *password,
-                           const unsigned char *salt, bool salt_first,
-                           unsigned char to[32], size_t *len)
+/* H(password) ^ H(salt, H(H(password))) with SHA-1; the salt comes last with
+ * SHA-256. An empty password has an empty scramble. */
+bool hf__my_scramble(bool is_sha2, const char *password,
+                     const unsigned char salt[SALT], unsigned char to[32],
+                     size_t *len)
 {
+    const EVP_MD *md = is_sha2 ? EVP_sha256() : EVP_sha1();
     size_t size = (size_t)EVP_MD_get_size(md);
     unsigned char twice[32];
     bool ok;
@@ -84,8 +80,8 @@ static bool login_scramble(const EVP_MD *md, const char *password,
         return true;
     ok = login_digest(md, password, strlen(password), "", 0, to) &&
          login_digest(md, to, size, "", 0, twice);
-    ok = ok && (salt_first ? login_digest(md, salt, SALT, twice, size, twice)
-                           : login_digest(md, twice, size, salt, SALT, twice));
+    ok = ok && (is_sha2 ? login_digest(md, twice, size, salt, SALT, twice)
+                        : login_digest(md, salt, SALT, twice, size, twice));
     for (size_t i = 0; i < size && ok; i++)
         to[i] ^= twice[i];
     OPENSSL_cleanse(twice, sizeof(twice));
@@ -93,91 +89,58 @@ static bool login_scramble(const EVP_MD *md, const char *password,
     return ok;
 }
 
-bool hf__my_scramble_native(const char *password,
-                            const unsigned char salt[SALT],
-                            unsigned char to[32], size_t *len)
-{
-    return login_scramble(EVP_sha1(), password, salt, true, to, len);
-}
+/* ---- failures ----------------------------------------------------------- */
 
-bool hf__my_scramble_sha2(const char *password, const unsigned char salt[SALT],
-                          unsigned char to[32], size_t *len)
-{
-    return login_scramble(EVP_sha256(), password, salt, false, to, len);
-}
-
-/* ---- what goes wrong ---------------------------------------------------- */
-
-static int login_no_memory(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
-}
-
-static int login_not_understood(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_EPROTO, "an answer we do not understand%s",
-                        hf__link_doubt(&c->link));
-}
-
-/* The server has answered, and it cannot go on from here. */
+/* A permanent failure that the server's answer has shown. */
 #define REFUSED(c, now, ...)                                                   \
     ((c)->link.lasts = true, (c)->link.refused_at = (now),                     \
      hf__link_why(&(c)->link, __VA_ARGS__))
 
 enum {
-    TOO_MANY_CONNECTIONS = 1040,
     DATABASE_DENIED = 1044,
     ACCESS_DENIED = 1045,
     UNKNOWN_DATABASE = 1049,
-    SERVER_SHUTDOWN = 1053,
-    FORCING_CLOSE = 1080,
-    HOST_BLOCKED = 1129,
-    HOST_DENIED = 1130,
-    ABORTED = 1152,
-    TOO_MANY_OF_USER = 1203,
-    USER_LIMIT = 1226,
-    NO_SUCH_PROTOCOL = 1251,
     DENIED_WITHOUT_PASSWORD = 1698,
-    PASSWORD_EXPIRED = 1862,
-    KILLED = 1927,
-    OFFLINE = 3032,
     TLS_DEMANDED = 3159,
-    SESSION_KILLED = 3169,
-    IDLE_TOO_LONG = 4031,
-    LOCKED_MYSQL = 3118,
-    LOCKED_MARIADB = 4151,
 };
 
-bool hf__my_error_lasts(uint16_t error)
+static const struct {
+    uint16_t error;
+    enum { PASSES = 1, ENDS, DENIES } is;
+} errors[] = {
+    {1040, PASSES}, /* too many connections */
+    {1203, PASSES}, /* the same, of this user */
+    {1226, PASSES}, /* another limit of this user */
+    {1129, PASSES}, /* the host is blocked after too many errors */
+    {1053, ENDS},   /* the server shuts down */
+    {1080, ENDS},   /* the server closes connections by force */
+    {1152, ENDS},   /* the connection was aborted */
+    {1927, ENDS},   /* killed; MariaDB */
+    {3032, ENDS},   /* the server is offline */
+    {3169, ENDS},   /* killed; MySQL */
+    {4031, ENDS},   /* it was idle for too long */
+    {1130, DENIES}, /* this host may not connect */
+    {1251, DENIES}, /* the client's protocol is too old */
+    {1862, DENIES}, /* the password has expired */
+    {3118, DENIES}, /* the account is locked; MySQL */
+    {4151, DENIES}, /* the same; MariaDB */
+};
+
+/* Returns 0 for other errors. */
+static int login_error_is(uint16_t error)
 {
-    switch (error) {
-    case TOO_MANY_CONNECTIONS:
-    case TOO_MANY_OF_USER:
-    case USER_LIMIT:
-    case HOST_BLOCKED:
-        return false;
-    default:
-        return !hf__my_error_ends(error);
-    }
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+        if (errors[i].error == error)
+            return errors[i].is;
+    return 0;
 }
 
 bool hf__my_error_ends(uint16_t error)
 {
-    switch (error) {
-    case SERVER_SHUTDOWN:
-    case FORCING_CLOSE:
-    case ABORTED:
-    case KILLED:
-    case OFFLINE:
-    case SESSION_KILLED:
-    case IDLE_TOO_LONG:
-        return true;
-    default:
-        return false;
-    }
+    return login_error_is(error) == ENDS;
 }
 
-/* The server's words say which account it takes us for. */
+/* The server's text names the account for which it takes the client. */
 static int login_access_denied(struct my_conn *c, const char *text)
 {
     bool wants_tls = (c->offers & CAN_SSL) && !c->link.stream.ssl;
@@ -198,11 +161,13 @@ static int login_refused(struct my_conn *c, struct my_cursor *body,
     struct net_link *l = &c->link;
     char text[140];
     uint16_t error = hf__my_get_error(body, text, sizeof(text));
+    int is;
 
     if (!error)
-        return login_not_understood(c);
+        return HF_EPROTO;
     l->understood = true;
-    l->lasts = hf__my_error_lasts(error);
+    is = login_error_is(error);
+    l->lasts = is != PASSES && is != ENDS;
     l->refused_at = now;
     switch (error) {
     case ACCESS_DENIED:
@@ -222,26 +187,22 @@ static int login_refused(struct my_conn *c, struct my_cursor *body,
     case TLS_DEMANDED:
         return hf__link_why(l, HF_EAUTH,
                             "the server demands TLS, and the URL has none");
-    case HOST_DENIED:
-    case NO_SUCH_PROTOCOL:
-    case PASSWORD_EXPIRED:
-    case LOCKED_MYSQL:
-    case LOCKED_MARIADB:
-        return hf__link_why(l, HF_EAUTH, "%s", text);
     default:
-        return hf__link_why(l, HF_EBACKEND, "%s", text);
+        return hf__link_why(l, is == DENIES ? HF_EAUTH : HF_EBACKEND, "%s",
+                            text);
     }
 }
 
-/* ---- the answers of plugins --------------------------------------------- */
+/* ---- authentication plugins --------------------------------------------- */
 
 static bool login_uses(const struct my_conn *c, const char *plugin)
 {
     return strcmp(c->plugin, plugin) == 0;
 }
 
-/* What we say at first if the server's default is none of ours. It asks for
- * another one then, if the user has another. */
+/* Plugins that the client has. If the default of the server is another one, the
+ * login begins with mysql_native_password, and the server switches to the
+ * plugin of the user. */
 static bool login_is_known(const struct my_conn *c)
 {
     return login_uses(c, "mysql_native_password") ||
@@ -253,18 +214,19 @@ static bool login_is_known(const struct my_conn *c)
 static int login_unknown_plugin(struct my_conn *c, hf__time now)
 {
     return REFUSED(c, now, HF_EAUTH,
-                   "the server wants \"%s\" of this user, which we do not "
-                   "have; use mysql_native_password or caching_sha2_password",
+                   "the server wants the plugin \"%s\" for this user, which "
+                   "holdfast does not have; use mysql_native_password or "
+                   "caching_sha2_password",
                    c->plugin);
 }
 
-/* Nobody on the way can read or change what is said. */
+/* Is the connection protected from readers and attackers on the way? */
 static bool login_is_private(const struct my_conn *c)
 {
     return c->link.stream.ssl || !c->link.peer->hosts;
 }
 
-/* It is wiped once it is sent. */
+/* The stream wipes it once it is sent. */
 static void login_put_secret(struct my_conn *c, const void *p, size_t len)
 {
     hf__my_put(c, p, len);
@@ -274,22 +236,18 @@ static void login_put_secret(struct my_conn *c, const void *p, size_t len)
 
 static int login_send_packet(struct my_conn *c)
 {
-    int rc = hf__my_packet_end(c, c->seq++);
-
-    return rc ? login_no_memory(c) : 0;
+    return hf__my_packet_end(c, c->seq++);
 }
 
-/* with_length: in the login's own packet. */
+/* with_length: as part of the login packet. */
 static bool login_put_answer(struct my_conn *c, bool with_length)
 {
     unsigned char to[32];
+    bool is_sha2 = login_uses(c, "caching_sha2_password"), ok = true;
     size_t len = 0;
-    bool ok = true;
 
-    if (login_uses(c, "mysql_native_password"))
-        ok = hf__my_scramble_native(c->login->password, c->salt, to, &len);
-    else if (login_uses(c, "caching_sha2_password"))
-        ok = hf__my_scramble_sha2(c->login->password, c->salt, to, &len);
+    if (is_sha2 || login_uses(c, "mysql_native_password"))
+        ok = hf__my_scramble(is_sha2, c->login->password, c->salt, to, &len);
     if (with_length)
         hf__my_put_number(c, len, 1);
     login_put_secret(c, to, len);
@@ -306,16 +264,7 @@ static int login_send_password(struct my_conn *c)
     return login_send_packet(c);
 }
 
-/* ---- what the server says ----------------------------------------------- */
-
-/* A salt may end with a 0, which does not belong to it. */
-static bool login_take_salt(struct my_conn *c, const void *p, size_t len)
-{
-    if (!p || len < SALT)
-        return false;
-    memcpy(c->salt, p, SALT);
-    return true;
-}
+/* ---- packets of the server ---------------------------------------------- */
 
 static void login_take_name(char *to, size_t size, const char *from, size_t len)
 {
@@ -326,7 +275,8 @@ static void login_take_name(char *to, size_t size, const char *from, size_t len)
 }
 
 /* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. Only MariaDB
- * writes it before another number, so it is MariaDB by any name. */
+ * writes it before another number, so the server is MariaDB whatever
+ * follows. */
 static void login_take_version(struct my_conn *c, const char *text, size_t len)
 {
     static const char prefix[] = "5.5.5-";
@@ -343,7 +293,6 @@ static void login_take_version(struct my_conn *c, const char *text, size_t len)
 
 static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
 {
-    unsigned char salt[SALT] = {0};
     const char *text;
     const void *part;
     size_t len, salt_len;
@@ -355,7 +304,7 @@ static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
     c->thread = (uint32_t)hf__my_get(g, 4);
     part = hf__my_get_bytes(g, 8);
     if (part)
-        memcpy(salt, part, 8);
+        memcpy(c->salt, part, 8);
     hf__my_get(g, 1);
     c->offers = (uint32_t)hf__my_get(g, 2);
     hf__my_get(g, 3); /* charset, status */
@@ -365,11 +314,11 @@ static bool login_read_greeting(struct my_conn *c, struct my_cursor *g)
     part = hf__my_get_bytes(g, salt_len > 8 + 13 ? salt_len - 8 : 13);
     if (!part)
         return false;
-    memcpy(salt + 8, part, SALT - 8);
+    memcpy(c->salt + 8, part, SALT - 8); /* a 0 follows */
     text = c->offers & CAN_PLUGIN_AUTH ? hf__my_get_text(g, &len) : NULL;
     login_take_name(c->plugin, sizeof(c->plugin), text ? text : "",
                     text ? len : 0);
-    return login_take_salt(c, salt, SALT);
+    return true;
 }
 
 static uint32_t login_capabilities(const struct my_conn *c)
@@ -379,18 +328,18 @@ static uint32_t login_capabilities(const struct my_conn *c)
            (c->login->tls ? CAN_SSL : 0);
 }
 
-/* Alone this is the request for TLS. */
+/* The beginning of the login packet, which by itself requests TLS. */
 static void login_put_head(struct my_conn *c)
 {
     static const char zeros[23];
 
     hf__my_put_number(c, login_capabilities(c), 4);
-    hf__my_put_number(c, 1u << 24, 4); /* the longest packet */
+    hf__my_put_number(c, 1u << 24, 4); /* the maximum packet size */
     hf__my_put_number(c, CHARSET, 1);
     hf__my_put(c, zeros, sizeof(zeros));
 }
 
-static int send_login(struct my_conn *c)
+int hf__my_login_send(struct my_conn *c)
 {
     bool ok;
 
@@ -406,17 +355,12 @@ static int send_login(struct my_conn *c)
         hf__my_put_text(c, c->login->database);
     if (c->offers & CAN_PLUGIN_AUTH)
         hf__my_put_text(c, c->plugin);
-    return ok ? login_send_packet(c) : login_no_memory(c);
+    return ok ? login_send_packet(c) : HF_ENOMEM;
 }
 
-int hf__my_login_secured(struct my_conn *c)
-{
-    return send_login(c);
-}
-
-/* Before MySQL 5.7 a session that takes a user lock frees the one that it has;
- * MariaDB before 10.1 has no max_statement_time. Nobody knows a version that
- * does not begin with a number. */
+/* Before MySQL 5.7 a session can only own one user lock; MariaDB before 10.1
+ * has no max_statement_time. A version that does not begin with a number is not
+ * known to be old. */
 static bool login_says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
@@ -434,21 +378,22 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* What the version says of the server's SQL is judged after the hello, which
- * notices a proxy. */
+/* The version is judged after the hello, which detects a proxy. Only missing
+ * capabilities fail here. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {
-    /* Threads of ours may still use it when the program exits. */
+    /* Without OpenSSL's atexit handler, because the helper thread may still use
+     * it when the program exits. */
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (!login_read_greeting(c, body))
-        return login_not_understood(c);
+        return HF_EPROTO;
     c->link.understood = true;
     c->is_too_old = login_says_old(c);
     if ((c->offers & CAN_MUST) != CAN_MUST)
         return hf__my_too_old(c, now);
     if (!c->login->tls)
-        return send_login(c);
+        return hf__my_login_send(c);
     if (!(c->offers & CAN_SSL))
         return REFUSED(c, now, HF_EPROTO, "the server has no TLS");
     hf__my_packet_begin(c);
@@ -460,46 +405,47 @@ static int login_greeted(struct my_conn *c, struct my_cursor *body,
 static int login_switched(struct my_conn *c, struct my_cursor *body,
                           hf__time now)
 {
-    size_t len, salt_len;
+    size_t len;
     const char *name = hf__my_get_text(body, &len);
-    bool ok;
+    bool has_salt = body->len >= SALT;
 
-    if (!name || !len) /* from before there were plugins */
+    if (!name || !len) /* a server without plugins */
         name = "mysql_old_password", len = strlen(name);
     login_take_name(c->plugin, sizeof(c->plugin), name, len);
     if (!login_is_known(c))
         return login_unknown_plugin(c, now);
-    salt_len = body->len;
-    ok = login_take_salt(c, hf__my_get_bytes(body, salt_len), salt_len);
+    if (has_salt)
+        memcpy(c->salt, hf__my_get_bytes(body, SALT), SALT);
     if (login_uses(c, "mysql_clear_password")) {
         if (c->link.stream.ssl)
             return login_send_password(c);
         return REFUSED(c, now, HF_EAUTH,
                        "the server wants the password in clear text: use TLS");
     }
-    if (!ok && !login_uses(c, "auth_socket") && !login_uses(c, "unix_socket"))
-        return login_not_understood(c);
+    if (!has_salt && !login_uses(c, "auth_socket") &&
+        !login_uses(c, "unix_socket"))
+        return HF_EPROTO;
     hf__my_packet_begin(c);
-    return login_put_answer(c, false) ? login_send_packet(c)
-                                      : login_no_memory(c);
+    return login_put_answer(c, false) ? login_send_packet(c) : HF_ENOMEM;
 }
 
 static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
 {
     if (!login_uses(c, "caching_sha2_password") || !body->len)
-        return login_not_understood(c);
+        return HF_EPROTO;
     switch (hf__my_get(body, 1)) {
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
-        /* An attacker in between could send a key of its own to encrypt it. */
+        /* Without TLS the server would send a public key to encrypt it, which
+         * an attacker could replace. */
         return login_is_private(c)
                    ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,
                              "the server wants the password itself: use TLS, "
                              "or the server's socket");
     default:
-        return login_not_understood(c);
+        return HF_EPROTO;
     }
 }
 
@@ -511,16 +457,15 @@ int hf__my_login_packet(struct my_conn *c, struct my_packet *p, hf__time now)
     if (type == ERR)
         return login_refused(c, body, now);
     if (c->phase == MY_GREETING)
-        return type == PROTOCOL ? login_greeted(c, body, now)
-                                : login_not_understood(c);
+        return type == PROTOCOL ? login_greeted(c, body, now) : HF_EPROTO;
     switch (type) {
     case OK:
-        return c->phase == MY_LOGIN ? 1 : login_not_understood(c);
+        return c->phase == MY_LOGIN ? 1 : HF_EPROTO;
     case MORE:
         return login_more(c, body, now);
     case SWITCH:
         return login_switched(c, body, now);
     default:
-        return login_not_understood(c);
+        return HF_EPROTO;
     }
 }

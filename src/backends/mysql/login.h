@@ -1,11 +1,11 @@
 /*
  * The login, from the server's greeting to its OK: version, TLS, user name and
- * password. conn.c hands it each packet until it says that the client is in.
+ * password. conn.c passes each packet on until the login is complete.
  *
  * The user name, the password and the TLS context belong to the client
- * (struct mysql); a connection only refers to them. A password is written to
- * stream.out alone, which is marked as secret and wiped. It goes out in clear
- * text only over TLS or the server's socket, and no error text quotes it. The
+ * (struct mysql); a connection only refers to them. The password is only ever
+ * written to stream.out, which is marked as secret and wiped. It is sent in
+ * clear text only over TLS or a Unix socket, and no error text contains it. The
  * client's mutex is held.
  */
 #ifndef HF_MYSQL_LOGIN_H
@@ -17,28 +17,28 @@ struct my_conn;
 struct my_packet;
 struct net_tls;
 
-/* What is the same for all connections of a client. */
+/* Common to all connections of a client. */
 struct my_login {
     char *user, *password, *database; /* "" if none */
     struct net_tls *tls;              /* NULL: plain */
 };
 
-/* A packet of the server before we are in: 1: we are; 0; a code, whose text is
- * set. */
+/* Handles a packet of the server. Returns 1: logged in; 0: more packets follow;
+ * or a code, as data() does (link.h). */
 int hf__my_login_packet(struct my_conn *, struct my_packet *, hf__time now);
-/* TLS is agreed on; as above without 1. */
-int hf__my_login_secured(struct my_conn *);
-/* Leaves the text that the server is too old, which lasts; returns the code. */
+/* The TLS handshake is complete: sends the login. Returns 0 or HF_ENOMEM. */
+int hf__my_login_send(struct my_conn *);
+/* Sets the text that the server is too old, which is permanent. Returns the
+ * code. */
 int hf__my_too_old(struct my_conn *, hf__time now);
-/* It will not say otherwise later unless somebody changes something. */
-bool hf__my_error_lasts(uint16_t error);
-/* It ends connections, this one as well. */
+/* Does the error say that the server ends the connection? */
 bool hf__my_error_ends(uint16_t error);
 
-/* For the tests: *len bytes, at most 32. false: OpenSSL has failed. */
-bool hf__my_scramble_native(const char *password, const unsigned char salt[20],
-                            unsigned char to[32], size_t *len);
-bool hf__my_scramble_sha2(const char *password, const unsigned char salt[20],
-                          unsigned char to[32], size_t *len);
+/* For tests: the scramble of caching_sha2_password, or of
+ * mysql_native_password. Writes *len bytes, at most 32. False: OpenSSL has
+ * failed. */
+bool hf__my_scramble(bool is_sha2, const char *password,
+                     const unsigned char salt[20], unsigned char to[32],
+                     size_t *len);
 
 #endif

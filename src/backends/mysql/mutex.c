@@ -1,33 +1,35 @@
 /* clang-format off */
 /*
- * The mutex: one row of holdfast_locks, which is free if lease_until is past.
+ * The mutex: one row of holdfast_locks. It is free if lease_until is in the past.
  *
- * An attempt sends one of three packets (enum my_step). It guesses that the row
- * is there and free (UPDATE), else finds out what is in the way (SELECT), and
- * uses the statement that is right in every case (UPSERT) where there is no row
- * or the hold may be ours already. A row stays when it is released: the token
- * is in it, and deleting rows makes deadlocks.
+ * An attempt sends one of three packets (enum my_step). It first assumes that
+ * the row exists and is free (UPDATE); if not, it finds out what is in the way
+ * (SELECT). If there is no row, or the hold may already be ours, it uses the
+ * statement that is correct in every case (UPSERT). A released row is kept,
+ * because it contains the token, and because deleting rows causes deadlocks.
  *
- * Here is what goes over the wire for a fair mutex. :owner and :hold are the
- * hold, :waiter is the server's number of the connection that waits for the
- * lock (0: none), <hash> is that of the name. unit-mysql-sql compares this with
- * what the code sends, and tries which statement or outcome follows an answer.
+ * This is what goes over the wire for a fair mutex. :owner and :hold identify
+ * the hold, :waiter is the connection id of the connection that waits for the
+ * lock (0: none), <hash> is the hash of the name. unit-mysql-sql compares these
+ * statements with those that the code sends, and tests which statement or
+ * outcome follows an answer.
  *
- * First, in the packets of UPDATE and UPSERT, the turn and the bell (turn.c):
+ * The packets of UPDATE and UPSERT begin with the turn and the bell (outcome.c):
  *
  *     set @b=if(is_used_lock('hfb:<hash>')<=>connection_id(),1,
  *               if(ifnull(is_used_lock('hfq:<hash>'),:waiter)=:waiter,
  *                  get_lock('hfb:<hash>',0),null));
  *
  *     @b    means                                     then
- *     1     cmd has the bell                          may be granted
- *     0     another connection has the bell, such     may be granted; rings=0:
- *           as the first of the queue                   its release wakes by
+ *     1     cmd owns the bell                         may be granted
+ *     0     another connection owns the bell, such    may be granted; rings=0:
+ *           as the first of the queue                   the release wakes by
  *                                                       KILL QUERY
- *     NULL  others are to go first                    nothing is changed
+ *     NULL  others go first                           nothing is changed
  *
- *   Of one that need not queue (unfair, or behind nobody for 3 s) the middle
- *   `if` is missing, and where clients poll it is: set @b=0;
+ *   The middle `if` is omitted for an attempt that need not queue (an unfair
+ *   lock, or one that was found free 3 s ago). If clients poll, the statement
+ *   is: set @b=0;
  *
  * UPDATE (MY_STEP_UPDATE):
  *
@@ -41,13 +43,13 @@
  *       and @b is not null
  *
  *     answer (OK packet)    means                     then
- *     affected rows is 1    it was free, and is ours  granted: the insert id is
- *                                                       the token
+ *     affected rows is 1    it was free and is now    granted: the insert id is
+ *                             ours                      the token
  *     affected rows is 0    no row, not free, of      SELECT
  *                             another kind, or not
  *                             our turn
  *
- * SELECT (MY_STEP_SELECT), without a lock on the row:
+ * SELECT (MY_STEP_SELECT), which takes no lock on the row:
  *
  *     select kind=1,
  *            owner=:owner and hold=:hold and lease_until>utc_timestamp(6),
@@ -62,30 +64,31 @@
  *     from holdfast_locks where name=:name
  *
  *     column       means                           then
- *     (no row)     nobody has had the name         UPSERT
- *     IS_MUTEX     the name is a mutex             0: it is made one if nobody
- *                                                    uses it (outcome.c)
- *     IS_OURS_NOW  an earlier packet was granted   1: UPSERT, which renews, and
- *                                                    says the token
+ *     (no row)     the name was never used         UPSERT
+ *     IS_MUTEX     the name is a mutex             0: it is converted if it is
+ *                                                    unused (outcome.c)
+ *     IS_OURS_NOW  an earlier packet was granted   1: UPSERT, which renews and
+ *                                                    returns the token
  *     IS_OVER      it is free                      1, and TURN or need not
  *                                                    queue: UPDATE; 1, else:
  *                                                    refused, others go first
- *     RINGS        the holder has the bell         the first waiter waits for
+ *     RINGS        the holder owns the bell        the first waiter waits for
  *                                                    the bell (0: it sleeps)
- *     IS_ODD       the lease was made before the   1: UPSERT, which cuts it
+ *     IS_ODD       the lease was made before the   1: UPSERT, which shortens it
  *                    server's clock was set back
  *     LEFT_US      until the lease ends            the first waiter attempts
  *                                                    then, if RINGS
  *     TURN         the queue is empty, or ours     see IS_OVER
- *     HAVE         cmd has the bell, so the        RINGS counts as 0; refused:
- *                    holder has not                  the bell is given back
+ *     HAVE         cmd owns the bell, so the       RINGS counts as 0; refused:
+ *                    holder does not                 the bell is given back
  *
- *   The row may become free and be taken again between SELECT and UPDATE:
- *   behind MY_TRIES of them UPSERT follows.
+ *   The row may become free and be taken again between SELECT and UPDATE. After
+ *   MY_TRIES rounds, UPSERT follows.
  *
- * UPSERT (MY_STEP_UPSERT). Assignments run from left to right, so that `owner`
- * and `hold` say in all later ones whether the hold is ours; lease_until comes
- * last. 4611686018427387904 is 1 << 62: insert ids from there on are no tokens.
+ * UPSERT (MY_STEP_UPSERT). Assignments are executed from left to right: after
+ * the first two, `owner` and `hold` show whether the hold is ours; lease_until
+ * comes last. 4611686018427387904 is 1 << 62: an insert id from there on is not
+ * a token.
  *
  *     insert into holdfast_locks(name,kind,size,token,owner,hold,rings,fair,
  *                                host,pid,label,since,lease_us,lease_until)
@@ -125,7 +128,7 @@
  *
  *     insert id (OK packet)  means                    then
  *     below 1 << 62          it is ours               granted: it is the token
- *     from 1 << 62 on        it is not                refused, by these bits:
+ *     from 1 << 62 on        it is not                refused; its bits mean:
  *       HOLDER_RINGS           as RINGS                 as RINGS
  *       HAVE_BELL              as HAVE                  as HAVE
  *       OTHER_KIND             as not IS_MUTEX          as not IS_MUTEX
@@ -135,9 +138,9 @@
  *
  * "Refused" is hf__my_refused(): the attempt waits, polls, naps or is BUSY.
  *
- * A lease that ends later than its own length from now (MY_ODD) counts as one
- * from now. That is compared with sysdate(), because utc_timestamp() is when
- * the statement began: a holder may have renewed since.
+ * A lease that ends later than its own length from now (MY_ODD) is treated as
+ * if it began now. The comparison uses sysdate(), because utc_timestamp() is the
+ * time at which the statement began, and a holder may have renewed since.
  */
 /* clang-format on */
 #include "mutex.h"
@@ -145,50 +148,64 @@
 #include "aside.h"
 #include "clock.h"
 #include "cmd.h"
-#include "name.h"
 #include "outcome.h"
-#include "turn.h"
 #include "wire.h"
 
-#include <string.h>
-
-/* Insert ids from here on are no tokens. */
+/* Insert ids from here on are not tokens. */
 #define REFUSED "4611686018427387904"
 #define REFUSED_FROM (1ULL << 62)
-/* What follows are the bits of one. */
+/* The bits of such an insert id. */
 enum {
-    HOLDER_RINGS = 1, /* whoever holds it has the bell */
-    HAVE_BELL = 2,    /* we got it, which is of no use now */
+    HOLDER_RINGS = 1, /* the holder owns the bell */
+    HAVE_BELL = 2,    /* cmd owns it, to no use */
     OTHER_KIND = 4,
-    IS_FREE = 8,    /* but others are to go first */
-    LEFT_SHIFT = 4, /* us until the lease ends */
+    IS_FREE = 8,    /* but others go first */
+    LEFT_SHIFT = 4, /* above: us until the lease ends */
 };
-
-#define NOW "utc_timestamp(6)"
-#define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
-
-#define HASH lock->hash, MY_HASH_LEN
 
 /* ---- statements --------------------------------------------------------- */
 
-/* The row is there and free, which is usual: that costs half of an INSERT that
- * finds it there. */
-static void mutex_put_update(struct mysql *m, const struct hf__req *req)
-{
-    const struct hf__remote *r = req->remote;
-    uint64_t us = req->lease_ms * 1000ULL;
+#define MY_OURS "if(hold=%H and owner=%O and kind=1,"
 
-    hf__my_put_turn(m, r->impl, true);
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set token=last_insert_id(token+1),"
-               "owner=%x,hold=%u,rings=@b,fair=%u,host=%x,pid=%u,label=%x,"
-               "asks=0,since=" NOW ",lease_us=%u,lease_until=" NOW
-               "+interval %u microsecond where name=%x and kind=1 and "
-               "lease_until<=" NOW " and @b is not null",
-               m->owner, MY_OWNER_LEN, req->hold_id, (uint64_t)r->fair, m->host,
-               strlen(m->host), m->pid, r->label, hf__my_label_len(r), us, us,
-               r->name, (size_t)r->name_len);
-}
+/* By enum my_step. name.h and cmd.h explain the letters. */
+static const char *const statements[] = {
+    /* For the usual case that the row exists and is free: it costs half as much
+     * as an INSERT that finds a row. */
+    [MY_STEP_UPDATE] =
+        "update holdfast_locks set token=last_insert_id(token+1),"
+        "owner=%O,hold=%H,rings=@b,fair=%F,host=%A,pid=%P,label=%B,asks=0,"
+        "since=" MY_NOW ",lease_us=%L,lease_until=" MY_NOW
+        "+interval %L microsecond where name=%N and kind=1 and "
+        "lease_until<=" MY_NOW " and @b is not null",
+    /* Takes no lock on the row. */
+    [MY_STEP_SELECT] =
+        "select kind=1,owner=%O and hold=%H and lease_until>" MY_NOW
+        ",lease_until<=" MY_NOW ",rings," MY_ODD
+        ",greatest(0,timestampdiff(microsecond," MY_NOW
+        ",lease_until))," MY_OUR_TURN "," MY_HAVE_BELL
+        " from holdfast_locks where name=%N",
+    [MY_STEP_UPSERT] =
+        "insert into holdfast_locks(name,kind,size,token,owner,hold,rings,fair,"
+        "host,pid,label,since,lease_us,lease_until) values(%N,1,0,"
+        "if(@b is null,0*last_insert_id(" REFUSED "+8),last_insert_id(1)),"
+        "%O,if(@b is null,0,%H),ifnull(@b,0),%F,%A,%P,%B," MY_NOW ",%L,"
+        "if(@b is null," MY_PAST "," MY_NOW "+interval %L microsecond)) "
+        "on duplicate key update "
+        "hold=if(kind=1 and lease_until<=" MY_NOW ",if(@b is null,0,%H),hold),"
+        "owner=if(kind=1 and hold=%H and lease_until<=" MY_NOW ",%O,owner),"
+        "token=if(kind=1 and hold=%H and owner=%O,"
+        "last_insert_id(token+(lease_until<=" MY_NOW ")),"
+        "token+0*last_insert_id(" REFUSED
+        "+rings+2*ifnull(@b,0)+4*(kind<>1)+8*(lease_until<=" MY_NOW
+        ")+16*greatest(0,timestampdiff(microsecond," MY_NOW ",lease_until)))),"
+        "rings=" MY_OURS "ifnull(@b,0),rings),fair=" MY_OURS "%F,fair),"
+        "host=" MY_OURS "%A,host),pid=" MY_OURS "%P,pid),"
+        "label=" MY_OURS "%B,label),asks=if(lease_until<=" MY_NOW ",0,asks),"
+        "since=" MY_OURS "if(lease_until<=" MY_NOW "," MY_NOW
+        ",since),since),lease_us=" MY_OURS "%L,lease_us),"
+        "lease_until=" MY_OURS MY_NOW "+interval %L microsecond,if(" MY_ODD
+        ",sysdate(6)+interval lease_us microsecond,lease_until))",
+};
 
 enum {
     IS_MUTEX,
@@ -202,95 +219,29 @@ enum {
     SELECT_COLUMNS
 };
 
-/* What is in the way, without a lock on the row. */
-static void mutex_put_select(struct mysql *m, const struct hf__req *req)
-{
-    const struct hf__remote *r = req->remote;
-    const struct my_lock *lock = r->impl;
-    uint64_t thread = hf__my_thread_of(lock);
-
-    hf__my_sql(&m->cmd,
-               "select kind=1,owner=%x and hold=%u and "
-               "lease_until>" NOW ",lease_until<=" NOW ",rings," MY_ODD ","
-               "greatest(0,timestampdiff(microsecond," NOW
-               ",lease_until))," MY_OUR_TURN "," MY_HAVE_BELL
-               " from holdfast_locks where name=%x",
-               m->owner, MY_OWNER_LEN, req->hold_id, HASH, thread, thread, HASH,
-               r->name, (size_t)r->name_len);
-}
-
-static void mutex_put_upsert(struct mysql *m, const struct hf__req *req)
-{
-    const struct hf__remote *r = req->remote;
-    uint64_t us = req->lease_ms * 1000ULL, id = req->hold_id, fair = r->fair;
-    size_t host_len = strlen(m->host), label_len = hf__my_label_len(r);
-    struct my_conn *c = &m->cmd;
-
-    hf__my_put_turn(m, r->impl, true);
-    hf__my_sql(c,
-               "insert into holdfast_locks(name,kind,size,token,owner,hold,"
-               "rings,fair,host,pid,label,since,lease_us,lease_until) "
-               "values(%x,1,0,"
-               "if(@b is null,0*last_insert_id(" REFUSED "+8),"
-               "last_insert_id(1)),%x,if(@b is null,0,%u),ifnull(@b,0),%u,"
-               "%x,%u,"
-               "%x," NOW ",%u,if(@b is null," FREE "," NOW
-               "+interval %u microsecond)) on duplicate key update ",
-               r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN, id, fair,
-               m->host, host_len, m->pid, r->label, label_len, us, us);
-    hf__my_sql(
-        c,
-        "hold=if(kind=1 and lease_until<=" NOW ",if(@b is null,0,%u),hold),"
-        "owner=if(kind=1 and hold=%u and lease_until<=" NOW ",%x,owner),"
-        "token=if(kind=1 and hold=%u and owner=%x,"
-        "last_insert_id(token+(lease_until<=" NOW ")),"
-        "token+0*last_insert_id(" REFUSED
-        "+rings+2*ifnull(@b,0)+4*(kind<>1)+8*(lease_until<=" NOW
-        ")+16*greatest(0,timestampdiff(microsecond," NOW ",lease_until)))),",
-        id, id, m->owner, MY_OWNER_LEN, id, m->owner, MY_OWNER_LEN);
-#define OURS "if(hold=%u and owner=%x and kind=1,"
-#define IS_OURS id, m->owner, MY_OWNER_LEN
-    hf__my_sql(c,
-               "rings=" OURS "ifnull(@b,0),rings),fair=" OURS
-               "%u,fair),host=" OURS "%x,host),pid=" OURS "%u,pid),label=" OURS
-               "%x,label),asks=if(lease_until<=" NOW ",0,asks),since=" OURS
-               "if(lease_until<=" NOW "," NOW ",since),since),lease_us=" OURS
-               "%u,lease_us),lease_until=" OURS NOW
-               "+interval %u microsecond,if(" MY_ODD ",sysdate(6)+"
-               "interval lease_us microsecond,lease_until))",
-               IS_OURS, IS_OURS, fair, IS_OURS, m->host, host_len, IS_OURS,
-               m->pid, IS_OURS, r->label, label_len, IS_OURS, IS_OURS, us,
-               IS_OURS, us);
-}
-
-static void (*const put_step[])(struct mysql *, const struct hf__req *) = {
-    [MY_STEP_UPDATE] = mutex_put_update,
-    [MY_STEP_SELECT] = mutex_put_select,
-    [MY_STEP_UPSERT] = mutex_put_upsert};
-
 void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
 {
-    put_step[((const struct my_lock *)req->remote->impl)->step](m, req);
+    const struct my_lock *lock = req->remote->impl;
+
+    if (lock->step != MY_STEP_SELECT)
+        hf__my_put_turn(m, lock, true);
+    hf__my_sql(&m->cmd, statements[lock->step]);
 }
 
-/* The bell behind the row: who is woken finds it free. If it is not with us any
- * more the last result is the thread to ring for. */
+/* The bell is released after the row, so that the waiter that wakes finds it
+ * free. If cmd no longer owns the bell, the last result is the connection id of
+ * the waiter to be woken. */
 void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 {
-    const struct hf__remote *r = req->remote;
-    const struct my_lock *lock = r->impl;
+    const struct my_lock *lock = req->remote->impl;
 
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set lease_until=" FREE
-               " where name=%x and kind=1 and owner=%x and hold=%u and "
-               "lease_until>" NOW,
-               r->name, (size_t)r->name_len, m->owner, MY_OWNER_LEN,
-               req->hold_id);
-    if (lock->attempt_id == req->hold_id) /* else the next hold has it */
-        hf__my_sql(&m->cmd,
-                   ";select if(release_lock('hfb:%h')=1,0,"
-                   "is_used_lock('hfq:%h'))",
-                   HASH, HASH);
+    hf__my_sql(&m->cmd, "update holdfast_locks set lease_until=" MY_PAST
+                        " where name=%N and kind=1 and owner=%O and hold=%H "
+                        "and lease_until>" MY_NOW);
+    if (lock->attempt_id ==
+        req->hold_id) /* else the bell is that of the next hold */
+        hf__my_sql(&m->cmd, ";select if(release_lock('hfb:%Q')=1,0,"
+                            "is_used_lock('hfq:%Q'))");
 }
 
 /* ---- answers ------------------------------------------------------------ */
@@ -304,13 +255,13 @@ static int mutex_step_on(struct mysql *m, struct hf__req *req,
 }
 
 static int mutex_selected(struct mysql *m, struct hf__req *req,
-                          const struct my_result *last, hf__time now)
+                          const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
-    const struct my_row *row = last->rows;
+    const struct my_row *row = a->last->rows;
     struct my_place place;
 
-    if (last->columns != SELECT_COLUMNS)
+    if (a->last->columns != SELECT_COLUMNS)
         return HF_EPROTO;
     if (!row)
         return mutex_step_on(m, req, MY_STEP_UPSERT);
@@ -329,16 +280,17 @@ static int mutex_selected(struct mysql *m, struct hf__req *req,
     if (hf__my_num(row, HAVE))
         hf__my_bell_give_back(m, lock);
     if (hf__my_num(row, IS_MUTEX))
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     else
         hf__my_other_kind(m, req);
     return 0;
 }
 
 int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
-                       const struct my_result *last, hf__time now)
+                       const struct my_answer *a)
 {
     struct my_lock *lock = req->remote->impl;
+    const struct my_result *last = a->last;
     uint64_t id = last->insert_id, bits = id - REFUSED_FROM;
     struct my_place place = {.left_us = bits >> LEFT_SHIFT,
                              .free = bits & IS_FREE,
@@ -346,7 +298,7 @@ int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
                                  (bits & HOLDER_RINGS) && !(bits & HAVE_BELL)};
 
     if (lock->step == MY_STEP_SELECT)
-        return mutex_selected(m, req, last, now);
+        return mutex_selected(m, req, a);
     if (lock->step == MY_STEP_UPDATE && !last->columns && !last->affected)
         return mutex_step_on(m, req, MY_STEP_SELECT);
     if (last->columns || !id)
@@ -360,6 +312,6 @@ int hf__my_mutex_taken(struct mysql *m, struct hf__req *req,
     if (bits & OTHER_KIND)
         hf__my_other_kind(m, req);
     else
-        hf__my_refused(m, req, &place, now);
+        hf__my_refused(m, req, &place, a->now);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The statements of the mutex, and what their answers mean; mutex.c shows them
- * as they go over the wire. lock.c calls this with a packet begun on cmd, and
+ * The statements of the mutex, and the meaning of their answers; mutex.c shows
+ * what goes over the wire. lock.c calls this with a packet begun on cmd, and
  * with the answer. The client's mutex is held.
  */
 #ifndef HF_MYSQL_MUTEX_H
@@ -8,12 +8,10 @@
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_mutex_take(struct mysql *, const struct hf__req *);
 void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
-/* 0, or HF_EPROTO. */
+/* Returns 0 or HF_EPROTO. */
 int hf__my_mutex_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *last, hf__time now);
+                       const struct my_answer *);
 
 #endif

@@ -3,12 +3,13 @@
  *
  *   mysql://[user[:password]@]host[:3306][,host2...]/database
  *   mariadb://...           the same
- *   socket=/path            by this socket instead; then without a host
- *   tls=yes                 with TLS; cacert=FILE&cert=FILE&key=FILE
+ *   socket=/path            a Unix socket instead of a host
+ *   tls=yes                 TLS, with cacert=FILE&cert=FILE&key=FILE
  *   wait=queue              waiting clients sleep at the server (default)
- *   wait=poll               they attempt again and again, as they do where
- * GET_LOCK is worth nothing wait_connections=16     so many connections do
- * nothing but wait; a client that finds none of them polls
+ *   wait=poll               waiting clients attempt repeatedly, as they do
+ *                           behind a proxy and in a Galera cluster
+ *   wait_connections=16     the most connections that only wait; locks that
+ *                           find none of them free poll
  */
 #include "mysql.h"
 
@@ -28,8 +29,8 @@
 #define PORT 3306
 #define WAITS 16
 #define WAITS_MAX 1000
-/* After so long without a word the server ends a connection: the bells and the
- * places of a client that is gone, or stopped, are free then. */
+/* The server closes a connection that is silent for so long: this frees the
+ * bells and the places of a client that has crashed or is stopped. */
 #define IDLE_MIN_S 60
 
 static void mysql_free_all(struct mysql *m)
@@ -215,33 +216,12 @@ static int mysql_start(struct mysql *m, const struct hf__config *config)
     return rc;
 }
 
-#define VERB                                                                   \
-    {                                                                          \
-        .encode = hf__my_verb_encode, .answer = hf__my_verb_answer             \
-    }
-#define QUERY                                                                  \
-    {                                                                          \
-        .encode = hf__my_query_encode, .answer = hf__my_query_answer           \
-    }
-
-/* Who writes a request, and who reads the answer. */
 static const struct my_op ops[] = {
-    [HF__ATTEMPT] = VERB,
-    [HF__RELEASE] = VERB,
-    [HF__ABANDON] = VERB,
-    [HF__RENEW] = {.encode = hf__my_renew_encode,
-                   .answer = hf__my_renew_answer,
-                   .failed = hf__my_renew_failed},
-    [HF__INSPECT] = QUERY,
-    [HF__LIST] = QUERY,
-    [HF__BREAK] = QUERY,
-    [HF__DOWNGRADE] = QUERY,
-    [HF__LATCH_SET] = QUERY,
-    [HF__LATCH_DOWN] = QUERY,
-    [HF__LATCH_GET] = QUERY,
-    [HF__ASK] = QUERY,
-    [HF__PUT] = QUERY,
-    [HF__DIAGNOSE] = QUERY,
+    [MY_VERB] = {.encode = hf__my_verb_encode, .answer = hf__my_verb_answer},
+    [MY_RENEW] = {.encode = hf__my_renew_encode,
+                  .answer = hf__my_renew_answer,
+                  .failed = hf__my_renew_failed},
+    [MY_QUERY] = {.encode = hf__my_query_encode, .answer = hf__my_query_answer},
 };
 
 static int mysql_open(hf_client *client, const struct hf__core *core,
@@ -311,10 +291,11 @@ static hf__time mysql_next_timeout(void *self)
     return hf__min_time(at, hf__my_waits_timeout(m));
 }
 
-/* Releases ring for the kinds with many holders, too, but not those of clients
- * that have another user of the server: HF_CAP_EVENTS would promise that. For
- * the mutex it does: its bell needs no right. (A client behind a proxy that
- * shares connections wakes nobody; guarantees/mysql.md says so.) */
+/* Only the mutex has HF_CAP_EVENTS: its bell needs no right. For the other
+ * kinds a release wakes the waiter by KILL, which does not work between clients
+ * that log in as different users. (A client behind a proxy that shares
+ * connections wakes no waiter; guarantees/mysql.md
+ * says so.) */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

@@ -1,46 +1,46 @@
 /* clang-format off */
 /*
- * The MySQL and MariaDB backend, inside: what its files share, a client's state
- * and what is kept of each lock. A row is the truth: who holds a name, with
- * which token, until when by the server's clock. GET_LOCK is the queue and the
- * bell, and decides nothing. docs/mysql.md shows the tables; README.md says why
- * it is so.
+ * The MySQL and MariaDB backend: what its files share, that is, the state of a
+ * client and of each lock. The row in the database decides who holds a name,
+ * with which token, and until when by the server's clock. GET_LOCK is only used
+ * to queue and to wake; it decides nothing. docs/mysql.md shows the tables;
+ * README.md gives the reasons.
  *
  * Connections (conn.h):
  *
- *   cmd    every request, in order of submission; answers come in that order
- *   waits  up to wait_connections of them, made when somebody first has to
- *          wait: each does nothing but wait, for one lock (wait.h)
+ *   cmd    carries every request; answers come in the order of submission
+ *   waits  up to wait_connections, made when a lock first has to wait: each
+ *          waits at the server for one lock and does nothing else (wait.h)
  *
- * User locks: two of a name, by its hash, and one of each client.
+ * User locks: two per name, named by its hash, and one per client:
  *
- *   hfq:<hash>   the queue: waiters stand in it in the order of their coming;
- *                the first of them has it
- *   hfb:<hash>   the bell of a mutex: its holder has it, on cmd; the first of
- *                the queue waits for it
- *   hfc:<owner>  a client's command connection has it (session.c)
+ *   hfq:<hash>   the queue: the connections that wait for the name are in it in
+ *                the order of arrival, and the first of them owns it
+ *   hfb:<hash>   the bell of a mutex: the holder owns it on cmd, and the first
+ *                of the queue waits for it
+ *   hfc:<owner>  owned by the client's command connection (session.c)
  *
- * The release of a mutex wakes the first of the queue by the bell. The other
- * kinds have many holders, of which each may be the one to wait for: there the
+ * Releasing a mutex wakes the first of the queue by the bell. The other kinds
+ * can have several holders, each of which may be the one in the way: there the
  * first of the queue sleeps, and each release ends its sleep by KILL QUERY.
- * Each wake-up is only a hint: the first checks every 1.5 s, and when a
- * lease ends.
+ * A wake-up is only a hint: the first of the queue also checks the row every
+ * 1.5 s, and when a lease ends.
  *
- * Everything here runs with the client's mutex held, except open(), which runs
- * on the helper thread before that.
+ * The client's mutex is held in all functions except open(), which runs on the
+ * helper thread before the client exists for others.
  *
  * Files, each calling only those above it:
  *
- *   wire, login, conn          a connection: packets, who we are, statements
- *   tables, error, clock, name leaves: the tables, what errors mean, the
- *                              server's clock, the hash of a name
- *   session, aside             a connection's first statements; statements for
- *                              which no request waits
- *   wait_sql, wait             those who wait
- *   cmd                        requests under way
- *   turn, outcome              may an attempt go first; what it comes to
- *   mutex, share, latch        the statements of each kind
- *   lock, renew, diagnose, query   the slots
+ *   wire, login, conn          a connection: packets, login, statements
+ *   tables, error, clock, name leaves: the tables, the meaning of errors, the
+ *                              server's clock, the parameters of statements
+ *   session, aside             the first statements of a connection; statements
+ *                              that no request waits for
+ *   wait_sql, wait             the connections that wait
+ *   cmd                        requests in flight
+ *   outcome                    whether an attempt may go first; how it ends
+ *   mutex, share, latch        the statements of each kind of lock
+ *   lock, renew, diagnose, query   the slots of the backend
  *   mysql                      the backend's table, the URL
  */
 /* clang-format on */
@@ -52,80 +52,80 @@
 
 #define MY_OWNER_LEN ((size_t)16)
 #define MY_HASH_LEN ((size_t)16)
-/* Why those who wait poll. */
+/* Why waiting clients poll. */
 #define MY_MUST_POLL "the URL says so (wait=poll, or wait_connections=0)"
 
 struct my_op;
 struct my_wait;
 
-/* Which statement an attempt sends (my_lock.step): the UPDATE as if the row
- * were there and free; the SELECT of what is in the way; the INSERT .. ON
- * DUPLICATE KEY UPDATE that is right in every case. */
+/* The statement that an attempt for a mutex sends next (my_lock.step): UPDATE
+ * assumes that the row exists and is free; SELECT finds out what is in the way;
+ * UPSERT (INSERT .. ON DUPLICATE KEY UPDATE) is correct in every case. */
 enum my_step { MY_STEP_UPDATE, MY_STEP_SELECT, MY_STEP_UPSERT };
 
-/* Whether the name is made one of our kind: once for each hold id. */
+/* Converting a name to our kind of lock is tried once per hold id. */
 enum my_conversion { MY_NOT_CONVERTED, MY_CONVERTING, MY_CONVERTED };
 
-/* What we keep of each lock (remote->impl). */
+/* The state of each lock (remote->impl). */
 struct my_lock {
     struct hf__remote *remote;
-    struct my_wait *wait; /* the connection that waits for it; NULL */
+    struct my_wait *wait; /* the connection that waits for it, or NULL */
     struct my_lock *next_nap;
-    struct hf__req *napping; /* an attempt that pauses: it is in m->naps */
-    hf__time nap_until;      /* then it goes out again */
+    struct hf__req *napping; /* a paused attempt: the lock is in m->naps */
+    hf__time nap_until;      /* when the attempt is sent again */
     uint64_t attempt_id;     /* the hold id of the last attempt */
-    uint64_t round;          /* latch: which one is waited for; 0: not known */
-    uint64_t reported_id;    /* of that hold so many asks were reported */
-    uint64_t reported;
+    uint64_t round;          /* latch: the one waited for; 0: not known yet */
+    uint64_t reported_id;    /* hold id for which `reported` counts */
+    uint64_t reported;       /* how many asks the program has heard of */
     uint8_t hash[MY_HASH_LEN];
     uint8_t conversion;  /* enum my_conversion, for attempt_id */
     uint8_t step;        /* mutex: enum my_step */
-    uint8_t tries;       /* of that step */
-    uint8_t naps;        /* an attempt that finds it free pauses */
+    uint8_t tries;       /* how often UPDATE followed SELECT */
+    uint8_t naps;        /* pauses of the attempt so far */
     uint8_t polls;       /* polls in a row */
-    bool sent : 1;       /* something of attempt_id went out */
-    bool attempting : 1; /* remote->attempt is with us */
-    bool rang : 1;       /* while the attempt was under way */
-    bool seen_free : 1;  /* by the last check: the first does not come */
-    bool crowded : 1;    /* it had to wait, the last time */
+    bool sent : 1;       /* a packet of attempt_id was written */
+    bool attempting : 1; /* remote->attempt is pending here */
+    bool rang : 1;       /* the bell rang while the attempt was pending */
+    bool seen_free : 1;  /* the last check found it free, so the first of the
+                            queue seems not to come */
+    bool crowded : 1;    /* the last grant had to wait */
 };
 
 struct mysql {
     const struct hf__core *core;
-    const struct my_op *ops; /* by enum hf__op */
+    const struct my_op *ops; /* MY_VERB, MY_RENEW, MY_QUERY */
     hf_client *client;
     struct net_endpoint peer;
-    struct net_endpoint here; /* the one of its addresses at which cmd is */
+    struct net_endpoint here; /* the address that cmd is connected to */
     struct my_login login;
     uint32_t tags;
-    uint32_t
-        made_tables; /* so many of them are there, or were made by this hello */
+    uint32_t made_tables; /* how many tables this hello knows to exist */
     struct my_conn cmd;
     uint8_t owner[MY_OWNER_LEN];
     char host[65];
     uint64_t pid;
-    uint64_t chance; /* never 0 */
+    uint64_t chance; /* state of hf__chance(); never 0 */
     uint32_t connect_ms, op_timeout_ms, idle_s;
-    bool put_off; /* the core keeps requests */
+    bool put_off; /* the core keeps requests until go_on() */
     bool opened;
-    bool alone;        /* a transaction is under way */
-    bool wants_alone;  /* one is to be sent, when nothing is */
+    bool exclusive;    /* a transaction is in flight */
+    bool wants_alone;  /* a transaction waits until nothing is in flight */
     bool must_poll;    /* wait=poll */
-    bool listens;      /* the program hears of events */
-    bool has_stray;    /* the thread of an earlier connection lives */
-    bool is_proxied;   /* by what may share connections: nothing is killed */
-    const char *polls; /* why those who wait poll; NULL: they queue */
-    /* The server's clock was this, or later, when ours was that. */
+    bool listens;      /* the program has an event handler */
+    bool has_stray;    /* the thread of an earlier connection is alive */
+    bool is_proxied;   /* a proxy may share connections: send no KILL */
+    const char *polls; /* why waiting clients poll; NULL: they queue */
+    /* The server's clock was at least server_us at our time server_at. */
     uint64_t server_us;
     hf__time server_at;
-    uint32_t renew_ms; /* the shortest lease of those that are renewed */
+    uint32_t renew_ms; /* the shortest lease that is being renewed */
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from;     /* no more of them are made before that */
-    uint32_t waits_pause_ms; /* the last such pause, after one was lost */
-    struct my_lock *naps;    /* the locks that pause between two attempts */
-    uint8_t tries;           /* of the request that is sent again */
+    hf__time waits_from;     /* no more connections are made before that */
+    uint32_t waits_pause_ms; /* the last such pause after a loss */
+    struct my_lock *naps;    /* locks that pause between two attempts */
+    uint8_t tries;           /* of the request that is being sent again */
 };
 
 #endif

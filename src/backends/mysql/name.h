@@ -1,16 +1,32 @@
 /*
- * A name as the server sees it: the hash in the names of its user locks, and
- * how much of a label goes into a row. Pure.
+ * A lock as statements show it: the hash in the names of its user locks, the
+ * part of its label that a row holds, and the letters that statements contain.
  */
 #ifndef HF_MYSQL_NAME_H
 #define HF_MYSQL_NAME_H
 
 #include "mysql.h"
 
-/* Of the database and the name: user locks are those of the whole server. */
+/* The hash of the database and the name, because user locks are common to all
+ * databases of the server. */
 void hf__my_hash(const struct mysql *, const char *name, size_t len,
                  uint8_t to[MY_HASH_LEN]);
-/* At most as many bytes of the label as the column holds. */
+/* The length of the label, cut to the size of the column. */
 size_t hf__my_label_len(const struct hf__remote *);
+
+/* Bind letters of statements (hf__my_sql()): those of a name, of the client, or
+ * all of them.
+ *
+ *   name    %N the name, %Q its hash for the names of user locks
+ *   client  %O the owner, %C the same for the name of its user lock, %A the
+ *           host, %P the pid
+ *   lock    %B the label, %K the kind, %S the size, %F 1 if it is fair, %W 1 if
+ *           it is for writing, %T the connection id of its waiting connection,
+ *           or 0 */
+void hf__my_bind_lock(const struct mysql *, struct my_conn *,
+                      const struct my_lock *);
+void hf__my_bind_client(const struct mysql *, struct my_conn *);
+void hf__my_bind_name(struct my_conn *, const char *name, size_t len,
+                      const uint8_t hash[MY_HASH_LEN]);
 
 #endif

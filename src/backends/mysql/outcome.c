@@ -1,20 +1,18 @@
 #include "outcome.h"
 
 #include "backends/common/chance.h"
+#include "clock.h"
 #include "cmd.h"
 #include "wait.h"
 #include "wire.h"
 
-/* A waiter that is not the first checks the row, in case its connection is
- * dead, or somebody who is not of us has the queue. */
-#define CHECK_MS 4000        /* so long after the last check */
-#define CHECK_SPREAD_MS 4000 /* by chance so much later */
-#define NAPS 3               /* of an attempt */
+/* A waiter that is not the first also checks the row, in case its connection is
+ * dead, or a stranger owns the queue's user lock. */
+#define CHECK_MS 4000        /* the shortest time between checks */
+#define CHECK_SPREAD_MS 4000 /* at most so much longer, at random */
+#define NAPS 3               /* per attempt */
 #define NAP_MS 10
 #define EXPIRY_SLACK_MS 2
-
-#define NOW "utc_timestamp(6)"
-#define FREE "'1970-01-02'" /* 0 is refused by some sql_modes */
 
 void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 {
@@ -24,10 +22,36 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
         hf__my_finish(m, req, rc);
 }
 
+/* ---- whose turn it is ---------------------------------------------------- */
+
+/* A fair lock does not pass the waiters, unless they seem not to come. A reader
+ * never does, or writers would starve. */
+bool hf__my_must_queue(const struct mysql *m, const struct my_lock *lock)
+{
+    const struct hf__remote *r = lock->remote;
+    bool reads = r->kind == HF_RWLOCK && r->mode == HF_READ;
+
+    return (r->fair || reads) && !m->polls && !hf__my_is_first(lock) &&
+           !lock->seen_free && !(lock->polls && !lock->wait);
+}
+
+void hf__my_put_turn(struct mysql *m, const struct my_lock *lock, bool bell)
+{
+    bool queues = hf__my_must_queue(m, lock);
+
+    hf__my_sql(&m->cmd, queues && bell ? "set @b=if(" MY_HAVE_BELL
+                                         ",1,if(" MY_OUR_TURN
+                                         ",get_lock('hfb:%Q',0),null));"
+                        : queues ? "set @b=if(" MY_OUR_TURN ",1,null);"
+                        : bell && !m->polls ? "set @b=if(" MY_HAVE_BELL
+                                              ",1,get_lock('hfb:%Q',0));"
+                                            : "set @b=0;");
+}
+
 /* ---- naps --------------------------------------------------------------- */
 
-/* Attempts once more after a pause, which is ours: one of the server would
- * delay all requests behind it. */
+/* The pause is in the client: one at the server would delay all requests behind
+ * it. */
 static void outcome_nap(struct mysql *m, struct hf__req *req, hf__time now)
 {
     struct my_lock *lock = req->remote->impl;
@@ -41,7 +65,6 @@ static void outcome_nap(struct mysql *m, struct hf__req *req, hf__time now)
     m->core->due(m->client, lock->nap_until);
 }
 
-/* If it naps. */
 void hf__my_nap_end(struct mysql *m, struct my_lock *lock)
 {
     struct my_lock **at = &m->naps;
@@ -87,7 +110,7 @@ void hf__my_granted(struct mysql *m, struct hf__req *req, uint64_t token)
     hf__my_finish(m, req, HF__GRANTED);
 }
 
-/* Every 50 ms at first, then ever less often. */
+/* Every 50 to 100 ms at first, then less and less often. */
 static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
 {
     uint32_t most = 2 * MY_POLL_MS << (lock->polls < 4 ? lock->polls : 4);
@@ -98,8 +121,8 @@ static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
-/* The first one checks when the lease ends, too: who has the bell may be
- * stopped. */
+/* The first waiter also checks when the lease ends, because the process that
+ * owns the bell may be stopped. */
 static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                                 const struct my_place *p)
 {
@@ -113,9 +136,9 @@ static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                : ms;
 }
 
-/* Who finds it free, and somebody in the queue, attempts again before it says
- * that it is busy: the last holder, who has waited, may have left the queue,
- * and the server not done it yet. */
+/* An attempt that finds the lock free but another client in the queue is not
+ * BUSY at once: that client may be the last holder, whose statement that leaves
+ * the queue is still on its way. */
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {
@@ -146,35 +169,33 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
 
 /* ---- another kind ------------------------------------------------------- */
 
-/* A name that nobody uses may become one of any kind and size. */
-void hf__my_convert(struct mysql *m, const struct hf__req *req)
+/* An unused name may become a lock of any kind and size. */
+void hf__my_convert(struct mysql *m)
 {
-    const struct hf__remote *r = req->remote;
-
-    hf__my_sql(&m->cmd,
-               "start transaction;select kind into @k from holdfast_locks "
-               "where name=%x for update;delete from holdfast_holds where "
-               "name=%x and lease_until<=" NOW
-               ";update holdfast_locks set kind=%u,size=%u,hold=0,"
-               "lease_until=" FREE " where name=%x and (kind<>1 or "
-               "lease_until<=" NOW
-               ") and (kind<>4 or size=0) and not exists(select 1 from "
-               "holdfast_holds where name=%x);commit;select count(*) from "
-               "holdfast_locks where name=%x and kind=%u and size=%u",
-               r->name, (size_t)r->name_len, r->name, (size_t)r->name_len,
-               (uint64_t)r->kind, (uint64_t)r->permits, r->name,
-               (size_t)r->name_len, r->name, (size_t)r->name_len, r->name,
-               (size_t)r->name_len, (uint64_t)r->kind, (uint64_t)r->permits);
+    hf__my_sql(
+        &m->cmd,
+        "start transaction;select kind into @k from holdfast_locks "
+        "where name=%N for update;delete from holdfast_holds where "
+        "name=%N and lease_until<=" MY_NOW
+        ";update holdfast_locks set kind=%K,size=%S,hold=0,"
+        "lease_until=" MY_PAST " where name=%N and (kind<>1 or "
+        "lease_until<=" MY_NOW
+        ") and (kind<>4 or size=0) and not exists(select 1 from "
+        "holdfast_holds where name=%N);commit;select kind=%K and size=%S,kind,"
+        "size from holdfast_locks where name=%N");
 }
 
-static void outcome_mismatched(struct mysql *m, struct hf__req *req)
+/* row: the name's kind and size, or NULL. */
+static void outcome_mismatched(struct mysql *m, struct hf__req *req,
+                               const struct my_row *row)
 {
-    m->core->why(
-        m->client, HF_EMISMATCH,
-        req->remote->kind == HF_SEMAPHORE
-            ? "the name is in use as another kind of lock, or as a semaphore "
-              "of another size"
-            : "the name is in use as another kind of lock");
+    if (req->remote->kind == HF_SEMAPHORE && hf__my_num(row, 1) == HF_SEMAPHORE)
+        m->core->why(
+            m->client, HF_EMISMATCH, "the semaphore has %llu permits, not %u",
+            (unsigned long long)hf__my_num(row, 2), req->remote->permits);
+    else
+        m->core->why(m->client, HF_EMISMATCH,
+                     "the name is in use as another kind of lock");
     hf__my_wait_end(m, req->remote->impl);
     hf__my_finish(m, req, HF_EMISMATCH);
 }
@@ -184,7 +205,7 @@ void hf__my_other_kind(struct mysql *m, struct hf__req *req)
     struct my_lock *lock = req->remote->impl;
 
     if (lock->conversion) {
-        outcome_mismatched(m, req);
+        outcome_mismatched(m, req, NULL);
         return;
     }
     lock->conversion = MY_CONVERTING;
@@ -192,17 +213,18 @@ void hf__my_other_kind(struct mysql *m, struct hf__req *req)
 }
 
 int hf__my_converted(struct mysql *m, struct hf__req *req,
-                     const struct my_result *last)
+                     const struct my_answer *a)
 {
+    const struct my_row *row = a->last->rows;
     struct my_lock *lock = req->remote->impl;
 
     lock->conversion = MY_CONVERTED;
     lock->step = MY_STEP_UPSERT;
-    if (last->columns != 1 || !last->rows)
+    if (a->last->columns != 3)
         return HF_EPROTO;
-    if (hf__my_num(last->rows, 0))
+    if (hf__my_num(row, 0))
         hf__my_attempt_again(m, req);
     else
-        outcome_mismatched(m, req);
+        outcome_mismatched(m, req, row);
     return 0;
 }

@@ -1,52 +1,64 @@
 /*
- * What an attempt comes to, of every kind of lock: it is granted, has to wait
- * (by a connection that waits, or by polling), is refused, or finds that the
- * name is of another kind. mutex.c, share.c and latch.c call this with what an
- * answer said. Each function either reports the attempt to the core or sends it
- * again; the request must not be used after it. The client's mutex is held.
+ * Whether an attempt may pass the waiters in the queue, and how an attempt
+ * ends, for every kind of lock: it is granted, waits (on a waiting connection,
+ * or by polling), is refused, or finds that the name is of another kind.
+ * mutex.c, share.c and latch.c call this with the content of an answer.
+ * hf__my_granted() to hf__my_attempt_again() either report the attempt to the
+ * core or send it again: the caller must not use the request afterwards. The
+ * client's mutex is held.
  *
- * A nap: an attempt without may_queue that finds the lock free, and somebody in
- * the queue, pauses here and is sent again (m->naps), up to three times.
+ * A nap: an attempt without may_queue that finds the lock free but another
+ * client in the queue is paused (m->naps) and sent again, up to three times.
  */
 #ifndef HF_MYSQL_OUTCOME_H
 #define HF_MYSQL_OUTCOME_H
 
 #include "mysql.h"
 
-struct my_result;
-
 #define MY_POLL_MS 50
 #define MY_POLL_MAX_MS 500
-/* It is free, and nobody in the queue comes: it is checked once more after
- * this, and taken. */
+/* A waiter that finds the lock free, but not taken by the first of the queue,
+ * checks it again after this time, and then takes it. */
 #define MY_FREE_MS 3000
 
-/* What is in the way. */
+/* Does cmd own the bell? A user lock counts how often it was taken, so it must
+ * be taken only once, however often an attempt is sent. Is the queue empty, or
+ * owned by the waiting connection %T? It may be without the client knowing. */
+#define MY_HAVE_BELL "is_used_lock('hfb:%Q')<=>connection_id()"
+#define MY_OUR_TURN "ifnull(is_used_lock('hfq:%Q'),%T)=%T"
+
+/* Must the attempt go behind the waiters, if there are any? */
+bool hf__my_must_queue(const struct mysql *, const struct my_lock *);
+/* Writes the statement that sets @b: NULL if others go first; else 1 if cmd
+ * owns the bell, 0 if not. `bell`: cmd tries to take the bell. */
+void hf__my_put_turn(struct mysql *, const struct my_lock *, bool bell);
+
+/* What is in the way of an attempt. */
 struct my_place {
-    uint64_t left_us; /* of the lease that is in the way */
-    bool free;        /* nothing is in the way, but others are to go first */
-    bool rings;       /* who is in the way has the bell */
+    uint64_t left_us; /* until the lease in the way ends */
+    bool free;        /* the lock is free, but others go first */
+    bool rings;       /* the holder owns the bell */
 };
 
 void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
-/* QUEUED, BUSY, or a nap. */
+/* Ends as QUEUED or BUSY, or naps. */
 void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
                     hf__time now);
-/* The name is of another kind, or size: it is made ours if nobody uses it, else
- * the attempt ends with EMISMATCH. */
+/* The name is of another kind, or a semaphore of another size. It is converted
+ * if it is unused; else the attempt ends with EMISMATCH. */
 void hf__my_other_kind(struct mysql *, struct hf__req *);
-/* The statements that make it ours, and what their last result means: 0, or
+/* Write the statements that convert it, and read their answer: 0 or
  * HF_EPROTO. */
-void hf__my_convert(struct mysql *, const struct hf__req *);
+void hf__my_convert(struct mysql *);
 int hf__my_converted(struct mysql *, struct hf__req *,
-                     const struct my_result *last);
+                     const struct my_answer *);
 
-/* The attempt is sent once more; if that fails it is reported. */
+/* Sends the attempt once more, or reports why that is impossible. */
 void hf__my_attempt_again(struct mysql *, struct hf__req *);
 
-/* If the lock naps, it does not any more. */
+/* Ends the nap of the lock, if it naps. */
 void hf__my_nap_end(struct mysql *, struct my_lock *);
-/* The attempts whose pause is over go out again. */
+/* Sends the attempts again whose pause has ended. */
 void hf__my_naps_advance(struct mysql *, hf__time now);
 hf__time hf__my_naps_timeout(const struct mysql *);
 

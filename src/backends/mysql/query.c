@@ -1,5 +1,3 @@
-/* Requests about a name, breaking a lock, asking for it, and what a holder
- * alone may do. */
 #include "query.h"
 
 #include "aside.h"
@@ -15,12 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOW "utc_timestamp(6)"
 #define LIST_ROWS 1000
-#define NAME q->name, q->name_len
-#define HOLD m->owner, MY_OWNER_LEN, q->req.hold_id
 
-/* What was reported of the hold was reported. */
+/* The asks that were reported for a hold stay reported after a downgrade. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
     into->reported_id = lock->reported_id;
@@ -45,7 +40,7 @@ int hf__my_query(void *self, struct hf__query *q)
 
 #define SINCE "timestampdiff(microsecond,'1970-01-01',since) div 1000"
 #define LEFT                                                                   \
-    "timestampdiff(microsecond," NOW ",if(" MY_ODD                             \
+    "timestampdiff(microsecond," MY_NOW ",if(" MY_ODD                          \
     ",sysdate(6)+interval lease_us microsecond,lease_until)) "                 \
     "div 1000"
 
@@ -63,23 +58,16 @@ enum {
     PARTY
 };
 
-static void query_put_inspect(struct mysql *m, const struct hf__query *q)
-{
-    uint8_t hash[MY_HASH_LEN];
-
-    hf__my_hash(m, NAME, hash);
-    hf__my_sql(&m->cmd,
-               "select kind,size,token,fair from holdfast_locks where name=%x;"
-               "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
-               ",token,1,1 from holdfast_locks where name=%x and kind=1 and "
-               "lease_until>" NOW ";"
-               "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
-               ",token,mode,permits from holdfast_holds where name=%x and "
-               "lease_until>" NOW " order by since;"
-               "select info from information_schema.processlist where "
-               "info like '/*hf:%h %%'",
-               NAME, NAME, NAME, hash, MY_HASH_LEN);
-}
+static const char inspect[] =
+    "select kind,size,token,fair from holdfast_locks where name=%N;"
+    "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
+    ",token,1,1 from holdfast_locks where name=%N and kind=1 and "
+    "lease_until>" MY_NOW ";"
+    "select lower(hex(owner)),hold,host,pid,label," SINCE "," LEFT
+    ",token,mode,permits from holdfast_holds where name=%N and "
+    "lease_until>" MY_NOW " order by since;"
+    "select info from information_schema.processlist where "
+    "info like '/*hf:%Q %%'";
 
 static void query_copy(char *to, size_t size, const struct my_value *v)
 {
@@ -126,35 +114,35 @@ static void query_unhex(char *to, size_t size, const char *hex, size_t len)
     hf__copy_text(to, size, bytes, n);
 }
 
-/* What wait.c writes in front of its statement. */
+/* Reads the comment that wait_sql.c writes in front of its statement. */
 static int query_add_waiter(struct mysql *m, struct hf__query *q,
                             const char *text)
 {
-    const char *at = text, *end = text + strlen(text), *s;
+    unsigned long long hold = 0;
+    const char *end = text + strlen(text), *part;
     hf_party *p = m->core->add_party(m->client, q, false);
+    unsigned mode = 0, permits = 0;
+    char owner[33] = "";
+    long long pid = 0, since_us = 0;
+    int used = (int)(end - text);
     size_t len;
 
     if (!p)
         return HF_ENOMEM;
-    hf__cut(&at, end, ' ', &len); /* the hash of the name */
-    s = hf__cut(&at, end, ' ', &len);
-    snprintf(p->owner, sizeof(p->owner), "%.*s:%llu", len < 33 ? (int)len : 32,
-             s, strtoull(at, NULL, 10));
-    hf__cut(&at, end, ' ', &len);
-    p->pid = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10);
-    p->mode = strtoul(hf__cut(&at, end, ' ', &len), NULL, 10) == HF_WRITE
-                  ? HF_WRITE
-                  : HF_READ;
-    p->permits = (uint32_t)strtoul(hf__cut(&at, end, ' ', &len), NULL, 10);
-    if (q->info->kind != HF_SEMAPHORE)
-        p->permits = 0;
-    p->since_unix_ms = strtoll(hf__cut(&at, end, ' ', &len), NULL, 10) / 1000;
+    sscanf(text, "%*s %32s %llu %lld %u %u %lld %n", owner, &hold, &pid, &mode,
+           &permits, &since_us, &used);
+    snprintf(p->owner, sizeof(p->owner), "%s:%llu", owner, hold);
+    p->pid = pid;
+    p->mode = mode == HF_WRITE ? HF_WRITE : HF_READ;
+    p->permits = q->info->kind == HF_SEMAPHORE ? permits : 0;
+    p->since_unix_ms = since_us / 1000;
     p->left_ms = -1;
-    s = hf__cut(&at, end, '.', &len);
-    query_unhex(p->host, sizeof(p->host), s, len);
-    at += *at == ' ';
-    s = hf__cut(&at, end, '.', &len);
-    query_unhex(p->label, sizeof(p->label), s, len);
+    text += used;
+    part = hf__cut(&text, end, '.', &len);
+    query_unhex(p->host, sizeof(p->host), part, len);
+    text += *text == ' ';
+    part = hf__cut(&text, end, '.', &len);
+    query_unhex(p->label, sizeof(p->label), part, len);
     return 0;
 }
 
@@ -166,7 +154,7 @@ static int query_earlier(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of a mutex a client is one waiter, whatever its hold id. */
+/* A client is only one waiter of a mutex, whatever its hold id. */
 static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                                  const hf_party *b)
 {
@@ -175,8 +163,8 @@ static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                : strcmp(a->owner, b->owner) == 0;
 }
 
-/* A waiter that has ended one statement and begun another may be seen with
- * both: the later one is meant. */
+/* A waiter that has just begun its next statement may be listed twice: the
+ * later entry counts. */
 static void query_drop_doubles(hf_info *info)
 {
     size_t kept = 0;
@@ -210,16 +198,16 @@ static int query_add_waiters(struct mysql *m, struct hf__query *q,
 }
 
 static int query_inspected(struct mysql *m, struct hf__query *q,
-                           const struct my_result *first)
+                           const struct my_answer *a)
 {
-    const struct my_result *mutex = hf__my_at(first, 1);
-    const struct my_result *holds = hf__my_at(first, 2);
-    const struct my_result *waiters = hf__my_at(first, 3);
-    const struct my_row *row = first->rows;
+    const struct my_result *mutex = hf__my_at(a->first, 1);
+    const struct my_result *holds = hf__my_at(a->first, 2);
+    const struct my_result *waiters = hf__my_at(a->first, 3);
+    const struct my_row *row = a->first->rows;
     uint64_t kind = hf__my_num(row, 0);
     int rc;
 
-    if (!waiters || first->columns != 4 || waiters->columns != 1)
+    if (!waiters || a->first->columns != 4 || waiters->columns != 1)
         return HF_EPROTO;
     q->info->kind = kind <= HF_LATCH ? (enum hf_kind)kind : 0;
     q->info->token = kind != HF_LATCH ? hf__my_num(row, 2) : 0;
@@ -235,14 +223,14 @@ static int query_inspected(struct mysql *m, struct hf__query *q,
     if (kind == HF_SEMAPHORE)
         q->info->permits = (uint32_t)hf__my_num(row, 1);
     if (!q->info->holders_len && !q->info->waiters_len && !q->info->count)
-        q->info->kind = 0; /* nobody uses it */
+        q->info->kind = 0; /* the name is unused */
     return rc;
 }
 
 /* ---- list --------------------------------------------------------------- */
 
-/* The first name behind all that begin with the prefix; false: there is none.
- */
+/* The first name after all names that begin with the prefix. False: there is no
+ * such name. */
 static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
                          size_t *len)
 {
@@ -258,18 +246,18 @@ static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
 static void query_put_list(struct mysql *m, const struct hf__query *q)
 {
     static const char *const parts[] = {
-        "select name from holdfast_locks where ((kind=1 and lease_until>" NOW
+        "select name from holdfast_locks where ((kind=1 and lease_until>" MY_NOW
         ") or (kind=4 and size>0))",
-        " union select name from holdfast_holds where lease_until>" NOW};
+        " union select name from holdfast_holds where lease_until>" MY_NOW};
     char end[HF_NAME_MAX];
     size_t len = 0;
     bool ends = query_behind(q, end, &len);
 
     for (int i = 0; i < 2; i++) {
-        hf__my_sql(&m->cmd, "%s and name>=%x", parts[i], NAME);
+        hf__my_sql(&m->cmd, "%s and name>=%N", parts[i]);
         if (ends)
             hf__my_sql(&m->cmd, " and name<%x", end, len);
-        if (q->names->len) /* without the client's prefix, as many bytes */
+        if (q->names->len) /* q->count: the length of the client's prefix */
             hf__my_sql(&m->cmd, " and name>x'%h%h'", q->name, (size_t)q->count,
                        q->names->names[q->names->len - 1].bytes,
                        q->names->names[q->names->len - 1].len);
@@ -277,17 +265,18 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
 }
 
-/* One that was not asked for would be no place to go on from. */
+/* The next page begins at the last name, so an unexpected one is refused. */
 static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
            memcmp(v->text, q->name, q->name_len) == 0;
 }
 
-/* PENDING: there are more. */
+/* HF__PENDING: the next page was requested. */
 static int query_listed(struct mysql *m, struct hf__query *q,
-                        const struct my_result *r)
+                        const struct my_answer *a)
 {
+    const struct my_result *r = a->first;
     int rc;
 
     if (r->columns != 1)
@@ -306,7 +295,8 @@ static int query_listed(struct mysql *m, struct hf__query *q,
 
 /* ---- break -------------------------------------------------------------- */
 
-/* Which one is meant. An owner that is no text of ours is nobody. */
+/* The condition for the hold to be broken. An owner in another format matches
+ * no hold. */
 static void query_put_whom(struct mysql *m, const struct hf__query *q)
 {
     const char *colon = strchr(q->owner, ':');
@@ -320,61 +310,43 @@ static void query_put_whom(struct mysql *m, const struct hf__query *q)
 
 static void query_put_break(struct mysql *m, const struct hf__query *q)
 {
-    uint64_t late = hf__my_late(m, &q->req);
-    uint8_t hash[MY_HASH_LEN];
     struct my_conn *c = &m->cmd;
 
-    hf__my_hash(m, NAME, hash);
-    hf__my_sql(c,
-               "start transaction;select kind into @k from holdfast_locks "
-               "where name=%x for update;update holdfast_locks set "
-               "lease_until='1970-01-02' where name=%x and kind=1 and "
-               "lease_until>" NOW " and " MY_CLOCK "<%u",
-               NAME, NAME, late);
+    hf__my_sql(c, "start transaction;select kind into @k from holdfast_locks "
+                  "where name=%N for update;update holdfast_locks set "
+                  "lease_until=" MY_PAST " where name=%N and kind=1 and "
+                  "lease_until>" MY_NOW " and " MY_CLOCK "<%E");
     query_put_whom(m, q);
-    hf__my_sql(c,
-               ";set @g=row_count();delete from holdfast_holds where name=%x "
-               "and lease_until>" NOW " and " MY_CLOCK "<%u",
-               NAME, late);
+    hf__my_sql(c, ";set @g=row_count();delete from holdfast_holds where "
+                  "name=%N and lease_until>" MY_NOW " and " MY_CLOCK "<%E");
     query_put_whom(m, q);
     hf__my_sql(c,
                ";set @g=@g+row_count();update holdfast_locks set size=0 where "
-               "name=%x and kind=4 and size>0 and %u and " MY_CLOCK
-               "<%u;set @g=@g+row_count();commit;"
-               "select is_used_lock('hfq:%h'),@k=4,@g," MY_CLOCK "<%u," MY_CLOCK
-               ",ifnull((select token from holdfast_locks where name=%x and "
-               "kind=1 and lease_until>" NOW
-               "),(select max(token) from holdfast_holds where name=%x and "
-               "lease_until>" NOW "))",
-               NAME, (uint64_t)(!q->token && !q->owner[0]), late, hash,
-               MY_HASH_LEN, late, NAME, NAME);
+               "name=%N and kind=4 and size>0 and %u and " MY_CLOCK
+               "<%E;set @g=@g+row_count();commit;"
+               "select is_used_lock('hfq:%Q'),@k=4,@g," MY_CLOCK "<%E," MY_CLOCK
+               ",ifnull((select token from holdfast_locks where name=%N and "
+               "kind=1 and lease_until>" MY_NOW
+               "),(select max(token) from holdfast_holds where name=%N and "
+               "lease_until>" MY_NOW "))",
+               (uint64_t)(!q->token && !q->owner[0]));
 }
 
 enum { FIRST, IS_LATCH, DONE, IN_TIME, CLOCK, OTHERS, BROKEN };
 
-static void query_ring_for(struct mysql *m, const struct hf__query *q,
-                           const struct my_row *row)
-{
-    uint8_t hash[MY_HASH_LEN];
-
-    hf__my_ring(m, hf__my_num(row, FIRST));
-    if (!hf__my_num(row, IS_LATCH))
-        return;
-    hf__my_hash(m, NAME, hash);
-    hf__my_ring_all(m, hash);
-}
-
 static int query_broken(struct mysql *m, struct hf__query *q,
-                        const struct my_result *first)
+                        const struct my_answer *a)
 {
-    const struct my_result *last = hf__my_last(first);
+    const struct my_result *last = a->last;
     const struct my_row *row = last->rows;
 
     if (last->columns != BROKEN || !row)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, CLOCK));
     if (hf__my_num(row, DONE)) {
-        query_ring_for(m, q, row);
+        hf__my_ring(m, hf__my_num(row, FIRST));
+        if (hf__my_num(row, IS_LATCH))
+            hf__my_ring_all(m, q);
         return HF__DONE;
     }
     if (!hf__my_num(row, IN_TIME))
@@ -387,89 +359,81 @@ static int query_broken(struct mysql *m, struct hf__query *q,
 
 /* ---- ask ---------------------------------------------------------------- */
 
-/* Each holder reads its row when it renews. */
-static void query_put_ask(struct mysql *m, const struct hf__query *q)
-{
-    uint64_t late = hf__my_late(m, &q->req);
-
-    hf__my_sql(&m->cmd,
-               "update holdfast_locks set asks=asks+1 where name=%x and kind=1 "
-               "and lease_until>" NOW " and " MY_CLOCK "<%u;"
-               "update holdfast_holds set asks=asks+1 where name=%x and "
-               "lease_until>" NOW " and " MY_CLOCK "<%u;"
-               "select " MY_CLOCK "<%u," MY_CLOCK,
-               NAME, late, NAME, late, late);
-}
+/* A holder reads the counter when it renews. */
+static const char ask[] =
+    "update holdfast_locks set asks=asks+1 where name=%N and kind=1 "
+    "and lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
+    "update holdfast_holds set asks=asks+1 where name=%N and "
+    "lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
+    "select " MY_CLOCK "<%E," MY_CLOCK;
 
 static int query_asked(struct mysql *m, struct hf__query *q,
-                       const struct my_result *first)
+                       const struct my_answer *a)
 {
-    const struct my_result *holds = hf__my_at(first, 1);
-    const struct my_result *last = hf__my_at(first, 2);
+    const struct my_result *holds = hf__my_at(a->first, 1);
+    const struct my_result *last = hf__my_at(a->first, 2);
 
     if (!last || last->columns != 2 || !last->rows)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(last->rows, 1));
-    if (first->affected || holds->affected)
+    if (a->first->affected || holds->affected)
         return HF__DONE;
     return hf__my_num(last->rows, 0) ? HF_ENOTOWNER : hf__my_resend(m, &q->req);
 }
 
-/* ---- what a holder may do ----------------------------------------------- */
+/* ---- requests of a holder ----------------------------------------------- */
 
-static void query_put_downgrade(struct mysql *m, const struct hf__query *q)
+static const char downgrade[] =
+    "update holdfast_holds set mode=0 where name=%N and owner=%O "
+    "and hold=%H and lease_until>" MY_NOW ";select count(*),"
+    "is_used_lock('hfq:%Q') from holdfast_holds where name=%N and "
+    "owner=%O and hold=%H and lease_until>" MY_NOW;
+
+static int query_gone_down(struct mysql *m, struct hf__query *q,
+                           const struct my_answer *a)
 {
-    uint8_t hash[MY_HASH_LEN];
+    const struct my_result *last = a->last;
 
-    hf__my_hash(m, NAME, hash);
-    hf__my_sql(&m->cmd,
-               "update holdfast_holds set mode=0 where name=%x and owner=%x "
-               "and hold=%u and lease_until>" NOW ";select count(*),"
-               "is_used_lock('hfq:%h') from "
-               "holdfast_holds where name=%x and owner=%x and hold=%u and "
-               "lease_until>" NOW,
-               NAME, HOLD, hash, MY_HASH_LEN, NAME, HOLD);
-}
-
-static int query_gone_down(struct mysql *m, const struct my_result *last)
-{
+    (void)q;
     if (last->columns != 2)
         return HF_EPROTO;
     hf__my_ring(m, hf__my_num(last->rows, 1));
     return hf__my_num(last->rows, 0) ? HF__DONE : HF_ENOTOWNER;
 }
 
-/* The hold's row is locked while the value is written, which is by one UPDATE
- * that is joined to it. */
+/* The row of the hold is locked, and joined to the UPDATE that writes the
+ * value. */
 static void query_put_put(struct mysql *m, const struct hf__query *q)
 {
     const struct hf__remote *r = q->line;
     const char *table =
         r->kind == HF_MUTEX ? "holdfast_locks" : "holdfast_holds";
-    uint64_t late = hf__my_late(m, &q->req);
 
-    hf__my_sql(&m->cmd,
-               "set @v=%x,@t=null;start transaction;select token into @t from "
-               "%s where name=%x and owner=%x and hold=%u and lease_until>" NOW
-               " and " MY_CLOCK "<%u for update;"
-               "insert ignore into holdfast_values(name,value,token,written) "
-               "select %x,'',@t," NOW " from dual where @t is not null;",
-               q->value, q->value_len, table, r->name, (size_t)r->name_len,
-               HOLD, late, NAME);
     hf__my_sql(
         &m->cmd,
-        "update holdfast_values v join %s g on g.name=%x and g.owner=%x "
-        "and g.hold=%u and @t is not null set v.value=@v,v.token=g.token,"
-        "v.written=" NOW " where v.name=%x;commit;set @v=null;"
-        "select @t is not null," MY_CLOCK "<%u," MY_CLOCK,
-        table, r->name, (size_t)r->name_len, HOLD, NAME, late);
+        "set @v=%x,@t=null;start transaction;select token into @t from "
+        "%s where name=%x and owner=%O and hold=%H and lease_until>" MY_NOW
+        " and " MY_CLOCK "<%E for update;"
+        "insert ignore into holdfast_values(name,value,token,written) "
+        "select %N,'',@t," MY_NOW " from dual where @t is not null;",
+        q->value, q->value_len, table, r->name, (size_t)r->name_len);
+    hf__my_sql(
+        &m->cmd,
+        "update holdfast_values v join %s g on g.name=%x and g.owner=%O "
+        "and g.hold=%H and @t is not null set v.value=@v,v.token=g.token,"
+        "v.written=" MY_NOW " where v.name=%N;commit;set @v=null;"
+        "select @t is not null," MY_CLOCK "<%E," MY_CLOCK,
+        table, r->name, (size_t)r->name_len);
 }
 
-/* It is not sent again: the core's line may be gone. */
-static int query_written(struct mysql *m, const struct my_result *last)
+/* A late PUT is not sent again, because the core's line may be gone. */
+static int query_written(struct mysql *m, struct hf__query *q,
+                         const struct my_answer *a)
 {
+    const struct my_result *last = a->last;
     const struct my_row *row = last->rows;
 
+    (void)q;
     if (last->columns != 3 || !row)
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 2));
@@ -482,71 +446,54 @@ static int query_written(struct mysql *m, const struct my_result *last)
 
 /* ---- sending, answers --------------------------------------------------- */
 
+/* How a request is answered; its statements, or the function that writes them
+ * if they depend on more than letters. */
+static const struct {
+    /* Returns HF__DONE, HF__PENDING (sent again) or a code; HF_EPROTO ends the
+     * connection. */
+    int (*answer)(struct mysql *, struct hf__query *, const struct my_answer *);
+    const char *sql;
+    void (*put)(struct mysql *, const struct hf__query *);
+} ops[] = {
+    [HF__INSPECT] = {query_inspected, inspect},
+    [HF__LIST] = {query_listed, .put = query_put_list},
+    [HF__BREAK] = {query_broken, .put = query_put_break},
+    [HF__DOWNGRADE] = {query_gone_down, downgrade},
+    [HF__LATCH_SET] = {hf__my_latch_counted, hf__my_latch_set},
+    [HF__LATCH_DOWN] = {hf__my_latch_counted, hf__my_latch_down},
+    [HF__LATCH_GET] = {hf__my_latch_counted, hf__my_latch_get},
+    [HF__ASK] = {query_asked, ask},
+    [HF__PUT] = {query_written, .put = query_put_put},
+    [HF__DIAGNOSE] = {hf__my_diagnosed, .put = hf__my_diagnose_put},
+};
+
 int hf__my_query_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__query *q = (struct hf__query *)req;
+    uint8_t hash[MY_HASH_LEN];
 
-    if (m->core->now() >= q->req.meant_until)
+    if (m->core->now() >= req->meant_until)
         return m->core->why(m->client, HF_EUNKNOWN, "not sent in time");
-    hf__my_start(m, &q->req);
-    switch (q->req.op) {
-    case HF__INSPECT:
-        query_put_inspect(m, q);
-        break;
-    case HF__LIST:
-        query_put_list(m, q);
-        break;
-    case HF__BREAK:
-        query_put_break(m, q);
-        break;
-    case HF__ASK:
-        query_put_ask(m, q);
-        break;
-    case HF__DOWNGRADE:
-        query_put_downgrade(m, q);
-        break;
-    case HF__PUT:
-        query_put_put(m, q);
-        break;
-    case HF__DIAGNOSE:
-        hf__my_diagnose_put(m, q);
-        break;
-    default:
-        hf__my_latch_put(m, q);
-    }
-    return hf__my_sent(m, &q->req) ? 0 : HF_ENOMEM;
-}
-
-static int query_result_of(struct mysql *m, struct hf__query *q,
-                           const struct my_result *first)
-{
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return query_inspected(m, q, first);
-    case HF__LIST:
-        return query_listed(m, q, first);
-    case HF__BREAK:
-        return query_broken(m, q, first);
-    case HF__ASK:
-        return query_asked(m, q, first);
-    case HF__DOWNGRADE:
-        return query_gone_down(m, hf__my_last(first));
-    case HF__PUT:
-        return query_written(m, hf__my_last(first));
-    case HF__DIAGNOSE:
-        return hf__my_diagnosed(m, q, first);
-    default:
-        return hf__my_latch_counted(m, q, first);
-    }
+    hf__my_start(m, req);
+    hf__my_hash(m, q->name, q->name_len, hash);
+    hf__my_bind_name(&m->cmd, q->name, q->name_len, hash);
+    hf__my_bind_number(&m->cmd, 'R', q->request);
+    hf__my_bind_number(&m->cmd, 'S', q->count);
+    /* Answers are kept for longer than a request can be repeated. */
+    hf__my_bind_number(&m->cmd, 'U', (3ULL * m->op_timeout_ms + 1000) * 1000);
+    if (ops[req->op].sql)
+        hf__my_sql(&m->cmd, ops[req->op].sql);
+    else
+        ops[req->op].put(m, q);
+    return hf__my_sent(m, req) ? 0 : HF_ENOMEM;
 }
 
 int hf__my_query_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first, hf__time now)
+                        const struct my_answer *a)
 {
     struct hf__query *q = (struct hf__query *)f->req;
-    int rc = q ? query_result_of(m, q, first) : HF__PENDING;
+    int rc = q ? ops[f->op].answer(m, q, a) : HF__PENDING;
 
-    (void)now;
     if (rc == HF_EPROTO)
         return rc;
     if (rc != HF__PENDING)

@@ -1,8 +1,8 @@
 /*
- * Requests about a name: inspect, list, break, ask, and what a holder alone may
- * do (downgrade, put). Those of latches and the diagnosis are handed on to
- * latch.c and diagnose.c. The slot hf__my_query() is in the backend's table,
- * the others are in that of cmd.c. The client's mutex is held.
+ * Requests about a name: inspect, list, break and ask, and the requests of a
+ * holder: downgrade and put. latch.c and diagnose.c do those of latches and the
+ * diagnosis. The slot hf__my_query() is in the backend's table, the other
+ * functions are in that of cmd.c. The client's mutex is held.
  */
 #ifndef HF_MYSQL_QUERY_H
 #define HF_MYSQL_QUERY_H
@@ -10,12 +10,11 @@
 #include "mysql.h"
 
 struct my_flight;
-struct my_result;
 
 int hf__my_query(void *, struct hf__query *);
 int hf__my_query_encode(struct mysql *, struct hf__req *);
-/* 0, or HF_EPROTO. */
+/* Returns 0 or HF_EPROTO. */
 int hf__my_query_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *, hf__time now);
+                        const struct my_answer *);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Renewals: those of a kind, with the same lease, go together in one UPDATE by
- * key, and behind it in the same packet which of them are there. Rows are
- * locked in the order of the key, whatever the order is here.
+ * Holds of one kind and lease are renewed by one UPDATE by key; a SELECT in the
+ * same packet says which of them exist. The server locks rows in the order of
+ * the key, whatever the order in the statement is.
  *
- * That is also how a program that listens learns that a hold of it is wanted:
- * the row counts the asks, and my_lock how many of them were reported. Nothing
- * is reset, so that no ask is lost with an answer.
+ * The row also counts how often other clients have asked for the hold, and
+ * my_lock how many of these asks were reported. The row's counter is never
+ * reset, so no ask is lost with an answer.
  */
 #include "renew.h"
 
@@ -14,12 +14,11 @@
 #include "wire.h"
 
 #define CHUNK 256
-#define NOW "utc_timestamp(6)"
-/* A connection with a longer way than this is no use for so short a lease. */
+/* A slower connection cannot serve so short a lease. */
 #define PATIENCE_MIN_MS 200
 
-/* No more time is given to the server than leaves some for a renewal to be sent
- * again, and again. */
+/* Limits the time for an answer, so that a renewal can be repeated more than
+ * once before the lease ends. */
 static void renew_hurry(struct mysql *m)
 {
     uint32_t ms = m->renew_ms / 6, most = m->cmd.link.silence_ms;
@@ -65,15 +64,17 @@ static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
     bool is_mutex = item->remote->kind == HF_MUTEX;
 
     hf__my_sql(&m->cmd,
-               " where owner=%x and lease_until>" NOW "%s and (name,hold) in (",
-               m->owner, MY_OWNER_LEN, is_mutex ? " and kind=1" : "");
+               " where owner=%O and lease_until>" MY_NOW
+               "%s and (name,hold) in (",
+               is_mutex ? " and kind=1" : "");
     for (uint32_t i = 0; i < len; i++)
         hf__my_sql(&m->cmd, "%s(%x,%u)", i ? "," : "", item[i].remote->name,
                    (size_t)item[i].remote->name_len, item[i].hold_id);
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A lock for reading may have gone down, and the server not know it. */
+/* A lock for reading may come from a downgrade that the server has not seen:
+ * the renewal downgrades it. */
 static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
                             uint32_t first, uint32_t len)
 {
@@ -81,17 +82,17 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
     bool is_mutex = item->remote->kind == HF_MUTEX;
     const char *table = is_mutex ? "holdfast_locks" : "holdfast_holds";
     bool reads = !is_mutex && item->remote->mode == HF_READ;
-    uint64_t us = item->lease_ms * 1000ULL, late = hf__my_late(m, &b->req);
+    uint64_t us = item->lease_ms * 1000ULL;
     hf__time before = b->req.sent_at;
     struct my_flight *f;
 
-    hf__my_begin(&m->cmd);
+    hf__my_start(m, &b->req);
     hf__my_sql(&m->cmd,
-               "update %s set %slease_us=%u,lease_until=" NOW
+               "update %s set %slease_us=%u,lease_until=" MY_NOW
                "+interval %u microsecond",
                table, reads ? "mode=0," : "", us, us);
     renew_put_which(m, item, len);
-    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%u;select hold%s from %s", late,
+    hf__my_sql(&m->cmd, " and " MY_CLOCK "<%E;select hold%s from %s",
                m->listens ? ",asks,token" : "", table);
     renew_put_which(m, item, len);
     hf__my_sql(&m->cmd, ";select " MY_CLOCK);
@@ -100,13 +101,13 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
         return HF_ENOMEM;
     f->first = first;
     f->len = len;
-    if (b->chunks) /* that of the first is true of all */
+    if (b->chunks) /* the time of the first packet counts */
         b->req.sent_at = before;
     return 0;
 }
 
-/* Nothing is parked in the middle: what there is no memory for is not renewed
- * this time. */
+/* A batch is never parked half sent: chunks for which there is no memory are
+ * not renewed this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;
@@ -134,7 +135,7 @@ static void renew_landed(struct mysql *m, struct hf__batch *b)
 
 enum { HOLD, ASKS, TOKEN, ROW };
 
-/* Once for all that have come since the last renewal. */
+/* Reports once for all asks since the last renewal. */
 static void renew_report_asks(struct mysql *m, const struct hf__renewal *item,
                               const struct my_row *row)
 {
@@ -162,13 +163,12 @@ static void renew_mark(struct mysql *m, struct hf__batch *b,
 }
 
 int hf__my_renew_answer(struct mysql *m, const struct my_flight *f,
-                        const struct my_result *first, hf__time now)
+                        const struct my_answer *a)
 {
     struct hf__batch *b = (struct hf__batch *)f->req;
-    const struct my_result *there = hf__my_at(first, 1);
-    const struct my_result *clock = hf__my_at(first, 2);
+    const struct my_result *there = hf__my_at(a->first, 1);
+    const struct my_result *clock = hf__my_at(a->first, 2);
 
-    (void)now;
     if (!clock || there->columns != (m->listens ? ROW : 1) ||
         clock->columns != 1 || !clock->rows)
         return HF_EPROTO;

@@ -1,8 +1,8 @@
 /*
- * Renewals of a batch, and how a program that listens learns that a hold of it
- * is wanted. The slot hf__my_renew() is in the backend's table, the others are
- * in that of cmd.c. A batch is reported when all its chunks are answered. The
- * client's mutex is held.
+ * Renewals of a batch, whose answers also tell a program with an event handler
+ * that another client wants its hold. The slot hf__my_renew() is in the
+ * backend's table, the other functions are in that of cmd.c. A batch is
+ * reported when all its chunks are answered. The client's mutex is held.
  */
 #ifndef HF_MYSQL_RENEW_H
 #define HF_MYSQL_RENEW_H
@@ -10,12 +10,11 @@
 #include "mysql.h"
 
 struct my_flight;
-struct my_result;
 
 int hf__my_renew(void *, struct hf__batch *);
 int hf__my_renew_encode(struct mysql *, struct hf__req *);
 int hf__my_renew_answer(struct mysql *, const struct my_flight *,
-                        const struct my_result *, hf__time now);
+                        const struct my_answer *);
 void hf__my_renew_failed(struct mysql *, const struct my_flight *, int code);
 
 #endif

@@ -1,17 +1,14 @@
 /*
- * What a connection says before it is used.
- *
- * cmd: the session's settings; what the server is; whether the tables are
- * there, and if not, it makes them.
- *
- * The thread of the connection before it may still be at work at the server,
- * on requests that nobody wants any more. So cmd has a user lock of the client
- * (hfc:<owner>): whoever finds it taken ends that thread, and waits for it.
+ * The thread of the previous command connection may still be running at the
+ * server, on requests that are no longer wanted. So cmd owns a user lock of the
+ * client (hfc:<owner>): a new connection that finds it taken kills that thread,
+ * and waits until the lock is free.
  */
 #include "session.h"
 
 #include "clock.h"
 #include "error.h"
+#include "name.h"
 #include "tables.h"
 #include "wire.h"
 
@@ -19,20 +16,17 @@
 
 #define PAUSE_MAX_MS 1000
 
-/* ---- both --------------------------------------------------------------- */
+/* ---- all connections ---------------------------------------------------- */
 
-int hf__my_no_memory(struct my_conn *c)
-{
-    return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
-}
-
-/* Idle connections end soon, a statement may take as long as it takes, and
- * nothing depends on how the server is set up otherwise. Each server knows by
- * the comment whether it has the setting: the first is for MariaDB alone, and
- * MariaDB skips the second. The text of its version may say anything. */
-void hf__my_put_session(struct my_conn *c, uint32_t idle_s)
+/* The server closes idle connections soon, statements have no time limit, and
+ * nothing depends on the server's defaults. The executable comments select the
+ * setting of MariaDB or that of MySQL, because the version text of the server
+ * may say anything. */
+void hf__my_put_session(const struct mysql *m, struct my_conn *c,
+                        uint32_t idle_s)
 {
     hf__my_begin(c);
+    hf__my_bind_client(m, c);
     hf__my_sql(c,
                "set session transaction isolation level read committed;"
                "set session autocommit=1,completion_type=0,time_zone='+00:00',"
@@ -59,75 +53,65 @@ void hf__my_aim(struct mysql *m, struct my_conn *c, struct net_endpoint *peer,
     l->pause_ms = pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS;
 }
 
-int hf__my_say(struct my_conn *c, my_answer_fn *fn)
+int hf__my_hello_refused(struct my_conn *c, const struct my_answer *a)
 {
-    return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
-}
-
-int hf__my_hello_refused(struct my_conn *c, const struct my_result *first,
-                         hf__time now)
-{
-    const struct my_result *r = hf__my_last(first);
+    uint16_t error = a->last->error;
     char advice[640];
 
-    hf__my_advice(first, c->login, advice, sizeof(advice));
-    c->link.lasts = !hf__my_passes(r->error);
-    c->link.refused_at = now;
-    return hf__link_why(&c->link, hf__my_code(r->error), "%.160s%s%s", r->text,
-                        advice[0] ? ". Run: " : "", advice);
+    hf__my_advice(a, c->login, advice, sizeof(advice));
+    c->link.lasts = hf__my_means(error, MY_LASTS);
+    c->link.refused_at = a->now;
+    return hf__link_why(&c->link, hf__my_code(error), "%.160s%s%s",
+                        a->last->text, advice[0] ? ". Run: " : "", advice);
 }
 
 /* ---- the tables --------------------------------------------------------- */
 
-static int session_tables_seen(struct my_conn *, struct my_sent *,
-                               const struct my_result *, hf__time now);
+static my_answer_fn session_tables_seen;
 
-/* An unknown column is no concern of ours, a missing one is refused. */
-static int session_check_tables(struct my_conn *c, my_answer_fn *fn)
+/* A missing column is an error; additional columns do no harm. */
+static int session_check_tables(struct my_conn *c)
 {
     hf__my_begin(c);
-    hf__my_sql(c, "select name,kind,size,token,owner,hold,rings,fair,host,pid,"
-                  "label,since,lease_us,lease_until,asks from holdfast_locks "
-                  "limit 0;"
-                  "select name,owner,hold,mode,permits,token,host,pid,label,"
-                  "since,lease_us,lease_until,asks from holdfast_holds limit 0;"
-                  "select name,owner,request,answer,keep_until from "
-                  "holdfast_requests limit 0;"
-                  "select name,value,token,written from holdfast_values "
-                  "limit 0");
-    return hf__my_end(c, fn) ? 0 : hf__my_no_memory(c);
+    for (size_t i = 0; i < MY_TABLES; i++) {
+        const struct my_table *t = &hf__my_tables[i];
+
+        hf__my_sql(c, i ? ";select " : "select ");
+        for (size_t n = 0; t->column[n]; n++) {
+            hf__my_put(c, ",", n > 0);
+            hf__my_put(c, t->column[n], strcspn(t->column[n], " "));
+        }
+        hf__my_sql(c, " from %s limit 0", t->name);
+    }
+    return hf__my_end(c, session_tables_seen) ? 0 : HF_ENOMEM;
 }
 
-static int session_tables_made(struct my_conn *c, struct my_sent *sent,
-                               const struct my_result *r, hf__time now)
+static int session_tables_made(struct my_conn *c, const struct my_answer *a)
 {
-    (void)sent;
-    return hf__my_last(r)->error ? hf__my_hello_refused(c, r, now) : 0;
+    return a->last->error ? hf__my_hello_refused(c, a) : 0;
 }
 
-/* Makes the first that is missing, and checks again: CREATE TABLE IF NOT EXISTS
- * of one that is there is refused, too, to who may not create. */
-static int session_tables_seen(struct my_conn *c, struct my_sent *sent,
-                               const struct my_result *r, hf__time now)
+/* Makes the first missing table, and checks again. Existing tables are not
+ * touched, because CREATE TABLE IF NOT EXISTS needs the right to create even if
+ * the table exists. */
+static int session_tables_seen(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
-    const struct my_result *last = hf__my_last(r);
+    uint16_t error = a->last->error;
+    char sql[MY_STATEMENT_MAX];
     uint32_t there = 0;
+    int rc;
 
-    (void)sent;
-    if (!last->error)
+    if (!error)
         return 0;
-    while (hf__my_at(r, there) != last)
+    while (hf__my_at(a->first, there) != a->last)
         there++;
-    if (last->error != MY_NO_TABLE || there < m->made_tables ||
-        there >= MY_TABLES)
-        return hf__my_hello_refused(c, r, now);
+    if (error != MY_NO_TABLE || there < m->made_tables || there >= MY_TABLES)
+        return hf__my_hello_refused(c, a);
     m->made_tables = there + 1;
-    hf__my_begin(c);
-    hf__my_sql(c, "%s", hf__my_tables[there]);
-    if (!hf__my_end(c, session_tables_made))
-        return hf__my_no_memory(c);
-    return session_check_tables(c, session_tables_seen);
+    hf__my_make_table(sql, there, NULL);
+    rc = hf__my_say(c, sql, session_tables_made);
+    return rc ? rc : session_check_tables(c);
 }
 
 /* ---- what the server is ------------------------------------------------- */
@@ -138,8 +122,8 @@ static bool session_is_on(const struct my_row *row, const char *name)
            row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
 }
 
-/* So answers a server that is really too old. Other errors may pass, and the
- * version may be that of a proxy. */
+/* The errors of a server that really is too old. Other errors may be temporary,
+ * and the version may be that of a proxy. */
 static bool session_is_not_understood(uint16_t error)
 {
     return error == 1064 || /* syntax */
@@ -176,70 +160,63 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
     return 0;
 }
 
-/* ---- the thread that was left ------------------------------------------- */
+/* ---- the previous thread ------------------------------------------------ */
 
-/* It may have ended meanwhile. If it is another user's, it is no thread of
- * ours: any user may take a lock of that name. */
-static int session_stray_killed(struct my_conn *c, struct my_sent *sent,
-                                const struct my_result *r, hf__time now)
+/* The thread may have ended meanwhile. A thread of another user cannot be this
+ * client's: any user can take a user lock of that name. */
+static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
 
-    (void)sent;
-    (void)now;
-    m->has_stray = hf__my_last(r)->error != MY_NOT_YOURS;
+    m->has_stray = a->last->error != MY_NOT_YOURS;
     return 0;
 }
 
 static my_answer_fn session_stray_gone;
 
-static int session_end_stray(struct mysql *m, struct my_conn *c)
+static int session_end_stray(struct my_conn *c)
 {
-    hf__my_begin(c);
-    hf__my_sql(c, "set @h=is_used_lock('hfc:%h');kill @h", m->owner,
-               MY_OWNER_LEN);
-    if (!hf__my_end(c, session_stray_killed))
-        return hf__my_no_memory(c);
-    hf__my_begin(c);
-    hf__my_sql(c, "select get_lock('hfc:%h',1)", m->owner, MY_OWNER_LEN);
-    return hf__my_end(c, session_stray_gone) ? 0 : hf__my_no_memory(c);
+    int rc = hf__my_say(c, "set @h=is_used_lock('hfc:%C');kill @h",
+                        session_stray_killed);
+
+    return rc ? rc
+              : hf__my_say(c, "select get_lock('hfc:%C',1)",
+                           session_stray_gone);
 }
 
-static int session_stray_gone(struct my_conn *c, struct my_sent *sent,
-                              const struct my_result *r, hf__time now)
+static int session_stray_gone(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_row *row = a->last->rows;
     struct mysql *m = c->owner;
 
-    (void)sent;
-    if (r->error && !hf__my_again(r->error))
-        return hf__my_hello_refused(c, r, now);
-    if (!r->error && (!r->rows || !r->rows->value[0].text))
+    if (a->last->error && !hf__my_means(a->last->error, MY_AGAIN))
+        return hf__my_hello_refused(c, a);
+    if (!a->last->error && (!row || !row->value[0].text))
         return hf__link_why(&c->link, HF_EBACKEND, "GET_LOCK gives no answer");
-    if (!m->has_stray || (r->rows && hf__my_num(r->rows, 0)))
-        return session_check_tables(c, session_tables_seen);
-    return session_end_stray(m, c);
+    if (!m->has_stray || hf__my_num(row, 0))
+        return session_check_tables(c);
+    return session_end_stray(c);
 }
 
-static int session_server_seen(struct my_conn *c, struct my_sent *sent,
-                               const struct my_result *r, hf__time now)
+static int session_server_seen(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;
-    const struct my_result *last = hf__my_last(r);
-    const struct my_result *id = hf__my_at(r, 2), *list = hf__my_at(r, 3);
+    const struct my_result *id = hf__my_at(a->first, 2);
+    const struct my_result *list = hf__my_at(a->first, 3);
+    uint16_t error = a->last->error;
     int rc;
 
-    (void)sent;
-    if (c->is_too_old && session_is_not_understood(last->error))
-        return hf__my_too_old(c, now);
-    if (last->error)
-        return hf__my_hello_refused(c, r, now);
+    if (c->is_too_old && session_is_not_understood(error))
+        return hf__my_too_old(c, a->now);
+    if (error)
+        return hf__my_hello_refused(c, a);
     if (!id || !list || id->columns != 3 || !id->rows || list->columns != 2)
         return HF_EPROTO;
-    rc = session_check_server(m, c, id->rows, list->rows, now);
+    rc = session_check_server(m, c, id->rows, list->rows, a->now);
     m->made_tables = 0;
     return rc             ? rc
-           : m->has_stray ? session_end_stray(m, c)
-                          : session_check_tables(c, session_tables_seen);
+           : m->has_stray ? session_end_stray(c)
+                          : session_check_tables(c);
 }
 
 int hf__my_session_hello(struct my_conn *c, hf__time now)
@@ -247,11 +224,9 @@ int hf__my_session_hello(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    hf__my_put_session(c, m->idle_s);
-    hf__my_sql(c,
-               ";select connection_id()," MY_CLOCK
-               ",get_lock('hfc:%h',0);show variables where variable_name "
-               "in ('read_only','super_read_only','wsrep_on')",
-               m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, session_server_seen);
+    hf__my_put_session(m, c, m->idle_s);
+    hf__my_sql(c, ";select connection_id()," MY_CLOCK
+                  ",get_lock('hfc:%C',0);show variables where variable_name in "
+                  "('read_only','super_read_only','wsrep_on')");
+    return hf__my_end(c, session_server_seen) ? 0 : HF_ENOMEM;
 }

@@ -1,33 +1,28 @@
 /*
- * What a connection says before it is used: the settings of its session, and,
- * for cmd, what the server is, whether the tables are there (if not, it makes
- * them), and whether the thread of an earlier connection is still at work.
+ * The first statements of a connection: the settings of its session, and for
+ * cmd also: what the server is, whether the tables exist (if not, they are
+ * made), and whether the thread of an earlier connection is still running.
  *
- * cmd.c and wait.c call this from the hello of their connections; a code that
- * is returned ends the connection, and its text is set. The client's mutex is
- * held.
+ * cmd.c and wait.c call this from the hello of their connections. A code that
+ * is returned ends the connection. The client's mutex is held.
  */
 #ifndef HF_MYSQL_SESSION_H
 #define HF_MYSQL_SESSION_H
 
 #include "mysql.h"
 
-struct my_result;
-
-/* Where a connection leads, and how long it may take; its link lacks `lost`.
- * The login is that of the client. */
+/* Sets the server, the timeouts and the login of a connection. The caller sets
+ * link.lost. */
 void hf__my_aim(struct mysql *, struct my_conn *, struct net_endpoint *,
                 uint32_t connect_ms);
 /* The hello of cmd (struct my_owner). */
 int hf__my_session_hello(struct my_conn *, hf__time now);
 
-/* For a hello: begins the packet, with the settings of a session. */
-void hf__my_put_session(struct my_conn *, uint32_t idle_s);
-/* Ends it. 0, or a code whose text is set. */
-int hf__my_say(struct my_conn *, my_answer_fn *);
-/* The answer ends with an error: the text, with advice. Returns the code. */
-int hf__my_hello_refused(struct my_conn *, const struct my_result *,
-                         hf__time now);
-int hf__my_no_memory(struct my_conn *);
+/* Begins the packet of a hello, with the settings of the session. */
+void hf__my_put_session(const struct mysql *, struct my_conn *,
+                        uint32_t idle_s);
+/* The answer ends with an error: sets the text, with advice. Returns the
+ * code. */
+int hf__my_hello_refused(struct my_conn *, const struct my_answer *);
 
 #endif

@@ -1,20 +1,19 @@
 /*
- * The statements of read-write locks and semaphores, and what their answers
- * mean: a row in holdfast_holds for each hold. lock.c calls this with a packet
- * begun on cmd, and with the answer. An attempt is a transaction in one packet,
- * so it is sent alone (cmd.c). The client's mutex is held.
+ * The statements of read-write locks and semaphores, which have a row in
+ * holdfast_holds for each hold, and the meaning of their answers. lock.c calls
+ * this with a packet begun on cmd, and with the answer. An attempt is a
+ * transaction in one packet, so nothing is sent behind it before its answer
+ * (cmd.c). The client's mutex is held.
  */
 #ifndef HF_MYSQL_SHARE_H
 #define HF_MYSQL_SHARE_H
 
 #include "mysql.h"
 
-struct my_result;
-
 void hf__my_share_take(struct mysql *, const struct hf__req *);
-void hf__my_share_drop(struct mysql *, const struct hf__req *);
-/* 0, or HF_EPROTO. */
+void hf__my_share_drop(struct mysql *);
+/* Returns 0 or HF_EPROTO. */
 int hf__my_share_taken(struct mysql *, struct hf__req *,
-                       const struct my_result *, hf__time now);
+                       const struct my_answer *);
 
 #endif

@@ -1,33 +1,50 @@
 #include "tables.h"
 
-#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
-const char *const hf__my_tables[MY_TABLES + 1] = {
-    "create table if not exists holdfast_locks("
-    "name varbinary(512) not null primary key,kind tinyint not null,"
-    "size bigint unsigned not null,token bigint unsigned not null,"
-    "owner binary(16) not null,hold bigint unsigned not null,"
-    "rings tinyint not null,fair tinyint not null,host varbinary(64) not null,"
-    "pid bigint unsigned not null,label varbinary(255) not null,"
-    "since datetime(6) not null,lease_us bigint unsigned not null,"
-    "lease_until datetime(6) not null,"
-    "asks bigint unsigned not null default 0) engine=innodb",
-    "create table if not exists holdfast_holds("
-    "name varbinary(512) not null,owner binary(16) not null,"
-    "hold bigint unsigned not null,mode tinyint not null,"
-    "permits int unsigned not null,token bigint unsigned not null,"
-    "host varbinary(64) not null,pid bigint unsigned not null,"
-    "label varbinary(255) not null,since datetime(6) not null,"
-    "lease_us bigint unsigned not null,lease_until datetime(6) not null,"
-    "asks bigint unsigned not null default 0,"
-    "primary key(name,owner,hold)) engine=innodb",
-    "create table if not exists holdfast_requests("
-    "name varbinary(512) not null,owner binary(16) not null,"
-    "request bigint unsigned not null,answer tinyint not null,"
-    "keep_until datetime(6) not null,primary key(name,owner,request)) "
-    "engine=innodb",
-    "create table if not exists holdfast_values("
-    "name varbinary(512) not null primary key,value longblob not null,"
-    "token bigint unsigned not null,written datetime(6) not null) "
-    "engine=innodb",
-    NULL};
+#define OWNER "owner binary(16) not null"
+#define HOLD "hold bigint unsigned not null"
+#define TOKEN "token bigint unsigned not null"
+#define HOLDER                                                                 \
+    "host varbinary(64) not null", "pid bigint unsigned not null",             \
+        "label varbinary(255) not null", "since datetime(6) not null",         \
+        "lease_us bigint unsigned not null",                                   \
+        "lease_until datetime(6) not null",                                    \
+        "asks bigint unsigned not null default 0"
+
+const struct my_table hf__my_tables[MY_TABLES] = {
+    {"holdfast_locks",
+     {"name varbinary(512) not null primary key", "kind tinyint not null",
+      "size bigint unsigned not null", TOKEN, OWNER, HOLD,
+      "rings tinyint not null", "fair tinyint not null", HOLDER},
+     ""},
+    {"holdfast_holds",
+     {"name varbinary(512) not null", OWNER, HOLD, "mode tinyint not null",
+      "permits int unsigned not null", TOKEN, HOLDER},
+     ",primary key(name,owner,hold)"},
+    {"holdfast_requests",
+     {"name varbinary(512) not null", OWNER, "request bigint unsigned not null",
+      "answer tinyint not null", "keep_until datetime(6) not null"},
+     ",primary key(name,owner,request)"},
+    {"holdfast_values",
+     {"name varbinary(512) not null primary key", "value longblob not null",
+      TOKEN, "written datetime(6) not null"},
+     ""},
+};
+
+const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
+                              const char *database)
+{
+    const struct my_table *t = &hf__my_tables[i];
+    size_t at = (size_t)snprintf(to, MY_STATEMENT_MAX,
+                                 "create table if not exists %s%.64s%s%s",
+                                 database ? "`" : "", database ? database : "",
+                                 database ? "`." : "", t->name);
+
+    for (size_t c = 0; t->column[c]; c++)
+        at += (size_t)snprintf(to + at, MY_STATEMENT_MAX - at, "%c%s",
+                               c ? ',' : '(', t->column[c]);
+    snprintf(to + at, MY_STATEMENT_MAX - at, "%s) engine=innodb", t->key);
+    return to;
+}

@@ -1,14 +1,28 @@
 /*
- * The four tables, as the statements that make them: session.c runs those that
- * are missing, error.c cuts its advice out of them, and tests/docs/mysql.py
- * compares them with docs/mysql.md.
+ * The four tables: session.c checks their columns and makes those that are
+ * missing, error.c and diagnose.c advise what to run, and tests/docs/mysql.py
+ * compares them with docs/mysql.md. Constant.
  */
 #ifndef HF_MYSQL_TABLES_H
 #define HF_MYSQL_TABLES_H
 
-#define MY_TABLES 4
+#include <stddef.h>
 
-/* NULL is behind the last. */
-extern const char *const hf__my_tables[MY_TABLES + 1];
+#define MY_TABLES 4
+#define MY_COLUMNS 15 /* at most */
+
+struct my_table {
+    const char *name;
+    const char
+        *column[MY_COLUMNS + 1]; /* "name type ..."; NULL ends the list */
+    const char *key; /* ",primary key(...)" after the columns, or "" */
+};
+extern const struct my_table hf__my_tables[MY_TABLES];
+
+#define MY_STATEMENT_MAX 768
+/* Writes the statement that makes the i-th table; returns `to`. database: NULL
+ * for that of the session. */
+const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
+                              const char *database);
 
 #endif

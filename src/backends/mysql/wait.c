@@ -1,6 +1,6 @@
 /* clang-format off */
 /*
- * Those who wait; wait.h has the table of the states.
+ * Connections that wait; wait.h has the table of states.
  *
  *             get_lock(queue), of a mutex the bell behind it
  *   IDLE -------------------------------------------------> QUEUES
@@ -12,19 +12,19 @@
  *      or checks the row and sleeps (SLEEPS)                 v   |
  *                                                      BELL, SLEEPS
  *
- * In FIRST the core is to attempt, on cmd. A client that is stopped, or cut
- * off, does not: the server ends a connection that has said nothing for its
- * wait_timeout, which is a second or two here, and so the next waiter is first.
+ * In FIRST the core shall attempt on cmd. A client that is stopped or cut off
+ * does not. So wait_timeout is only a second or two: then the server closes the
+ * silent connection, and the next waiter becomes the first.
  *
- * A latch has no order: its waiters are first from the beginning.
+ * A latch has no order: each of its waiters counts as the first.
  *
- * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended with its
- * connection, by KILL on cmd. KILL QUERY is a bell: it ends the sleep of the
- * first waiter of a name, whose check of the row is in the same statement and
- * so cannot miss a release.
+ * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended together with its
+ * connection, by KILL on cmd. KILL QUERY serves as a bell: it ends the sleep of
+ * the first waiter. That statement also checks the row, so it cannot miss a
+ * release.
  *
- * How long a caller waits is kept by the core: GET_LOCK of MariaDB counts by
- * the wall clock, and that of MySQL in whole seconds.
+ * The core times how long a caller waits, because GET_LOCK counts by the wall
+ * clock in MariaDB, and in whole seconds in MySQL.
  */
 /* clang-format on */
 #include "wait.h"
@@ -36,18 +36,17 @@
 #include "wire.h"
 
 #include <errno.h>
-#include <string.h>
 
-/* A connection that is not used is closed before the server does it. */
+/* An unused connection is closed before the server does so. */
 #define LINGER_MS 500
-/* After the server has refused one. */
+/* No new connection is made for so long after the server has refused one. */
 #define REFUSED_MS 1000
-/* After one was lost: none, or, if that comes soon after the last pause, one
- * that grows. */
+/* The same after one was lost: no pause, or a growing one if the loss follows
+ * soon after the last pause. */
 #define LOST_MS 10
 #define LOST_MAX_MS 1000
 #define LOST_SOON_MS 1000
-/* Who waited for longer did not find the queue empty. */
+/* A lock that waits longer than this has not found the queue empty. */
 #define CROWDED_US 1000LL
 
 static bool wait_is_up(const struct my_wait *w)
@@ -81,7 +80,7 @@ static void wait_ring(struct mysql *m, struct my_wait *w)
         m->core->bell(m->client, w->lock->remote);
 }
 
-/* It is not wanted any more; advance() frees it. */
+/* The connection is no longer wanted; advance() frees it. */
 static void wait_end(struct my_wait *w)
 {
     if (w->state == MY_OVER)
@@ -95,7 +94,8 @@ static void wait_end(struct my_wait *w)
 
 static my_answer_fn wait_answered, wait_left;
 
-/* Only a queue that was never left may be silent for as long as it likes. */
+/* In QUEUES the answer may take any time, unless a statement that leaves a
+ * queue is in flight before it. */
 static void wait_be_patient(struct my_wait *w)
 {
     uint32_t ms = 2 * w->m->op_timeout_ms;
@@ -108,36 +108,27 @@ static void wait_be_patient(struct my_wait *w)
 static void wait_say(struct my_wait *w)
 {
     bool is_first = w->state == MY_FIRST || !wait_has_order(w->lock);
-    struct my_conn *c = &w->conn;
+    enum my_wait_state state = !is_first  ? MY_QUEUES
+                               : w->rings ? MY_BELL
+                                          : MY_SLEEPS;
 
-    memcpy(w->hash, w->lock->hash, MY_HASH_LEN);
-    hf__my_begin(c);
-    hf__my_wait_put_turn(w);
-    hf__my_wait_put_about(w);
-    if (!is_first) {
-        hf__my_wait_put_queue(w);
-    } else if (w->rings) {
-        hf__my_sql(c, "select ");
-        hf__my_wait_put_bell(w);
-    } else {
-        hf__my_wait_put_sleep(w);
-    }
-    if (!hf__my_end(c, wait_answered)) {
-        c->link.stream.broken = ENOMEM;
+    hf__my_begin(&w->conn);
+    hf__my_wait_put(w, state);
+    if (!hf__my_end(&w->conn, wait_answered)) {
+        w->conn.link.stream.broken = ENOMEM;
         return;
     }
-    w->state = !is_first ? MY_QUEUES : w->rings ? MY_BELL : MY_SLEEPS;
+    w->state = state;
     wait_be_patient(w);
-    hf__net_flush(&c->link.stream);
+    hf__net_flush(&w->conn.link.stream);
 }
 
-static void wait_leave(struct my_wait *w)
+static void wait_leave(struct my_wait *w, const struct my_lock *lock)
 {
     struct my_conn *c = &w->conn;
 
-    hf__my_begin(c);
-    hf__my_sql(c, "do release_lock('hfq:%h')", w->hash, MY_HASH_LEN);
-    if (!hf__my_end(c, wait_left)) {
+    hf__my_bind_bytes(c, 'Q', 'h', lock->hash, MY_HASH_LEN);
+    if (hf__my_say(c, "do release_lock('hfq:%Q')", wait_left)) {
         c->link.stream.broken = ENOMEM;
         return;
     }
@@ -158,21 +149,19 @@ static bool wait_is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error says no more than that the wait was ended, by KILL QUERY. A waiter
- * that does not know whether it is the first may be, and is to attempt. */
-static int wait_answered(struct my_conn *c, struct my_sent *sent,
-                         const struct my_result *r, hf__time now)
+/* An error only says that KILL QUERY has ended the wait. A waiter that does not
+ * know whether it is the first may be, so it shall attempt. */
+static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_result *r = a->last;
     struct my_wait *w = c->owner;
     bool was_asleep;
 
-    (void)sent;
-    r = hf__my_last(r);
-    if (r->error && !hf__my_again(r->error))
-        return hf__my_hello_refused(c, r, now);
+    if (r->error && !hf__my_means(r->error, MY_AGAIN))
+        return hf__my_hello_refused(c, a);
     w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
-        w->turn_s = 0; /* whatever of the packet was done */
+        w->turn_s = 0; /* not known which statements were done */
     if (w->state == MY_QUEUES && !wait_is_yes(r)) {
         wait_say(w);
         return 0;
@@ -187,18 +176,16 @@ static int wait_answered(struct my_conn *c, struct my_sent *sent,
     return 0;
 }
 
-/* A KILL QUERY that was sent while it was the first may hit this one: its end
- * leaves the queue, too. */
-static int wait_left(struct my_conn *c, struct my_sent *sent,
-                     const struct my_result *r, hf__time now)
+/* A KILL QUERY that was sent while this client was the first may hit this
+ * statement. Then the connection ends, which leaves the queue too. */
+static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
 
-    (void)sent;
-    if (r->error && hf__my_again(r->error))
-        return hf__link_why(&c->link, HF_EBACKEND, "%.160s", r->text);
-    if (r->error)
-        return hf__my_hello_refused(c, r, now);
+    if (hf__my_means(a->last->error, MY_AGAIN))
+        return hf__link_why(&c->link, HF_EBACKEND, "%.160s", a->last->text);
+    if (a->last->error)
+        return hf__my_hello_refused(c, a);
     w->leaving--;
     wait_be_patient(w);
     return 0;
@@ -206,17 +193,15 @@ static int wait_left(struct my_conn *c, struct my_sent *sent,
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* The numbers of threads, and user locks, are those of one server: cmd has to
- * be there, too. What is between us may lead to several. */
-static int wait_session_set(struct my_conn *c, struct my_sent *sent,
-                            const struct my_result *r, hf__time now)
+/* Connection ids and user locks belong to one server, so cmd must be connected
+ * to the same one. A proxy may lead to several. */
+static int wait_session_set(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
-    const struct my_result *last = hf__my_last(r);
+    const struct my_result *last = a->last;
 
-    (void)sent;
     if (last->error)
-        return hf__my_hello_refused(c, r, now);
+        return hf__my_hello_refused(c, a);
     if (last->columns != 1 || !last->rows)
         return HF_EPROTO;
     return hf__my_num(last->rows, 0) == w->m->cmd.thread
@@ -231,9 +216,9 @@ static int wait_hello(struct my_conn *c, hf__time now)
 
     (void)now;
     w->turn_s = MY_FAIR_TURN_S;
-    hf__my_put_session(c, w->turn_s);
-    hf__my_sql(c, ";select is_used_lock('hfc:%h')", w->m->owner, MY_OWNER_LEN);
-    return hf__my_say(c, wait_session_set);
+    hf__my_put_session(w->m, c, w->turn_s);
+    hf__my_sql(c, ";select is_used_lock('hfc:%C')");
+    return hf__my_end(c, wait_session_set) ? 0 : HF_ENOMEM;
 }
 
 static void wait_up(struct my_conn *c, hf__time now)
@@ -246,7 +231,7 @@ static void wait_up(struct my_conn *c, hf__time now)
         wait_say(w);
 }
 
-/* Whoever waited attempts, and finds another connection, or polls. */
+/* Its lock attempts, and then waits on another connection, or polls. */
 static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
     struct my_lock *lock = w->lock;
@@ -258,8 +243,8 @@ static void wait_unassign(struct mysql *m, struct my_wait *w)
     lock->wait = NULL;
 }
 
-/* Something may cut each of them as soon as it waits. Those that are lost
- * together, before the pause is over, count as one. */
+/* Something on the way may cut each connection as soon as it waits. Several
+ * losses within one pause count as one. */
 static void wait_pause_after_loss(struct mysql *m, hf__time now)
 {
     uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
@@ -288,7 +273,7 @@ static void wait_down(struct my_conn *c, int code, bool was_up, hf__time now)
 static const struct my_owner waiting = {
     .hello = wait_hello, .up = wait_up, .down = wait_down};
 
-/* A slot may be what makes it: somebody has to drive it. */
+/* May run in a slot, so it asks for advance(), which connects. */
 static struct my_wait *new_wait(struct mysql *m)
 {
     hf__time now = m->core->now();
@@ -324,9 +309,9 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 
 /* ---- locks -------------------------------------------------------------- */
 
-/* One that is free, or a new one. One that leaves a queue may still be hit by
- * the bell of that queue, which would end its next wait: only if there is no
- * other. */
+/* Finds an unused connection, or makes one. A connection that is leaving a
+ * queue is the last choice, because the bell of that queue may still hit it and
+ * end its next wait. */
 static struct my_wait *find_wait(struct mysql *m)
 {
     struct my_wait *leaving = NULL, *w;
@@ -388,7 +373,7 @@ void hf__my_wait_end(struct mysql *m, struct my_lock *lock)
     } else if (w->state == MY_FIRST) {
         wait_idle(w);
         if (wait_has_order(lock) && wait_is_up(w))
-            wait_leave(w);
+            wait_leave(w, lock);
     }
 }
 

@@ -1,13 +1,12 @@
 /*
- * Connections that wait: each does nothing but wait, for one lock at a time,
- * and rings (core->bell) when an attempt on cmd is worthwhile. outcome.c and
- * lock.c say what is waited for; mysql.c drives the connections; cmd.c says
- * when all of them are lost.
+ * Connections that wait at the server. Each waits for one lock at a time, and
+ * rings (core->bell) when an attempt on cmd is worthwhile. outcome.c and lock.c
+ * assign locks to them; mysql.c drives them; cmd.c ends all of them when cmd is
+ * lost.
  *
- * A connection is made when somebody first has to wait, up to
- * m->waits_most, and belongs to m->waits until hf__my_waits_advance() frees it.
- * my_lock.wait and my_wait.lock refer to each other, or are NULL. The client's
- * mutex is held.
+ * A connection is made when a lock first has to wait, up to m->waits_most, and
+ * is in m->waits until hf__my_waits_advance() frees it. my_lock.wait and
+ * my_wait.lock point to each other, or are NULL. The client's mutex is held.
  */
 #ifndef HF_MYSQL_WAIT_H
 #define HF_MYSQL_WAIT_H
@@ -16,9 +15,9 @@
 
 /* clang-format off */
 /*
- * What a connection that waits does: what waits at the server on it, which
- * request of its lock may be under way on cmd meanwhile, and whether `lock` is
- * set. These are the legal combinations.
+ * The states of a waiting connection: the statement that it has at the server,
+ * the request of its lock that may be in flight on cmd meanwhile, and whether
+ * `lock` is set. Only these combinations are legal.
  *
  *   state  | waits at the server, on this connection  | on cmd         | lock
  *   -------+------------------------------------------+----------------+------
@@ -27,32 +26,32 @@
  *          |   queues in which it was the first       |                |
  *   QUEUES | GET_LOCK of the queue; behind it, of a   | an attempt (1) | yes
  *          |   mutex, GET_LOCK of the bell            |                |
- *   FIRST  | nothing; it has the queue (3)            | an attempt     | yes
- *   BELL   | GET_LOCK of the bell; it has the queue   | an attempt (1) | yes
+ *   FIRST  | nothing; it owns the queue (3)           | an attempt     | yes
+ *   BELL   | GET_LOCK of the bell; it owns the queue  | an attempt (1) | yes
  *   SLEEPS | GET_LOCK of the client's own hfc: lock,  | an attempt (1) | yes
- *          |   which cmd has; it has the queue (3)    |                |
+ *          |   which cmd owns; it owns the queue (3)  |                |
  *   OVER   | nothing: the connection is closed        | any            | no
  *
- * (1) Because poll_at is reached: the core attempts again without being woken.
- *     If that is refused, the wait stays as it is. A grant, a refusal without
- *     may_queue, and an abandon end it: from QUEUES, BELL and SLEEPS by KILL,
- *     with the connection, from FIRST to IDLE.
- * (2) With a lock only if the stream is broken, and down() is still to come.
- * (3) But for a latch, which has no queue: from IDLE it goes to SLEEPS.
+ * (1) The core attempts again without a bell when poll_at is reached. If that
+ *     attempt is refused, the wait stays as it is. A grant, a refusal without
+ *     may_queue, and an abandon end the wait: in QUEUES, BELL and SLEEPS by
+ *     KILL, which ends the connection too; in FIRST by going to IDLE.
+ * (2) A lock is set only while the stream is broken and down() is yet to come.
+ * (3) A latch has no queue: its connection goes from IDLE to SLEEPS.
  *
- * `rings` chooses the statement that follows FIRST: BELL with it, SLEEPS
- * without it. In QUEUES it is set for every mutex. `skips_bell` is set by the
- * KILL QUERY that ends the statement of QUEUES, and reset by the next answer.
+ * `rings` chooses the state after FIRST: BELL if it is set, else SLEEPS. In
+ * QUEUES it is set for every mutex. `skips_bell` is set when KILL QUERY ends the
+ * statement of QUEUES, and reset by the next answer.
  */
 /* clang-format on */
 enum my_wait_state {
     MY_OFF,    /* not logged in yet */
     MY_IDLE,   /* in no queue */
-    MY_QUEUES, /* waits for the queue; may have it by now */
-    MY_FIRST,  /* has the queue, and the core is to attempt on cmd */
-    MY_BELL,   /* has the queue, waits for the bell */
-    MY_SLEEPS, /* has the queue, sleeps */
-    MY_OVER,   /* stopped, to be freed */
+    MY_QUEUES, /* waits for the queue; may own it by now */
+    MY_FIRST,  /* owns the queue; the core shall attempt on cmd */
+    MY_BELL,   /* owns the queue, waits for the bell */
+    MY_SLEEPS, /* owns the queue, sleeps */
+    MY_OVER,   /* stopped; advance() frees it */
 };
 
 /* A connection that waits. */
@@ -60,32 +59,31 @@ struct my_wait {
     struct my_wait *next;
     struct mysql *m;
     struct my_conn conn;
-    struct my_lock *lock; /* for whom; NULL: nobody */
-    hf__time began_at;    /* when that was */
-    hf__time idle_at;     /* since when it is not used */
-    uint64_t since_us;    /* when the lock began to wait, by the server */
+    struct my_lock *lock; /* the lock that waits; NULL: none */
+    hf__time began_at;    /* when `lock` was assigned */
+    hf__time idle_at;     /* since when it has been unused */
+    uint64_t since_us;    /* began_at by the server's clock */
     uint32_t permits;
-    uint32_t turn_s;           /* the server ends it if it says nothing */
-    uint8_t hash[MY_HASH_LEN]; /* of the name in whose queue it is */
-    uint8_t state;             /* enum my_wait_state */
-    uint8_t leaving; /* so many statements that leave a queue are under way */
+    uint32_t turn_s; /* the wait_timeout of the session; 0: not known */
+    uint8_t state;   /* enum my_wait_state */
+    uint8_t leaving; /* RELEASE_LOCKs of queues in flight */
     bool rings : 1;  /* the next statement waits for the bell */
-    /* KILL QUERY has ended the last one: the next does not wait for the bell */
+    /* KILL QUERY ended the last statement: the next tries the bell only once */
     bool skips_bell : 1;
 };
 
-/* The lock has to wait, for the first time or again. rings: the holder has
- * the bell. False: there is no connection for it, it has to poll. */
+/* Makes the lock wait, for the first time or again. rings: the holder owns the
+ * bell. False: there is no connection for it, so the lock has to poll. */
 bool hf__my_wait(struct mysql *, struct my_lock *, bool rings,
                  uint32_t permits);
-/* It has the queue, as far as is known. */
+/* Is the lock the first of the queue, as far as this client knows? */
 bool hf__my_is_first(const struct my_lock *);
-/* It waits, and did not find the queue empty. */
+/* Has the lock waited so long that the queue cannot have been empty? */
 bool hf__my_waited(const struct my_lock *, hf__time now);
-/* It does not wait any more. */
+/* Ends the wait of the lock, if it waits. */
 void hf__my_wait_end(struct mysql *, struct my_lock *);
 
-/* The command connection is lost: so are all places. */
+/* The command connection is lost: ends all waits. */
 void hf__my_waits_lost(struct mysql *);
 void hf__my_waits_ready(struct mysql *, uint32_t tag, uint32_t events,
                         hf__time now);

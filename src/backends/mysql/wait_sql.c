@@ -1,112 +1,93 @@
 #include "wait_sql.h"
 
+#include "clock.h"
 #include "name.h"
-#include "wait.h"
 
 #include <string.h>
 
-#define NOW "utc_timestamp(6)"
-#define QUEUE_S 86400 /* then it queues again */
-/* For how long the bell is waited for before the row is checked: until it
- * is known that the waiter is the first, and then. */
+#define MY_TURN_S 1
+#define QUEUE_S 86400 /* after that it queues again */
+/* How long to wait for the bell before the row is checked: before the client
+ * knows that it is the first, and afterwards. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
-/* Who waits, for those who read the server's list of statements: query.c
- * reads it. */
-void hf__my_wait_put_about(struct my_wait *w)
+/* Yields 1 if the bell rang, or there is none; 2 if the time passed. */
+static void sql_put_bell(struct my_wait *w)
 {
-    const struct mysql *m = w->m;
-    const struct hf__remote *r = w->lock->remote;
-
-    hf__my_sql(&w->conn, "/*hf:%h %h %u %u %u %u %u %h. %h.*/ ", w->hash,
-               MY_HASH_LEN, m->owner, MY_OWNER_LEN, w->lock->attempt_id, m->pid,
-               (uint64_t)r->mode, (uint64_t)w->permits, w->since_us, m->host,
-               strlen(m->host), r->label, hf__my_label_len(r));
-}
-
-/* 1: it has rung, or there is none; 2: it has not, for so long. */
-void hf__my_wait_put_bell(struct my_wait *w)
-{
-    const char *s = w->state == MY_FIRST ? BELL_S : KNOW_S;
+    const char *s = w->skips_bell          ? "0"
+                    : w->state == MY_FIRST ? BELL_S
+                                           : KNOW_S;
 
     if (w->rings)
         hf__my_sql(&w->conn,
-                   "if(get_lock('hfb:%h',%s)=1,release_lock('hfb:%h'),2)",
-                   w->hash, MY_HASH_LEN, w->skips_bell ? "0" : s, w->hash,
-                   MY_HASH_LEN);
+                   "if(get_lock('hfb:%Q',%s)=1,release_lock('hfb:%Q'),2)", s);
     else
         hf__my_sql(&w->conn, "1");
 }
 
-/* MY_SLEEP "seconds" MY_SLEPT: a wait, of 1.5 s at most, that KILL QUERY ends:
- * 1 then, else 0. It waits for the lock of the client, which cmd has; its
- * arguments are m->owner, MY_OWNER_LEN. Not SLEEP(): where KILL QUERY meets the
- * end of a SLEEP(), MariaDB takes 2 s for it, and keeps every other SLEEP() so
- * long. MySQL counts whole seconds. */
-#define MY_SLEEP "ifnull(get_lock('hfc:%h',/*!50700 ceil(*/least(1.5,"
-#define MY_SLEPT ")/*!50700 )*/),1)"
+/* SLEEP "seconds" SLEPT waits for at most 1.5 s. It yields 1 if KILL QUERY ends
+ * it, else 0. It waits for the user lock of the client, which cmd owns. It does
+ * not use SLEEP(), because a KILL QUERY that meets the end of a SLEEP() takes
+ * MariaDB 2 s, during which it delays every other SLEEP(). MySQL counts whole
+ * seconds. */
+#define SLEEP "ifnull(get_lock('hfc:%C',/*!50700 ceil(*/least(1.5,"
+#define SLEPT ")/*!50700 )*/),1)"
+#define SHARED(is_free)                                                        \
+    "select if(" is_free ",1," SLEEP "left_us/1000000" SLEPT ") from (select " \
+    "ifnull(sum(permits),0) used,ifnull(sum(mode),0) writers,"                 \
+    "min(timestampdiff(microsecond," MY_NOW ",lease_until)) left_us from "     \
+    "holdfast_holds where name=%N and lease_until>" MY_NOW ") h"
 
-static void sql_put_shared_sleep(const struct mysql *m, struct my_conn *c,
-                                 const struct hf__remote *r, uint32_t permits)
+/* This must be one statement, so that no release is missed: one that comes
+ * after its beginning ends the sleep by KILL QUERY, and the check sees an
+ * earlier one. */
+static const char *sql_sleep(const struct hf__remote *r)
 {
-    if (r->kind == HF_SEMAPHORE)
-        hf__my_sql(c, "select if(used+%u<=%u", (uint64_t)permits,
-                   (uint64_t)r->permits);
-    else
-        hf__my_sql(c, "select if(%s=0",
-                   r->mode == HF_WRITE ? "used" : "writers");
-    hf__my_sql(c,
-               ",1," MY_SLEEP "left_us/1000000" MY_SLEPT ") from (select "
-               "ifnull(sum(permits),0) used,ifnull(sum(mode),0) writers,"
-               "min(timestampdiff(microsecond," NOW
-               ",lease_until)) left_us from holdfast_holds where name=%x and "
-               "lease_until>" NOW ") h",
-               m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
+    switch (r->kind) {
+    case HF_LATCH:
+        return "select if(size=0 or token<>%G,1," SLEEP "2" SLEPT
+               ") from holdfast_locks where name=%N and kind=4";
+    case HF_MUTEX:
+        return "select if(lease_until<=" MY_NOW ",1," SLEEP
+               "timestampdiff(microsecond," MY_NOW ",lease_until)/1000000" SLEPT
+               ") from holdfast_locks where "
+               "name=%N and kind=1";
+    case HF_SEMAPHORE:
+        return SHARED("used+%M<=%S");
+    default:
+        return r->mode == HF_WRITE ? SHARED("used=0") : SHARED("writers=0");
+    }
 }
 
-/* 1: an attempt is worthwhile; else it waits until that is likely, and says 0.
- * One statement: what is released after it was begun ends its wait by KILL
- * QUERY, and what was released before it finds. No row: everything has changed.
- */
-void hf__my_wait_put_sleep(struct my_wait *w)
+void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
 {
     const struct hf__remote *r = w->lock->remote;
-    const struct mysql *m = w->m;
+    uint32_t turn_s = r->fair ? MY_FAIR_TURN_S : MY_TURN_S;
     struct my_conn *c = &w->conn;
 
-    if (r->kind == HF_LATCH)
+    hf__my_bind_lock(w->m, c, w->lock);
+    /* Beside the letters of name.h: the permits, and the round of a latch. */
+    hf__my_bind_number(c, 'M', w->permits);
+    hf__my_bind_number(c, 'G', w->lock->round);
+    if (w->turn_s != turn_s)
+        hf__my_sql(c, "set session wait_timeout=%u;", (uint64_t)turn_s);
+    w->turn_s = turn_s;
+    /* query.c finds this comment in the server's list of statements. */
+    hf__my_sql(c, "/*hf:%Q %C %u %P %u %M %u %h. %h.*/ ", w->lock->attempt_id,
+               (uint64_t)r->mode, w->since_us, w->m->host, strlen(w->m->host),
+               r->label, hf__my_label_len(r));
+    if (state == MY_SLEEPS) {
+        hf__my_sql(c, sql_sleep(r));
+        return;
+    }
+    if (state == MY_QUEUES)
         hf__my_sql(c,
-                   "select if(size=0 or token<>%u,1," MY_SLEEP "2" MY_SLEPT
-                   ") from holdfast_locks where name=%x and kind=4",
-                   w->lock->round, m->owner, MY_OWNER_LEN, r->name,
-                   (size_t)r->name_len);
-    else if (r->kind == HF_MUTEX)
-        hf__my_sql(c,
-                   "select if(lease_until<=utc_timestamp(6),1," MY_SLEEP
-                   "timestampdiff(microsecond,utc_timestamp(6),lease_until)/"
-                   "1000000" MY_SLEPT ") from holdfast_locks where name=%x and "
-                   "kind=1",
-                   m->owner, MY_OWNER_LEN, r->name, (size_t)r->name_len);
+                   "select if(if(is_used_lock('hfq:%Q')<=>connection_id(),1,"
+                   "get_lock('hfq:%Q',%u))=1,",
+                   (uint64_t)QUEUE_S);
     else
-        sql_put_shared_sleep(m, c, r, w->permits);
-}
-
-void hf__my_wait_put_queue(struct my_wait *w)
-{
-    hf__my_sql(&w->conn,
-               "select if(if(is_used_lock('hfq:%h')<=>connection_id(),1,"
-               "get_lock('hfq:%h',%u))=1,",
-               w->hash, MY_HASH_LEN, w->hash, MY_HASH_LEN, (uint64_t)QUEUE_S);
-    hf__my_wait_put_bell(w);
-    hf__my_sql(&w->conn, ",0)");
-}
-
-void hf__my_wait_put_turn(struct my_wait *w)
-{
-    uint32_t s = w->lock->remote->fair ? MY_FAIR_TURN_S : MY_TURN_S;
-
-    if (w->turn_s != s)
-        hf__my_sql(&w->conn, "set session wait_timeout=%u;", (uint64_t)s);
-    w->turn_s = s;
+        hf__my_sql(c, "select ");
+    sql_put_bell(w);
+    hf__my_sql(c, state == MY_QUEUES ? ",0)" : "");
 }

@@ -14,8 +14,8 @@
 #define COLUMNS_MAX 4096    /* as many as a table can have */
 
 enum my_at {
-    AT_FIRST,   /* of a result */
-    AT_COLUMNS, /* descriptions, which we do not read */
+    AT_FIRST,   /* the first packet of a result */
+    AT_COLUMNS, /* column descriptions, which are skipped */
     AT_COLUMNS_END,
     AT_ROWS,
 };
@@ -52,12 +52,13 @@ uint64_t hf__my_get(struct my_cursor *c, size_t bytes)
     return n;
 }
 
-uint64_t hf__my_get_length(struct my_cursor *c)
+/* A length-encoded number. */
+static uint64_t wire_get_length(struct my_cursor *c)
 {
     uint64_t n = hf__my_get(c, 1);
 
     switch (n) {
-    case 0xfb: /* NULL, which is no number */
+    case 0xfb: /* NULL */
     case 0xff:
         return wire_went_over(c);
     case 0xfc:
@@ -83,7 +84,7 @@ const char *hf__my_get_text(struct my_cursor *c, size_t *len)
     return p;
 }
 
-/* Before the login there is no SQLSTATE. */
+/* An error before the login has no SQLSTATE. */
 uint16_t hf__my_get_error(struct my_cursor *c, char *text, size_t size)
 {
     uint16_t code = (uint16_t)hf__my_get(c, 2);
@@ -130,13 +131,15 @@ static void *wire_take(struct my_conn *c, size_t size, int *rc)
     return p;
 }
 
-static struct my_result *wire_add_result(struct my_conn *c, int *rc)
+/* Adds an empty result to the end of the answer. */
+static int wire_add_result(struct my_conn *c)
 {
     struct my_gather *a = &c->answer;
-    struct my_result *r = wire_take(c, sizeof(*r), rc);
+    int rc = 0;
+    struct my_result *r = wire_take(c, sizeof(*r), &rc);
 
     if (!r)
-        return NULL;
+        return rc;
     *r = (struct my_result){0};
     if (a->last)
         a->last->next = r;
@@ -144,10 +147,10 @@ static struct my_result *wire_add_result(struct my_conn *c, int *rc)
         a->first = r;
     a->last = r;
     a->row = NULL;
-    return r;
+    return 0;
 }
 
-/* Behind the last packet of a result. */
+/* The last packet of a result was read. */
 static int wire_end_result(struct my_conn *c, uint64_t status)
 {
     c->answer.at = AT_FIRST;
@@ -156,56 +159,48 @@ static int wire_end_result(struct my_conn *c, uint64_t status)
 
 static int wire_add_done(struct my_conn *c, struct my_cursor *body)
 {
-    uint64_t affected = hf__my_get_length(body);
-    uint64_t insert_id = hf__my_get_length(body);
+    uint64_t affected = wire_get_length(body);
+    uint64_t insert_id = wire_get_length(body);
     uint64_t status = hf__my_get(body, 2);
-    struct my_result *r;
-    int rc = HF_EPROTO;
+    int rc = body->bad ? HF_EPROTO : wire_add_result(c);
 
-    if (body->bad)
-        return HF_EPROTO;
-    r = wire_add_result(c, &rc);
-    if (!r)
+    if (rc)
         return rc;
-    r->affected = affected;
-    r->insert_id = insert_id;
+    c->answer.last->affected = affected;
+    c->answer.last->insert_id = insert_id;
     return wire_end_result(c, status);
 }
 
-/* Instead of a result, or in the middle of its rows. */
+/* An error comes instead of a result, or in the middle of its rows. */
 static int wire_add_error(struct my_conn *c, struct my_cursor *body)
 {
     char text[512];
     uint16_t code = hf__my_get_error(body, text, sizeof(text));
     size_t size = strlen(text) + 1;
-    struct my_result *r = c->answer.at == AT_FIRST ? NULL : c->answer.last;
     char *copy;
-    int rc = HF_EPROTO;
+    int rc = !code                      ? HF_EPROTO
+             : c->answer.at == AT_FIRST ? wire_add_result(c)
+                                        : 0;
 
-    if (!code)
-        return HF_EPROTO;
-    if (!r)
-        r = wire_add_result(c, &rc);
-    copy = r ? wire_take(c, size, &rc) : NULL;
+    copy = rc ? NULL : wire_take(c, size, &rc);
     if (!copy)
         return rc;
-    r->error = code;
-    r->text = memcpy(copy, text, size);
+    c->answer.last->error = code;
+    c->answer.last->text = memcpy(copy, text, size);
     return 1;
 }
 
 static int wire_begin_rows(struct my_conn *c, struct my_cursor *body)
 {
-    uint64_t columns = hf__my_get_length(body);
-    struct my_result *r;
-    int rc = HF_EPROTO;
+    uint64_t columns = wire_get_length(body);
+    int rc;
 
     if (body->bad || body->len || !columns || columns > COLUMNS_MAX)
         return HF_EPROTO;
-    r = wire_add_result(c, &rc);
-    if (!r)
+    rc = wire_add_result(c);
+    if (rc)
         return rc;
-    r->columns = c->answer.columns = columns;
+    c->answer.last->columns = c->answer.columns = columns;
     c->answer.at = AT_COLUMNS;
     return 0;
 }
@@ -223,7 +218,7 @@ static int wire_read_value(struct my_conn *c, struct my_cursor *body,
         hf__my_get(body, 1);
         return 0;
     }
-    len = hf__my_get_length(body);
+    len = wire_get_length(body);
     text = hf__my_get_bytes(body, len);
     copy = text ? wire_take(c, len + 1, &rc) : NULL;
     if (!copy)
@@ -241,7 +236,7 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     struct my_row *row;
     int rc = 0;
 
-    if (body->len < columns) /* each has a byte at least */
+    if (body->len < columns) /* each value has at least a byte */
         return HF_EPROTO;
     row = wire_take(c, sizeof(*row) + columns * sizeof(*row->value), &rc);
     if (!row)
@@ -260,7 +255,7 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     return 0;
 }
 
-/* A row may begin with the same byte, but is longer then. */
+/* A row that begins with the same byte is longer. */
 static bool wire_is_end(const struct my_cursor *body)
 {
     return body->at[0] == END_OF_FILE && body->len == 5;
@@ -268,7 +263,7 @@ static bool wire_is_end(const struct my_cursor *body)
 
 static uint64_t wire_end_status(struct my_cursor *body)
 {
-    hf__my_get(body, 3); /* itself, and how many warnings there are */
+    hf__my_get(body, 3); /* the type, the number of warnings */
     return hf__my_get(body, 2);
 }
 
@@ -278,7 +273,7 @@ static int wire_add_first(struct my_conn *c, struct my_cursor *body)
     case OK:
         hf__my_get(body, 1);
         return wire_add_done(c, body);
-    case LOCAL_INFILE: /* it wants to read our files */
+    case LOCAL_INFILE: /* the server wants to read our files */
     case END_OF_FILE:
         return HF_EPROTO;
     default:
@@ -320,13 +315,6 @@ const struct my_result *hf__my_at(const struct my_result *r, size_t i)
     return r;
 }
 
-const struct my_result *hf__my_last(const struct my_result *r)
-{
-    while (r && r->next)
-        r = r->next;
-    return r;
-}
-
 bool hf__my_number(const struct my_value *v, uint64_t *to)
 {
     uint64_t n = 0;
@@ -353,7 +341,7 @@ uint64_t hf__my_num(const struct my_row *row, size_t i)
 
 /* ---- out ---------------------------------------------------------------- */
 
-/* Where the packet is that was begun: reserving may have moved it. */
+/* The place of the unfinished packet, which reserving may move. */
 static size_t wire_packet_at(const struct my_conn *c)
 {
     const struct net_stream *s = &c->link.stream;
@@ -387,7 +375,7 @@ void hf__my_packet_begin(struct my_conn *c)
 
     c->start = s->written + (s->out.len - s->out.from);
     c->failed = false;
-    hf__my_put(c, "\0\0\0", MY_HEADER); /* filled in at its end */
+    hf__my_put(c, "\0\0\0", MY_HEADER); /* packet_end() fills it in */
 }
 
 void hf__my_put_number(struct my_conn *c, uint64_t n, size_t bytes)

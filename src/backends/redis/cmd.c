@@ -1,7 +1,6 @@
 /*
- * The command connection: what its answers and its errors are, and what becomes
- * of the commands under way when it comes and goes. When it breaks, those of
- * which a byte was written are EUNKNOWN; the others go back to the core.
+ * When the connection breaks, commands of which a byte was written end as
+ * EUNKNOWN; the others go back to the core.
  */
 #include "cmd.h"
 
@@ -22,13 +21,13 @@
 
 #include <string.h>
 
-/* A replica is left once a connection is so old: not again and again, if its
- * name leads nowhere else. */
+/* A connection to a replica is only closed at this age, so that a name that
+ * leads to nothing but a replica causes no rapid reconnects. */
 #define REPLICA_MS 2000
 
 /* ---- answers ---------------------------------------------------------- */
 
-/* No answer will come for it, or it is this code. */
+/* The command was lost, or its answer means this code. */
 static void cmd_failed(struct redis *r, const struct rd_flight *f, int code)
 {
     if (!f->req)
@@ -51,7 +50,8 @@ static int cmd_encode(struct redis *r, struct hf__req *req)
     }
 }
 
-/* The server has no such script: the same again, with its text. */
+/* The server does not have the script: sends the command again, with its
+ * text. */
 static void cmd_send_again(struct redis *r, const struct rd_flight *f)
 {
     int rc = 0;
@@ -67,7 +67,7 @@ static void cmd_send_again(struct redis *r, const struct rd_flight *f)
         cmd_failed(r, f, rc);
 }
 
-/* What may be at the name, by the type of its key, if that is known. */
+/* Explains what the name may be, by the type of its key if the error has it. */
 static int cmd_mismatch(struct redis *r, const char *text)
 {
     static const char *const no_locks[] = {"list", "set", "zset", "stream"};
@@ -91,7 +91,7 @@ static int cmd_mismatch(struct redis *r, const char *text)
                               "has dialect=string");
 }
 
-/* What an error answer means; leaves a text. */
+/* Returns the meaning of an error answer, and sets the text. */
 static int cmd_error_of(struct redis *r, const struct rd_node *reply,
                         uint8_t op)
 {
@@ -102,7 +102,7 @@ static int cmd_error_of(struct redis *r, const struct rd_node *reply,
         return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
             r->client, code, "%.*s", len < 150 ? len : 150, text);
     if (op == HF__RELEASE || op == HF__DOWNGRADE)
-        return HF_ENOTOWNER; /* whatever is there, it is not ours */
+        return HF_ENOTOWNER; /* the key is not this client's hold */
     if (op == HF__ABANDON)
         return HF__DONE;
     return cmd_mismatch(r, text);
@@ -118,8 +118,8 @@ static int cmd_is_replica(struct rd_pipe *p, const char *text)
                         len < 120 ? len : 120, text);
 }
 
-/* A server that is no master any more does not close connections: they are
- * worth no more than lost ones. The name may lead to the new master. */
+/* A server that has become a replica does not close its connections, but they
+ * are of no use. The name may lead to the new master now. */
 static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
@@ -130,7 +130,7 @@ static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
     return true;
 }
 
-/* A code: the connection is to end. */
+/* Returns a code to end the connection. */
 static int cmd_refused(struct redis *r, struct rd_flight *sent,
                        const struct rd_node *reply, hf__time now)
 {
@@ -149,7 +149,7 @@ static int cmd_refused(struct redis *r, struct rd_flight *sent,
         return 0;
     }
     /* Other requests are sent again on the next connection, as if the server
-     * had not answered. A renewal is answered, so that the holder hears why. */
+     * had not answered. A renewal fails now, so that the holder hears why. */
     if (f.op == HF__RENEW) {
         cmd_failed(r, &f, cmd_error_of(r, reply, f.op));
         sent->req = NULL;
@@ -174,8 +174,9 @@ static int cmd_answered(struct rd_pipe *p, struct rd_sent *sent,
 
 /* ---- the connection comes and goes ------------------------------------ */
 
-/* What lets go goes out as text the first time: if the server did not know it,
- * the question that follows it would be answered before it. */
+/* Releasing scripts are sent as text the first time. If the server did not know
+ * a script by its digest, the command would be repeated after the ones behind
+ * it. */
 static void cmd_expect_unknown(struct redis *r)
 {
     static const enum rd_script scripts[] = {
@@ -200,16 +201,16 @@ static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
         s > UINT32_MAX * 2LL || us < 0)
         return HF_EPROTO;
     r->server_us = s * 1000000 + us;
-    r->server_at = r->core->now(); /* not before it was said */
+    r->server_at = r->core->now(); /* not earlier than the answer */
     r->server_ahead = 0;
     return info && info->type == REDIS_REPLY_STRING
                ? hf__rd_refuse_old(p, info->text, RD_OLDEST, now)
                : 0;
 }
 
-/* Also finds out whether scripts may be run, and that nothing is being loaded.
- * A server that is older than 6.0 has no redis.setresp, and no rights that
- * forbid INFO; of a later one nothing else is requested. */
+/* This also checks that scripts may be run, and that no data is being loaded.
+ * Only a server without redis.setresp, which is older than 6.0, is asked for
+ * INFO: it has no rights that could forbid that. */
 static int cmd_request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
@@ -244,8 +245,9 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     struct redis *r = p->owner;
 
     (void)now;
-    p->link.connect_ms = r->sub.link.connect_ms; /* hf_open() had its own */
-    cmd_expect_unknown(r); /* it may be another server, or another life of it */
+    p->link.connect_ms =
+        r->sub.link.connect_ms; /* hf_open() has a timeout of its own */
+    cmd_expect_unknown(r);      /* it may be another or a restarted server */
     if (r->opened) {
         r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
@@ -255,7 +257,7 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     hf__rd_pair_begin(r);
 }
 
-/* What was never written goes back to the core. */
+/* Commands of which no byte was written go back to the core. */
 static void cmd_unsend(struct redis *r)
 {
     const struct rd_flight *f;
@@ -283,7 +285,7 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
-    hf__rd_hurry(r); /* one that waits may not be meant any more */
+    hf__rd_hurry(r); /* a waiting request may have become void */
     r->core->trouble(r->client, l->text);
     if (p->sents.len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
@@ -296,7 +298,7 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     }
     cmd_unsend(r);
     r->core->why(r->client, code, "%s", l->text);
-    /* A refusal is an answer, unless another address is tried now. */
+    /* A refusal counts as an answer, unless another address is tried now. */
     if (l->refused_at == now && l->timer > now)
         r->core->refuse(r->client, code);
 }

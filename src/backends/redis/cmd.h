@@ -1,7 +1,8 @@
 /*
- * The owner of the command connection (redis.cmd): finds the unit that an
- * answer is for, says what an error means, and what becomes of the commands
- * under way when the connection comes or goes.
+ * The owner of the command connection (redis.cmd): it passes an answer to the
+ * file that handles it, gives an error its meaning, and decides what happens to
+ * the commands in flight when the connection is lost. The client's mutex is
+ * held.
  */
 #ifndef HF_REDIS_CMD_H
 #define HF_REDIS_CMD_H
@@ -11,7 +12,7 @@
 /* The owner of r->cmd. */
 extern const struct rd_owner hf__rd_cmd;
 
-/* What was in doubt is decided (replica.h): 0, or a code. */
+/* The outcome of a command in doubt (replica.h) is known: 0, or a code. */
 void hf__rd_decided(struct redis *, const struct rd_flight *, int code,
                     hf__time now);
 

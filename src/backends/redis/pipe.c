@@ -25,7 +25,7 @@ void hf__rd_pipe_init(struct rd_pipe *p, const struct hf__core *core,
     hf__sent_init(&p->sents, core, client, size);
 }
 
-/* What belongs to one connection. */
+/* Drops the state of the connection that has ended. */
 static void pipe_clear(struct rd_pipe *p)
 {
     if (p->reader)
@@ -49,7 +49,7 @@ void hf__rd_pipe_fini(struct rd_pipe *p)
     hf__link_fini(&p->link);
 }
 
-/* ---- what is under way ------------------------------------------------- */
+/* ---- commands in flight ------------------------------------------------ */
 
 struct net_out *hf__rd_pipe_room(struct rd_pipe *p, size_t bytes)
 {
@@ -107,7 +107,7 @@ static int pipe_say_hello(struct rd_pipe *p, hf__time now)
     return p->type->hello ? p->type->hello(p, now) : 0;
 }
 
-/* All of the hello is answered. */
+/* The whole hello is answered. */
 static void pipe_go_up(struct rd_pipe *p, hf__time now)
 {
     hf__link_up(&p->link, now);
@@ -120,13 +120,13 @@ static int pipe_greet(void *self, hf__time now)
 
     p->reader = hf__rd_reader_new(&p->arena);
     if (!p->reader || pipe_say_hello(p, now))
-        return hf__link_why(&p->link, HF_ENOMEM, "out of memory");
+        return HF_ENOMEM;
     if (!p->sents.len)
         pipe_go_up(p, now);
     return 0;
 }
 
-/* The text of an error may quote what was sent, so AUTH's is not shown. */
+/* An error text may quote the command, so that of AUTH is not shown. */
 static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 {
     struct net_link *l = &p->link;
@@ -173,16 +173,6 @@ static int pipe_hello_reply(struct rd_pipe *p, struct rd_sent *sent,
 
 /* ---- answers ----------------------------------------------------------- */
 
-static int pipe_not_understood(struct rd_pipe *p)
-{
-    bool is_odd = p->reader && p->reader->err;
-
-    return hf__link_why(&p->link, HF_EPROTO,
-                        "an answer we do not understand%s%s%s",
-                        is_odd ? ": " : "", is_odd ? p->reader->errstr : "",
-                        hf__link_doubt(&p->link));
-}
-
 int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
                       hf__time now)
 {
@@ -198,9 +188,9 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
                          : HF_EPROTO; /* no command waits */
-    if (rc && is_last) /* back in front: the failure is about it */
+    if (rc && is_last)                /* it counts as unanswered */
         hf__sent_untake(&p->sents);
-    return rc == HF_EPROTO ? pipe_not_understood(p) : rc;
+    return rc;
 }
 
 static int pipe_data(void *self, const char *bytes, size_t len, hf__time now)
@@ -217,9 +207,11 @@ static int pipe_data(void *self, const char *bytes, size_t len, hf__time now)
             return rc;
     }
     p->link.awaits = p->sents.len;
-    if (rc == HF_EPROTO)
-        return pipe_not_understood(p);
-    return rc ? hf__link_why(&p->link, rc, "out of memory") : 0;
+    return rc != HF_EPROTO || !p->reader->err
+               ? rc
+               : hf__link_why(&p->link, rc,
+                              "an answer we do not understand: %s%s",
+                              p->reader->errstr, hf__link_doubt(&p->link));
 }
 
 static void pipe_down(void *self, int code, bool was_up, hf__time now)
@@ -227,17 +219,16 @@ static void pipe_down(void *self, int code, bool was_up, hf__time now)
     struct rd_pipe *p = self;
 
     if (!was_up)
-        pipe_clear(p); /* nothing of the owner's */
+        pipe_clear(p); /* only the commands of the hello */
     p->type->down(p, code, was_up, now);
     pipe_clear(p);
 }
 
 /* ---- commands ----------------------------------------------------------
  *
- * Written by hand instead of by redisFormatCommandArgv(), which allocates and
- * fills a string of its own for every command: here a request is formatted
- * once, where it is sent from, and in the usual case nothing is allocated.
- */
+ * redisFormatCommandArgv() allocates a string for every command. These
+ * functions write to the buffer that is sent from, usually without an
+ * allocation. */
 
 size_t hf__rd_decimal(char to[21], uint64_t n)
 {

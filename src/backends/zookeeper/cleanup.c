@@ -182,17 +182,17 @@ static void cleanup_on_pair_deleted(void *owner, int rc,
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
-    bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
+    bool is_single = rc == ZNONODE && reply->results[0].err == ZOK;
     char unfair[ZK_WHOLE_MAX];
     int sent;
 
-    if (rc != ZNONODE || (!alone && !node->czxid)) {
+    if (rc != ZNONODE || (!is_single && !node->czxid)) {
         cleanup_on_delete(owner, rc, reply);
         return;
     }
-    sent = alone ? hf__zk_delete(z, node->path, cleanup_on_delete, node)
-                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), NULL,
-                                 cleanup_on_lock, node);
+    sent = is_single ? hf__zk_delete(z, node->path, cleanup_on_delete, node)
+                     : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), NULL,
+                                     cleanup_on_lock, node);
     if (sent != 0)
         cleanup_on_delete(owner, ZCONNECTIONLOSS, reply);
 }

@@ -124,9 +124,9 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
 /* The library notices, and tries the next server. */
 static void connect_hang_up(struct zk *z)
 {
-    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
 
-    (void)connect(z->fd, &nobody, sizeof(nobody));
+    (void)connect(z->fd, &unspecified, sizeof(unspecified));
 }
 
 /* All servers are tried within the caller's time. Slow ones get half of it for

@@ -137,8 +137,8 @@ static void inspect_delete_both(struct zk_parties *parties, const char *one,
                                                    inspect_on_done, parties));
 }
 
-/* Deletes the holder of an unfair mutex with its lock, or alone if the lock is
- * missing. */
+/* Deletes the holder of an unfair mutex with its lock, or by itself if the lock
+ * is missing. */
 static int inspect_delete(const struct zk_party *s)
 {
     struct zk_parties *parties = s->parties;

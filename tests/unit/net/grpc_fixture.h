@@ -6,25 +6,17 @@
 #ifndef TESTS_GRPC_FIXTURE_H
 #define TESTS_GRPC_FIXTURE_H
 
+#include "../cases.h"
 #include "net/grpc/grpc.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "../../lib/bare_core.h"
 #include "../../lib/h2_frame.h"
 #include "../../lib/shm_dir.h"
 
-/* ---- what the server hears ----------------------------------------------- */
+/* ---- what the server hears --------------------------------------------- */
 
 #define HEARD 64
 
@@ -52,6 +44,7 @@ struct scene {
     bool has_hello;
     struct heard heard[HEARD];
     size_t len;
+    struct one *ones; /* the calls, which end() frees */
 };
 
 static struct heard *heard_of(struct scene *t, int32_t id)
@@ -72,8 +65,6 @@ static int server_header(nghttp2_session *session, const nghttp2_frame *f,
     struct heard *h = heard_of(self, f->hd.stream_id);
     size_t at = strlen(h->headers);
 
-    (void)session;
-    (void)flags;
     snprintf(h->headers + at, sizeof(h->headers) - at, "%.*s=%.*s ",
              (int)name_len, name, (int)len, value);
     return 0;
@@ -84,8 +75,6 @@ static int server_data(nghttp2_session *session, uint8_t flags, int32_t id,
 {
     struct heard *h = heard_of(self, id);
 
-    (void)session;
-    (void)flags;
     for (size_t i = 0; i < len; i++, h->len++)
         if (h->len < sizeof(h->body))
             h->body[h->len] = p[i];
@@ -97,7 +86,6 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
 {
     struct scene *t = self;
 
-    (void)session;
     if (f->hd.type == NGHTTP2_PING) {
         t->pings += !(f->hd.flags & NGHTTP2_FLAG_ACK);
         t->acks += f->hd.flags & NGHTTP2_FLAG_ACK;
@@ -110,7 +98,7 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- what the server says ------------------------------------------------ */
+/* ---- what the server says ---------------------------------------------- */
 
 static void raw(struct scene *t, const void *p, size_t len)
 {
@@ -179,7 +167,7 @@ static void answers(struct scene *t, int32_t id, const char *text)
     headers(t, id, true, "grpc-status=0;grpc-message=");
 }
 
-/* ---- both sides ---------------------------------------------------------- */
+/* ---- both sides -------------------------------------------------------- */
 
 static bool serve(struct scene *t)
 {
@@ -284,7 +272,7 @@ static void connect_it(struct scene *t)
     assert_int_equal(t->g.link.state, t->has_hello ? NET_GREETING : NET_UP);
 }
 
-/* ---- calls --------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------- */
 
 struct one {
     struct grpc_call call; /* first: callbacks cast it to struct one */
@@ -295,6 +283,8 @@ struct one {
     int rc;              /* what its callbacks return */
     struct one *cancels; /* cancelled by its next callback */
     bool restarts;
+    struct scene *scene;
+    struct one *next; /* of its scene */
 };
 
 static void note_end(struct one *o)
@@ -322,7 +312,6 @@ static int over(struct grpc_call *c, hf__time at)
     const uint8_t *p;
     size_t len;
 
-    (void)at;
     assert_true(hf__grpc_is_idle(c));
     note_end(o);
     if (o->end == GRPC_ANSWERED && !o->status) {
@@ -338,7 +327,6 @@ static int over(struct grpc_call *c, hf__time at)
 
 static int stream_over(struct grpc_call *c, hf__time at)
 {
-    (void)at;
     note_end((struct one *)c);
     return 0;
 }
@@ -349,7 +337,6 @@ static int stream_message(struct grpc_call *c, const uint8_t *p, size_t len,
     struct one *o = (struct one *)c;
     size_t n = strlen(o->got);
 
-    (void)at;
     o->messages++;
     if (n + len + 2 < sizeof(o->got)) {
         memcpy(o->got + n, p, len);
@@ -390,6 +377,9 @@ static struct one *one_of(struct scene *t, const struct grpc_method *m)
 
     assert_non_null(o);
     hf__grpc_call_init(&o->call, &t->g, m, t);
+    o->scene = t;
+    o->next = t->ones;
+    t->ones = o;
     return o;
 }
 
@@ -405,6 +395,11 @@ static struct one *first_of(struct scene *t, const struct grpc_method *m)
 
 static void one_free(struct one *o)
 {
+    struct one **at = &o->scene->ones;
+
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
     hf__grpc_call_fini(&o->call);
     free(o);
 }
@@ -426,7 +421,6 @@ static int owner_renew(struct grpc *g, hf__time at)
 {
     struct scene *t = g->owner;
 
-    (void)at;
     t->renewals++;
     return t->renew_rc;
 }
@@ -457,6 +451,8 @@ static int end(void **state)
     char path[80];
 
     fail_in = 0;
+    while (t->ones)
+        one_free(t->ones);
     hf__grpc_fini(&t->g);
     hf__net_endpoint_fini(&t->peer);
     close(t->listener);
@@ -468,6 +464,6 @@ static int end(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 #endif

@@ -3,9 +3,8 @@
 
 #include <poll.h>
 
-static void test_unary_call(void **state)
+CASE_HERE(test_unary_call)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     unsigned before;
 
@@ -36,12 +35,10 @@ static void test_unary_call(void **state)
     assert_int_equal(allocations, before);
     assert_int_equal(t->g.open, 0);
     assert_int_equal(t->heard[7].reset, -1);
-    one_free(o);
 }
 
-static void test_error_is_trailers_only(void **state)
+CASE_HERE(test_error_is_trailers_only)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
 
     assert_null(strstr(t->heard[0].headers, "grpc-timeout"));
@@ -59,13 +56,11 @@ static void test_error_is_trailers_only(void **state)
     send_one(t, o, "x", 0);
     end_one(t, 5, HEAD ";grpc-status=17");
     assert_int_equal(o->status, GRPC_UNKNOWN);
-    one_free(o);
 }
 
-static void test_answers_find_their_calls(void **state)
+CASE_HERE(test_answers_find_their_calls)
 {
     enum { N = 20 };
-    struct scene *t = *state;
     struct one *o[N];
     char text[16];
 
@@ -85,15 +80,12 @@ static void test_answers_find_their_calls(void **state)
         assert_int_equal(o[i]->overs, 1);
     }
     assert_int_equal(t->g.open, 0);
-    for (int i = 0; i < N; i++)
-        one_free(o[i]);
 }
 
 /* Calls beyond what the server allows wait; their limit passes before they are
  * sent. */
-static void test_server_allows_few_streams(void **state)
+CASE_HERE(test_server_allows_few_streams)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *c = one_of(t, &unary);
 
@@ -116,9 +108,6 @@ static void test_server_allows_few_streams(void **state)
     assert_memory_equal(t->heard[1].body + 5, "b", 1);
     answer_one(t, t->heard[1].id, "b");
     assert_string_equal(b->got, "b");
-    one_free(a);
-    one_free(b);
-    one_free(c);
 }
 
 static void say(struct one *o, const char *text)
@@ -129,9 +118,8 @@ static void say(struct one *o, const char *text)
     memcpy(p, text, strlen(text));
 }
 
-static void test_stream_in_both_directions(void **state)
+CASE_HERE(test_stream_in_both_directions)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
     uint8_t bytes[100];
     size_t n;
@@ -175,13 +163,11 @@ static void test_stream_in_both_directions(void **state)
     end_one(t, 3, HEAD ";grpc-status=0");
     assert_int_equal(o->overs, 2);
     assert_int_equal(o->status, 0);
-    one_free(o);
 }
 
 /* Sent bytes make room, although the buffer is never empty. */
-static void test_stream_that_is_never_drained(void **state)
+CASE_HERE(test_stream_that_is_never_drained)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
     uint8_t *p;
 
@@ -203,14 +189,12 @@ static void test_stream_that_is_never_drained(void **state)
         assert_true(o->call.out.from < o->call.out.len);
     }
     assert_true(o->call.out.cap <= 1 << 18);
-    one_free(o);
 }
 
 /* A request larger than the server's window, and an answer larger than ours. */
-static void test_flow_control(void **state)
+CASE_HERE(test_flow_control)
 {
     enum { LONG = 300000, BIG = 6 << 20 };
-    struct scene *t = *state;
     struct grpc_method big = stream;
     struct one *o, *u = one_of(t, &unary);
     uint8_t *p;
@@ -246,8 +230,6 @@ static void test_flow_control(void **state)
     assert_int_equal(o->messages, BIG / 16000);
     assert_int_equal(o->overs, 0);
     assert_int_equal(t->downs, 0);
-    one_free(o);
-    one_free(u);
 }
 
 /* Like go(), but the client is driven only when it has asked for it. */
@@ -283,10 +265,9 @@ static void connect_wide(struct scene *t)
 
 /* A request larger than what is prepared at a time, to a server that reads all
  * of it. */
-static void test_long_request_goes_on(void **state)
+CASE_HERE(test_long_request_goes_on)
 {
     enum { LONG = 900000 };
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     int room = 4 << 20;
 
@@ -300,12 +281,10 @@ static void test_long_request_goes_on(void **state)
     answers(t, 1, "fine");
     go_strictly(t);
     assert_string_equal(o->got, "fine");
-    one_free(o);
 }
 
-static void test_limit_passes(void **state)
+CASE_HERE(test_limit_passes)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *other = one_of(t, &unary);
 
     connect_it(t);
@@ -326,16 +305,13 @@ static void test_limit_passes(void **state)
     assert_int_equal(o->overs, 1);
     assert_string_equal(other->got, "fine");
     assert_int_equal(t->downs, 0);
-    one_free(o);
-    one_free(other);
 }
 
 /* Many calls of a server that serves them slowly and in any order: none of them
  * is sent again. */
-static void test_limit_grows_while_the_server_is_slow(void **state)
+CASE_HERE(test_limit_grows_while_the_server_is_slow)
 {
     enum { N = 6 };
-    struct scene *t = *state;
     struct one *o[N];
 
     connect_it(t);
@@ -361,14 +337,11 @@ static void test_limit_grows_while_the_server_is_slow(void **state)
     assert_int_equal(o[3]->end, GRPC_LATE);
     assert_int_equal(o[4]->end, GRPC_LATE);
     assert_int_equal(t->downs, 0);
-    for (int i = 0; i < N; i++)
-        one_free(o[i]);
 }
 
 /* One call gets lost among others, which are answered quickly again. */
-static void test_limit_shrinks_with_the_next_answers(void **state)
+CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
-    struct scene *t = *state;
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
                *quick = one_of(t, &unary);
 
@@ -388,9 +361,6 @@ static void test_limit_shrinks_with_the_next_answers(void **state)
     later(t, 1);
     assert_int_equal(lost->end, GRPC_LATE);
     assert_int_equal(t->downs, 0);
-    one_free(slow);
-    one_free(lost);
-    one_free(quick);
 }
 
 static void pong(struct scene *t)
@@ -401,9 +371,8 @@ static void pong(struct scene *t)
 
 /* Three late calls in a row end the connection, although the server answers
  * PINGs. */
-static void test_server_that_answers_no_call_is_left(void **state)
+CASE_HERE(test_server_that_answers_no_call_is_left)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
 
     connect_it(t);
@@ -428,14 +397,11 @@ static void test_server_that_answers_no_call_is_left(void **state)
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EBACKEND);
     assert_int_equal(o->end, GRPC_LATE);
-    one_free(o);
-    one_free(p);
 }
 
 /* Calls that were written become LOST, the oldest first; the others UNSENT. */
-static void test_end_tells_lost_from_unsent(void **state)
+CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream),
                *c = one_of(t, &unary);
 
@@ -461,15 +427,11 @@ static void test_end_tells_lost_from_unsent(void **state)
     assert_int_equal(t->len, 1);
     answer_one(t, 1, "yes");
     assert_string_equal(c->got, "yes");
-    one_free(a);
-    one_free(b);
-    one_free(c);
 }
 
-static void test_unread_connection_is_unsent(void **state)
+CASE_HERE(test_unread_connection_is_unsent)
 {
     enum { N = 40 };
-    struct scene *t = *state;
     struct one *o[N];
     unsigned lost = 0, unsent = 0;
 
@@ -513,9 +475,8 @@ static void goaway(struct scene *t, int32_t last, uint32_t error,
     frame(t, NGHTTP2_GOAWAY, 0, 0, p, 8 + strlen(text));
 }
 
-static void test_goaway_lets_calls_finish(void **state)
+CASE_HERE(test_goaway_lets_calls_finish)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *s = one_of(t, &stream);
 
@@ -542,14 +503,10 @@ static void test_goaway_lets_calls_finish(void **state)
     send_one(t, b, "b", 0);
     answer_one(t, 1, "here");
     assert_string_equal(b->got, "here");
-    one_free(a);
-    one_free(b);
-    one_free(s);
 }
 
-static void test_goaway_waits_for_a_while(void **state)
+CASE_HERE(test_goaway_waits_for_a_while)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary);
 
     connect_it(t);
@@ -561,13 +518,11 @@ static void test_goaway_waits_for_a_while(void **state)
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_LOST);
     assert_non_null(strstr(a->text, "ENHANCE_YOUR_CALM, too_many_pings"));
-    one_free(a);
 }
 
 /* Stream ids have 31 bits and are not reused. */
-static void test_ids_run_out(void **state)
+CASE_HERE(test_ids_run_out)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
 
     connect_it(t);
@@ -586,11 +541,9 @@ static void test_ids_run_out(void **state)
     send_one(t, b, "b", 0);
     answer_one(t, 1, "first");
     assert_string_equal(b->got, "first");
-    one_free(a);
-    one_free(b);
 }
 
-/* ---- resets, cancels ----------------------------------------------------- */
+/* ---- resets, cancels --------------------------------------------------- */
 
 static void reset(struct scene *t, int32_t id, uint32_t error)
 {
@@ -600,9 +553,8 @@ static void reset(struct scene *t, int32_t id, uint32_t error)
     go(t);
 }
 
-static void test_resets(void **state)
+CASE_HERE(test_resets)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
 
     reset(t, 1, NGHTTP2_REFUSED_STREAM);
@@ -623,12 +575,10 @@ static void test_resets(void **state)
     assert_int_equal(o->end, GRPC_LOST);
     assert_int_equal(o->overs, 3);
     assert_int_equal(t->downs, 0);
-    one_free(o);
 }
 
-static void test_cancel(void **state)
+CASE_HERE(test_cancel)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
 
     connect_it(t);
@@ -656,15 +606,12 @@ static void test_cancel(void **state)
     assert_int_equal(o->overs, 2);
     assert_int_equal(p->overs, 0);
     assert_true(hf__grpc_is_idle(&p->call));
-    one_free(o);
-    one_free(p);
 }
 
 /* A stream that cancels itself in the middle of a frame gets no further
  * message. */
-static void test_cancel_inside_of_a_message(void **state)
+CASE_HERE(test_cancel_inside_of_a_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     uint8_t bytes[100];
     size_t n = message(bytes, "a");
@@ -678,12 +625,10 @@ static void test_cancel_inside_of_a_message(void **state)
     assert_int_equal(o->overs, 0);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
     assert_int_equal(t->g.open, 0);
-    one_free(o);
 }
 
-static void test_over_starts_the_next(void **state)
+CASE_HERE(test_over_starts_the_next)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
 
     connect_it(t);
@@ -698,14 +643,12 @@ static void test_over_starts_the_next(void **state)
             break;
         assert_memory_equal(t->heard[i + 1].body + 5, "again", 5);
     }
-    one_free(o);
 }
 
-/* ---- pings --------------------------------------------------------------- */
+/* ---- pings ------------------------------------------------------------- */
 
-static void test_silence_is_asked_about(void **state)
+CASE_HERE(test_silence_is_asked_about)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
 
     connect_it(t);
@@ -735,13 +678,11 @@ static void test_silence_is_asked_about(void **state)
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EBACKEND);
     assert_int_equal(o->end, GRPC_LOST);
-    one_free(o);
 }
 
 /* Other bytes do not replace the answer to a PING. */
-static void test_ping_has_to_be_answered(void **state)
+CASE_HERE(test_ping_has_to_be_answered)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
 
     headers(t, 1, false, HEAD);
@@ -757,15 +698,13 @@ static void test_ping_has_to_be_answered(void **state)
     }
     assert_int_equal(t->downs, 1);
     assert_int_equal(o->messages, 5);
-    one_free(o);
 }
 
 /* The server's usual PING is acknowledged together with the next request,
  * others at once. */
-static void test_pings_of_the_server(void **state)
+CASE_HERE(test_pings_of_the_server)
 {
     static const uint8_t theirs[8] = {2, 4, 16, 16, 9, 14, 7, 7};
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     uint64_t written;
 
@@ -781,7 +720,6 @@ static void test_pings_of_the_server(void **state)
     send_one(t, o, "x", 0);
     assert_int_equal(t->acks, 2);
     assert_memory_equal(t->ack, theirs, 8);
-    one_free(o);
 }
 
 /* ---- tokens -------------------------------------------------------------- */
@@ -798,9 +736,8 @@ static bool has_token(const struct heard *h, const char *token)
 
 #define REFUSED HEAD ";grpc-status=16;grpc-message=invalid auth token"
 
-static void test_token_is_renewed(void **state)
+CASE_HERE(test_token_is_renewed)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *late = one_of(t, &unary), *hello = one_of(t, &greeting);
 
@@ -852,15 +789,10 @@ static void test_token_is_renewed(void **state)
     assert_true(has_token(&t->heard[6], "t3"));
     answer_one(t, t->heard[6].id, "L");
     assert_string_equal(late->got, "L");
-    one_free(a);
-    one_free(b);
-    one_free(late);
-    one_free(hello);
 }
 
-static void test_no_token_can_be_had(void **state)
+CASE_HERE(test_no_token_can_be_had)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *s = one_of(t, &stream);
 
@@ -897,16 +829,12 @@ static void test_no_token_can_be_had(void **state)
     hang_up(t);
     go(t);
     assert_int_equal(a->end, GRPC_UNSENT);
-    one_free(a);
-    one_free(b);
-    one_free(s);
 }
 
 /* The server leaves: it gives no token any longer, but open calls may
  * finish. */
-static void test_no_token_after_goaway(void **state)
+CASE_HERE(test_no_token_after_goaway)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
 
     connect_it(t);
@@ -922,14 +850,11 @@ static void test_no_token_after_goaway(void **state)
     assert_string_equal(b->got, "done");
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_UNSENT);
-    one_free(a);
-    one_free(b);
 }
 
 /* A stream that is refused ends, and the next one waits for the new token. */
-static void test_stream_renews_the_token(void **state)
+CASE_HERE(test_stream_renews_the_token)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &stream), *b = one_of(t, &stream);
 
     connect_it(t);
@@ -949,13 +874,10 @@ static void test_stream_renews_the_token(void **state)
     end_one(t, 3, REFUSED); /* it carried the old token */
     assert_int_equal(b->overs, 1);
     assert_int_equal(t->renewals, 1);
-    one_free(a);
-    one_free(b);
 }
 
-static void test_stopped_without_a_word(void **state)
+CASE_HERE(test_stopped_without_a_word)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream);
 
     connect_it(t);
@@ -970,43 +892,6 @@ static void test_stopped_without_a_word(void **state)
     send_one(t, a, "a", 0);
     answer_one(t, 1, "x");
     assert_int_equal(a->overs, 1);
-    one_free(a);
-    one_free(b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_unary_call),
-        CASE(test_error_is_trailers_only),
-        CASE(test_answers_find_their_calls),
-        CASE(test_server_allows_few_streams),
-        CASE(test_stream_in_both_directions),
-        CASE(test_stream_that_is_never_drained),
-        CASE(test_flow_control),
-        CASE(test_long_request_goes_on),
-        CASE(test_limit_passes),
-        CASE(test_limit_grows_while_the_server_is_slow),
-        CASE(test_limit_shrinks_with_the_next_answers),
-        CASE(test_server_that_answers_no_call_is_left),
-        CASE(test_end_tells_lost_from_unsent),
-        CASE(test_unread_connection_is_unsent),
-        CASE(test_goaway_lets_calls_finish),
-        CASE(test_goaway_waits_for_a_while),
-        CASE(test_ids_run_out),
-        CASE(test_resets),
-        CASE(test_cancel),
-        CASE(test_cancel_inside_of_a_message),
-        CASE(test_over_starts_the_next),
-        CASE(test_silence_is_asked_about),
-        CASE(test_ping_has_to_be_answered),
-        CASE(test_pings_of_the_server),
-        CASE(test_token_is_renewed),
-        CASE(test_no_token_can_be_had),
-        CASE(test_no_token_after_goaway),
-        CASE(test_stream_renews_the_token),
-        CASE(test_stopped_without_a_word),
-    };
-
-    return cmocka_run_group_tests_name("grpc", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

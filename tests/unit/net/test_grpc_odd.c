@@ -61,9 +61,8 @@ static const struct odd {
     {":status=500;grpc-status=0", true, NULL, 0, NULL, 2, "status 500"},
 };
 
-static void test_odd_answers(void **state)
+CASE_HERE(test_odd_answers)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
 
     connect_it(t);
@@ -89,9 +88,8 @@ static void test_odd_answers(void **state)
 }
 
 /* A message of the greatest length is allowed. */
-static void test_longest_message(void **state)
+CASE_HERE(test_longest_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     uint8_t bytes[5 + MOST + 6] = {0, 0, 0, MOST >> 8, MOST & 255};
 
@@ -108,13 +106,11 @@ static void test_longest_message(void **state)
     go(t);
     assert_int_equal(o->overs, 1);
     assert_int_equal(t->downs, 0);
-    one_free(o);
 }
 
 /* A stream that ends within a message has not ended normally. */
-static void test_stream_ends_within_a_message(void **state)
+CASE_HERE(test_stream_ends_within_a_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
 
     headers(t, 1, false, HEAD);
@@ -122,13 +118,11 @@ static void test_stream_ends_within_a_message(void **state)
     end_one(t, 1, OK_END);
     assert_int_equal(o->messages, 0);
     assert_int_equal(o->end, GRPC_ODD);
-    one_free(o);
 }
 
 /* A code that a callback returns ends the connection. */
-static void test_callbacks_end_the_connection(void **state)
+CASE_HERE(test_callbacks_end_the_connection)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *s = one_of(t, &stream);
 
     connect_it(t);
@@ -158,9 +152,9 @@ static void test_callbacks_end_the_connection(void **state)
     works_again(t);
 }
 
-/* ---- no HTTP/2 ----------------------------------------------------------- */
+/* ---- no HTTP/2 --------------------------------------------------------- */
 
-static void test_something_else_answers(void **state)
+CASE_HERE(test_something_else_answers)
 {
     static const char *const others[] = {
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
@@ -168,7 +162,6 @@ static void test_something_else_answers(void **state)
         "+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n",
     };
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         accept_it(t);
@@ -186,10 +179,8 @@ static void test_something_else_answers(void **state)
 }
 
 /* The server accepts the connection and sends nothing. */
-static void test_silent_server_is_not_up(void **state)
+CASE_HERE(test_silent_server_is_not_up)
 {
-    struct scene *t = *state;
-
     t->is_deaf = true;
     accept_it(t);
     go(t);
@@ -202,7 +193,7 @@ static void test_silent_server_is_not_up(void **state)
     works_again(t);
 }
 
-/* ---- hostile frames ------------------------------------------------------ */
+/* ---- hostile frames ---------------------------------------------------- */
 
 /* Drives the client, but not the server: serve() would fail on the frames that
  * come back. */
@@ -230,11 +221,10 @@ static void end_by(struct scene *t, struct one *o, int downs, int code)
     send_one(t, o, "x", 0);
 }
 
-static void test_hostile_frames(void **state)
+CASE_HERE(test_hostile_frames)
 {
     static const uint8_t big[16385];
     static const uint8_t zeros[64];
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
     int n = 0;
 
@@ -268,10 +258,9 @@ static void test_hostile_frames(void **state)
 }
 
 /* Whatever comes is read and acknowledged, and memory does not grow. */
-static void test_very_much_data(void **state)
+CASE_HERE(test_very_much_data)
 {
     enum { FRAMES = 2000, SIZE = 16380 }; /* of empty messages, 8 windows */
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     static const uint8_t zeros[SIZE];
 
@@ -289,9 +278,8 @@ static void test_very_much_data(void **state)
 
 /* The PINGs that are still to be acknowledged have a limit while the server
  * reads nothing. */
-static void test_flood_of_pings(void **state)
+CASE_HERE(test_flood_of_pings)
 {
-    struct scene *t = *state;
     uint8_t ping[17] = {0, 0, 8, NGHTTP2_PING};
     int flags = MSG_DONTWAIT | MSG_NOSIGNAL, i;
 
@@ -363,10 +351,9 @@ static void nearly_right(struct scene *t)
     }
 }
 
-static void test_noise(void **state)
+CASE_HERE(test_noise)
 {
     enum { ROUNDS = 400, CALLS = 5 };
-    struct scene *t = *state;
 
     for (int round = 1; round <= ROUNDS; round++) {
         struct one *o[CALLS];
@@ -396,9 +383,8 @@ static void test_noise(void **state)
 }
 
 /* Each allocation of ours fails once. */
-static void test_out_of_memory(void **state)
+CASE_HERE(test_out_of_memory)
 {
-    struct scene *t = *state;
     unsigned n = 0;
     bool failed;
 
@@ -434,21 +420,4 @@ static void test_out_of_memory(void **state)
     assert_true(n > 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_odd_answers),
-        CASE(test_longest_message),
-        CASE(test_stream_ends_within_a_message),
-        CASE(test_callbacks_end_the_connection),
-        CASE(test_something_else_answers),
-        CASE(test_silent_server_is_not_up),
-        CASE(test_hostile_frames),
-        CASE(test_very_much_data),
-        CASE(test_flood_of_pings),
-        CASE(test_noise),
-        CASE(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests_name("grpc_odd", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,5 +1,5 @@
 -- {next cursor, keys ...} of the string dialect. Strings of other libraries
--- cannot be told from other data, so the pattern finds only the keys with our
+-- cannot be distinguished from other data, so the pattern finds only the keys with our
 -- own information.
 --@args cursor pattern count
 local s=redis.call('scan',ARGV.cursor,'match',ARGV.pattern,'count',ARGV.count,

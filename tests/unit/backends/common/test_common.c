@@ -1,5 +1,6 @@
 /* What backends share: the table of keys, the memory of an answer, who a
  * client is, who holds a lock, requests of latches, and findings. */
+#include "../../cases.h"
 #include "backends/common/about.h"
 #include "backends/common/arena.h"
 #include "backends/common/finding.h"
@@ -7,19 +8,10 @@
 #include "backends/common/order.h"
 #include "backends/common/table.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 static size_t blocks, allowed = SIZE_MAX; /* there are; may be taken */
 
 static void *test_take(hf_client *client, size_t size)
 {
-    (void)client;
     if (!allowed)
         return NULL;
     allowed--;
@@ -29,7 +21,6 @@ static void *test_take(hf_client *client, size_t size)
 
 static void test_give(hf_client *client, void *p)
 {
-    (void)client;
     blocks -= p != NULL;
     free(p);
 }
@@ -57,11 +48,10 @@ static struct item *find(const struct hf__table *t, uint16_t number, int i)
     return hf__table_find(t, number, text, (size_t)len);
 }
 
-static void test_table_finds_what_is_in_it(void **state)
+CASE(test_table_finds_what_is_in_it)
 {
     struct hf__table t = {.core = &core};
 
-    (void)state;
     assert_null(find(&t, 1, 0));
     for (int i = 0; i < 1000; i++) {
         assert_non_null(add(&t, 1, i));
@@ -79,13 +69,12 @@ static void test_table_finds_what_is_in_it(void **state)
     assert_int_equal(blocks, 0);
 }
 
-static void test_table_goes_through_all_once(void **state)
+CASE(test_table_goes_through_all_once)
 {
     struct hf__table t = {.core = &core};
     struct item *item = NULL, *next;
     int len = 0;
 
-    (void)state;
     assert_null(hf__table_next(&t, NULL));
     for (int i = 0; i < 300; i++)
         assert_non_null(add(&t, 0, i));
@@ -104,11 +93,10 @@ static void test_table_goes_through_all_once(void **state)
 }
 
 /* Where there is no memory for more buckets it is slower, that is all. */
-static void test_table_without_memory(void **state)
+CASE(test_table_without_memory)
 {
     struct hf__table t = {.core = &core};
 
-    (void)state;
     allowed = 0;
     assert_null(add(&t, 0, 0));
     allowed = 1;
@@ -128,12 +116,11 @@ static void test_table_without_memory(void **state)
     assert_int_equal(blocks, 0);
 }
 
-static void test_uuid_is_of_version_4(void **state)
+CASE(test_uuid_is_of_version_4)
 {
     uint8_t random[16];
     char uuid[HF__UUID_LEN + 1];
 
-    (void)state;
     memset(random, 0xff, sizeof(random));
     hf__uuid(random, uuid);
     assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
@@ -149,14 +136,13 @@ static void read_about(hf_party *p, const char *text, size_t len)
     hf__about_read(p, text, text + len);
 }
 
-static void test_about_is_read_as_it_was_written(void **state)
+CASE(test_about_is_read_as_it_was_written)
 {
     static const char strange[] = "a\0b\nlabel\n\0";
     char text[128], longer[1000];
     const char *end;
     hf_party p;
 
-    (void)state;
     end = text + hf__about(text, sizeof(text), "7k ");
     assert_int_equal(strncmp(text, "7k ", 3), 0);
     assert_int_equal(end[-1], '\n');
@@ -175,9 +161,8 @@ static void test_about_is_read_as_it_was_written(void **state)
     assert_string_equal(p.label, "");
 }
 
-static void test_left_of_a_lease(void **state)
+CASE(test_left_of_a_lease)
 {
-    (void)state;
     assert_int_equal(hf__left_ms(1000, 5000, 5000), 1000);
     assert_int_equal(hf__left_ms(1000, 5000, 5400), 600);
     assert_int_equal(hf__left_ms(1000, 5000, 6000), 0);
@@ -202,9 +187,8 @@ static void holds(const char *expected)
     }
 }
 
-static void test_order_finds_the_holders(void **state)
+CASE(test_order_finds_the_holders)
 {
-    (void)state;
     holds("W");
     holds("Ww");
     holds("Wrr");
@@ -217,11 +201,10 @@ static void test_order_finds_the_holders(void **state)
     holds("Wdr");
 }
 
-static void test_order_means(void **state)
+CASE(test_order_means)
 {
     struct hf__query q = {0};
 
-    (void)state;
     assert_true(hf__order_means_all(&q));
     assert_true(hf__order_means(&q, 7, "me"));
     q.token = 7;
@@ -237,11 +220,10 @@ static void test_order_means(void **state)
     assert_false(hf__order_means(&q, 8, "you"));
 }
 
-static void test_latch_requests_are_sent_again_in_their_session(void **state)
+CASE(test_latch_requests_are_sent_again_in_their_session)
 {
     struct hf__latch_requests l = {0};
 
-    (void)state;
     assert_int_equal(hf__latch_request(&l, 11, 1), HF__LATCH_FIRST);
     assert_int_equal(hf__latch_request(&l, 11, 1), HF__LATCH_AGAIN);
     assert_int_equal(hf__latch_request(&l, 11, 3), HF__LATCH_FIRST);
@@ -253,12 +235,11 @@ static void test_latch_requests_are_sent_again_in_their_session(void **state)
     assert_int_equal(hf__latch_request(&l, 11, 4), HF__LATCH_IN_DOUBT);
 }
 
-static void test_arena_keeps_one_block(void **state)
+CASE(test_arena_keeps_one_block)
 {
     struct hf__arena a;
     char *piece[200];
 
-    (void)state;
     hf__arena_init(&a, &core, NULL, 1u << 20);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 200; i++) {
@@ -277,11 +258,10 @@ static void test_arena_keeps_one_block(void **state)
     assert_int_equal(blocks, 0);
 }
 
-static void test_arena_has_a_bound(void **state)
+CASE(test_arena_has_a_bound)
 {
     struct hf__arena a;
 
-    (void)state;
     hf__arena_init(&a, &core, NULL, 10000);
     assert_null(hf__arena_take(&a, SIZE_MAX));
     assert_null(hf__arena_take(&a, 10001));
@@ -308,8 +288,6 @@ static void test_find(hf_client *client, struct hf__query *q,
     size_t len = strlen(found);
     va_list ap;
 
-    (void)client;
-    (void)q;
     len += (size_t)snprintf(found + len, sizeof(found) - len,
                             "%d %s: ", (int)level, subject);
     va_start(ap, fmt);
@@ -333,9 +311,8 @@ static void finds(unsigned voters, const char *hosts, const char *first,
         fail_msg("%u, %s: %s", voters, hosts, found);
 }
 
-static void test_quorum_says_how_many_may_be_down(void **state)
+CASE(test_quorum_says_how_many_may_be_down)
 {
-    (void)state;
     finds(0, "a:1", "1 ensemble: only one server", "");
     finds(1, "a:1", "1 ensemble: only one server", "");
     finds(2, "a:1,b:1", "1 ensemble: 2 servers: no locks unless both", "0 ");
@@ -348,22 +325,4 @@ static void test_quorum_says_how_many_may_be_down(void **state)
     finds(3, "zoo.example:7", "0 ", "0 hosts: the URL names 1 host, and");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_finds_what_is_in_it),
-        cmocka_unit_test(test_table_goes_through_all_once),
-        cmocka_unit_test(test_table_without_memory),
-        cmocka_unit_test(test_arena_keeps_one_block),
-        cmocka_unit_test(test_arena_has_a_bound),
-        cmocka_unit_test(test_uuid_is_of_version_4),
-        cmocka_unit_test(test_about_is_read_as_it_was_written),
-        cmocka_unit_test(test_left_of_a_lease),
-        cmocka_unit_test(test_order_finds_the_holders),
-        cmocka_unit_test(test_order_means),
-        cmocka_unit_test(test_latch_requests_are_sent_again_in_their_session),
-        cmocka_unit_test(test_quorum_says_how_many_may_be_down),
-    };
-
-    return cmocka_run_group_tests_name("common", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,21 +1,14 @@
 /* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and how
  * the end of the server is noticed. Uses this machine's clock and sockets. */
+#include "../../cases.h"
 #include "etcd.pb-c.h"
 #include "net/grpc/grpc.h"
 #include "net/tls.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "../../../../lab/servers/port.h"
 #include "../../../lib/bare_core.h"
@@ -23,7 +16,7 @@
 #include "../../../lib/loopback.h"
 #include "../../../lib/wait.h"
 
-/* ---- a connection -------------------------------------------------------- */
+/* ---- a connection ------------------------------------------------------ */
 
 #define PASSWORD "Geheimnis-7391"
 
@@ -69,7 +62,6 @@ static int over(struct grpc_call *c, hf__time at)
 {
     struct one *o = (struct one *)c;
 
-    (void)at;
     o->overs++;
     o->end = c->end;
     o->status = c->status;
@@ -82,7 +74,6 @@ static int watch_message(struct grpc_call *c, const uint8_t *p, size_t len,
 {
     struct one *o = (struct one *)c;
 
-    (void)at;
     if (o->event)
         etcd__watch_answer__free_unpacked(o->event, NULL);
     o->event = etcd__watch_answer__unpack(NULL, len, p);
@@ -96,7 +87,6 @@ static int keep_message(struct grpc_call *c, const uint8_t *p, size_t len,
 {
     struct one *o = (struct one *)c;
 
-    (void)at;
     if (o->kept)
         etcd__keep_alive_answer__free_unpacked(o->kept, NULL);
     o->kept = etcd__keep_alive_answer__unpack(NULL, len, p);
@@ -220,7 +210,7 @@ static int put_it(struct one *o, const char *key, const char *value)
     return asked(o, &m);
 }
 
-/* ---- the owner ----------------------------------------------------------- */
+/* ---- the owner --------------------------------------------------------- */
 
 #include "../../net/grpc_owner.h"
 
@@ -248,7 +238,6 @@ static int owner_renew(struct grpc *g, hf__time at)
 {
     struct scene *t = g->owner;
 
-    (void)at;
     t->renewals++;
     sign_in(t);
     return 0;
@@ -283,11 +272,11 @@ static void scene_free(struct scene *t)
     free(t);
 }
 
-/* ---- calls --------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------- */
 
 static struct etcd_server plain;
 
-static void test_calls_and_refusals(void **state)
+CASE(test_calls_and_refusals)
 {
     struct scene *t = scene_of(&plain);
     struct one *p = one_of(t, &put), *r = one_of(t, &range),
@@ -299,7 +288,6 @@ static void test_calls_and_refusals(void **state)
     char *big = calloc(1, 3 << 20);
     size_t len;
 
-    (void)state;
     connect_it(t);
     assert_int_equal(put_it(p, "calls/a", "1"), 0);
     q.key = bytes("calls/a");
@@ -335,7 +323,7 @@ static void test_calls_and_refusals(void **state)
 
 /* An answer larger than any window, which comes in many pieces; and one that is
  * too large for the caller. */
-static void test_long_answers(void **state)
+CASE(test_long_answers)
 {
     struct scene *t = scene_of(&plain);
     struct grpc_method longer = range;
@@ -344,7 +332,6 @@ static void test_long_answers(void **state)
     Etcd__Range q = ETCD__RANGE__INIT;
     size_t len;
 
-    (void)state;
     assert_non_null(big);
     longer.most = 8 << 20;
     r = one_of(t, &longer);
@@ -371,7 +358,7 @@ static void test_long_answers(void **state)
     scene_free(t);
 }
 
-static void test_many_at_a_time(void **state)
+CASE(test_many_at_a_time)
 {
     enum { N = 1000 };
     struct scene *t = scene_of(&plain);
@@ -380,7 +367,6 @@ static void test_many_at_a_time(void **state)
     char key[32];
     int n = 0;
 
-    (void)state;
     connect_it(t);
     for (int i = 0; i < N; i++) {
         o[i] = one_of(t, &put);
@@ -398,7 +384,7 @@ static void test_many_at_a_time(void **state)
 }
 
 /* A watch and keep-alives beside calls, on one connection. */
-static void test_streams(void **state)
+CASE(test_streams)
 {
     struct scene *t = scene_of(&plain);
     struct one *w = one_of(t, &watches), *k = one_of(t, &keeps),
@@ -411,7 +397,6 @@ static void test_streams(void **state)
     Etcd__KeepAlive keep = ETCD__KEEP_ALIVE__INIT;
     Etcd__Put key = ETCD__PUT__INIT;
 
-    (void)state;
     connect_it(t);
     create.key = bytes("streams/a");
     create.watch_id = 7;
@@ -457,7 +442,7 @@ static void test_streams(void **state)
 }
 
 /* What a fair lock sends: puts its entry and reads the older ones. */
-static void test_transaction(void **state)
+CASE(test_transaction)
 {
     struct scene *t = scene_of(&plain);
     struct one *x = one_of(t, &txn);
@@ -471,7 +456,6 @@ static void test_transaction(void **state)
     const uint8_t *p;
     size_t len;
 
-    (void)state;
     connect_it(t);
     is_new.target = ETCD__COMPARE__TARGET__CREATE;
     is_new.key = key.key = bytes("txn/1");
@@ -509,7 +493,7 @@ static void test_transaction(void **state)
 
 /* A stopped server accepts what is sent, a killed one does not. In both cases
  * the client goes to the next address. */
-static void test_next_address_takes_over(void **state)
+CASE(test_next_address_takes_over)
 {
     struct etcd_server other = {0};
     struct scene *t;
@@ -518,7 +502,6 @@ static void test_next_address_takes_over(void **state)
     Etcd__Watch create = ETCD__WATCH__INIT;
     Etcd__WatchCreate what = ETCD__WATCH_CREATE__INIT;
 
-    (void)state;
     assert_int_equal(etcd_server_start(&other), 0);
     t = scene_of(&other);
     add_address(&t->peer, plain.port);
@@ -551,7 +534,7 @@ static void test_next_address_takes_over(void **state)
     scene_free(t);
 }
 
-static void test_killed_and_started_again(void **state)
+CASE(test_killed_and_started_again)
 {
     struct etcd_server other = {0};
     struct scene *t;
@@ -559,7 +542,6 @@ static void test_killed_and_started_again(void **state)
     Etcd__Watch create = ETCD__WATCH__INIT;
     Etcd__WatchCreate what = ETCD__WATCH_CREATE__INIT;
 
-    (void)state;
     assert_int_equal(etcd_server_start(&other), 0);
     t = scene_of(&other);
     p = one_of(t, &put);
@@ -585,14 +567,13 @@ static void test_killed_and_started_again(void **state)
 
 /* ---- tokens -------------------------------------------------------------- */
 
-static void test_tokens(void **state)
+CASE(test_tokens)
 {
     struct etcd_server s = {0};
     struct scene *t;
     struct one *p;
     char out[256];
 
-    (void)state;
     assert_int_equal(etcd_server_start(&s), 0);
     assert_int_equal(
         etcd_server_ctl(&s, "user add root:" PASSWORD, out, sizeof(out)), 0);
@@ -648,13 +629,12 @@ static void fails_with(struct scene *t, int code, const char *text)
     scene_free(t);
 }
 
-static void test_tls(void **state)
+CASE(test_tls)
 {
     struct etcd_server s = {.tls = "server", .asks_certificate = true};
     struct scene *t;
     struct one *p;
 
-    (void)state;
     assert_int_equal(etcd_server_start(&s), 0);
     t = scene_of(&s);
     use_tls(t, &s, "ca", true);
@@ -678,31 +658,14 @@ static void test_tls(void **state)
 
 static int start(void **state)
 {
-    (void)state;
+    clock_ns = 0;
     return etcd_server_start(&plain);
 }
 
 static int stop(void **state)
 {
-    (void)state;
     etcd_server_end(&plain);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_and_refusals),
-        cmocka_unit_test(test_long_answers),
-        cmocka_unit_test(test_many_at_a_time),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_transaction),
-        cmocka_unit_test(test_next_address_takes_over),
-        cmocka_unit_test(test_killed_and_started_again),
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_tls),
-    };
-
-    clock_ns = 0;
-    return cmocka_run_group_tests_name("grpc_etcd", tests, start, stop);
-}
+CASES_MAIN(start, stop);

@@ -4,22 +4,15 @@
 #ifndef TESTS_MYSQL_FIXTURE_H
 #define TESTS_MYSQL_FIXTURE_H
 
+#include "../../cases.h"
 #include "backends/mysql/conn.h"
 #include "backends/mysql/login.h"
 #include "backends/mysql/wire.h"
 #include "net/tls.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "../../../lib/bare_core.h"
 #include "../../../lib/server_process.h"
@@ -86,17 +79,16 @@ static inline void note_rows(struct scene *t, const struct my_result *r)
 }
 
 /* "1: done 5 7; (a,NULL)(b,''); error 1064 text\n" */
-static inline int answered(struct my_conn *c, struct my_sent *sent,
-                           const struct my_result *r, hf__time at)
+static inline int answered(struct my_conn *c, const struct my_answer *a)
 {
+    const struct my_result *r = a->first;
     struct scene *t = c->owner;
 
-    (void)at;
     if (t->code)
         return t->code == HF_EPROTO
                    ? HF_EPROTO
                    : hf__link_why(&c->link, t->code, "as told");
-    note_answer(t, "%d:", ((struct flight *)sent)->number);
+    note_answer(t, "%d:", ((struct flight *)a->sent)->number);
     for (; r; r = r->next) {
         if (r->columns)
             note_rows(t, r);
@@ -126,7 +118,6 @@ static inline int say_hello(struct my_conn *c, hf__time at)
 {
     struct scene *t = c->owner;
 
-    (void)at;
     for (int i = 0; i < t->hello_statements; i++)
         if (!submit(t, 101 + i))
             return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
@@ -135,7 +126,6 @@ static inline int say_hello(struct my_conn *c, hf__time at)
 
 static inline void up(struct my_conn *c, hf__time at)
 {
-    (void)at;
     ((struct scene *)c->owner)->ups++;
 }
 
@@ -146,7 +136,6 @@ static inline void down(struct my_conn *c, int code, bool was_up, hf__time at)
     const struct flight *a;
     size_t len = 0;
 
-    (void)at;
     t->downs++;
     t->down_code = code;
     assert_true(was_up || !c->sents.len);

@@ -13,7 +13,7 @@ import sys
 
 CALL = re.compile(r"\b(hf__my_sql|hf__my_aside)\((?!struct|const)")
 LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
-LIKE = {"x": "%p %zu", "h": "%p %zu", "u": "%lu", "s": "%s"}
+LIKE = {"%": "%%", "x": "%p %zu", "h": "%p %zu", "u": "%lu", "s": "%s"}
 HEAD = ("extern void check(const void *, const char *, ...)"
         "__attribute__((format(printf, 2, 3)));\n")
 
@@ -35,14 +35,20 @@ def call_at(text, begin):
 def printf(literal):
     """The literal with formats of printf instead of ours."""
     def like(match):
-        return LIKE.get(match.group(1), "%%")
+        return LIKE[match.group(1)]
 
     return re.sub(r"%(.)", like, literal.group(0))
+
+
+def without_bound(text):
+    """%A to %Z take no argument, wherever the format is."""
+    return LITERAL.sub(lambda m: re.sub("%[A-Z]", "%%", m[0]), text)
 
 
 def checked(text):
     """The source with its calls changed, and how many there are."""
     parts, last, count = [HEAD], 0, 0
+    text = without_bound(text)
     for match in CALL.finditer(text):
         end = call_at(text, match.end() - 1)
         call = LITERAL.sub(printf, text[match.end() - 1:end])

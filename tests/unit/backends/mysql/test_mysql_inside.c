@@ -1,6 +1,7 @@
 /* Parts of the backend by themselves: the meaning of the server's errors, the
  * report that a new connection is due, the pause of a try, and the list of
  * waiters. */
+#include "../../cases.h"
 #include "backends/mysql/cmd.h"
 #include "backends/mysql/error.h"
 #include "backends/mysql/lock.h"
@@ -8,13 +9,6 @@
 #include "backends/mysql/query.h"
 #include "backends/mysql/wait.h"
 #include "backends/mysql/wire.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "../../../lib/bare_core.h"
 
@@ -38,14 +32,13 @@ static const struct meaning {
     {MY_FORBIDDEN, false, false, HF_EAUTH},
 };
 
-static void test_meanings(void **state)
+CASE(test_meanings)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
         const struct meaning *is = &meanings[i];
 
-        if (hf__my_in_the_way(is->error) != is->in_the_way ||
-            hf__my_again(is->error) != is->again ||
+        if (hf__my_means(is->error, MY_IN_THE_WAY) != is->in_the_way ||
+            hf__my_means(is->error, MY_AGAIN) != is->again ||
             hf__my_code(is->error) != is->code)
             fail_msg("error %u means something else", is->error);
     }
@@ -55,19 +48,17 @@ static hf__time due_at = HF__NEVER;
 
 static void note_due(hf_client *client, hf__time at)
 {
-    (void)client;
     due_at = hf__min_time(due_at, at);
 }
 
 /* A slot may be what makes it, and advance() only comes when it is due. */
-static void test_new_connection_is_due(void **state)
+CASE(test_new_connection_is_due)
 {
     struct hf__core heeds = core;
     struct hf__remote remote = {.kind = HF_MUTEX, .label = ""};
     struct my_lock lock = {.remote = &remote};
     struct mysql m = {.core = &heeds, .waits_most = 1};
 
-    (void)state;
     heeds.due = note_due;
     assert_true(hf__my_wait(&m, &lock, true, 1));
     assert_non_null(lock.wait);
@@ -112,14 +103,13 @@ static bool naps(const struct mysql *m, const struct attempter *a)
 }
 
 /* Nothing refers to a request that was given up, or to a lock that has gone. */
-static void test_nap_is_given_up(void **state)
+CASE(test_nap_is_given_up)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
     struct attempter a, b, c;
     struct hf__req abandon = {.op = HF__ABANDON, .hold_id = 1};
 
-    (void)state;
     heeds.due = note_due;
     begin_nap(&m, &a, 1);
     begin_nap(&m, &b, 2);
@@ -139,19 +129,17 @@ static const struct hf__req *unsent;
 
 static void note_unsent(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     unsent = req;
 }
 
 /* The connection is lost meanwhile: the core keeps the request. */
-static void test_nap_ends_without_a_connection(void **state)
+CASE(test_nap_ends_without_a_connection)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
     struct attempter a;
     hf__time at;
 
-    (void)state;
     heeds.due = note_due;
     heeds.unsent = note_unsent;
     due_at = HF__NEVER;
@@ -169,7 +157,6 @@ static void test_nap_ends_without_a_connection(void **state)
 
 static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
 {
-    (void)client;
     assert_false(holds);
     assert_true(q->info->waiters_len < 4);
     return &q->info->waiters[q->info->waiters_len++];
@@ -177,8 +164,6 @@ static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
 
 static void ignore_done(hf_client *client, struct hf__req *req)
 {
-    (void)client;
-    (void)req;
 }
 
 #define ALICE "a11cea11cea11cea11cea11cea11ce00"
@@ -210,6 +195,7 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     hf_info info = {.waiters = waiters};
     struct hf__query q = {.req = {.op = HF__INSPECT}, .info = &info};
     struct my_flight f = {.op = HF__INSPECT, .req = &q.req};
+    const struct my_answer a = {.first = says, .last = &says[3]};
 
     for (int i = 0; i < 4; i++) {
         row[i].value[0].text = said[i];
@@ -217,17 +203,16 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     }
     heeds.add_party = add_waiter;
     heeds.done = ignore_done;
-    assert_int_equal(hf__my_query_answer(&m, &f, says, 0), 0);
+    assert_int_equal(hf__my_query_answer(&m, &f, &a), 0);
     assert_int_equal(q.req.result, HF__DONE);
     return info.waiters_len;
 }
 
 /* The server's list may show a statement that has just been ended. */
-static void test_waiters_are_seen_once(void **state)
+CASE(test_waiters_are_seen_once)
 {
     hf_party waiters[4] = {0};
 
-    (void)state;
     assert_int_equal(waiters_of("1", waiters), 2); /* a mutex */
     assert_string_equal(waiters[0].owner, BOB ":9");
     assert_string_equal(waiters[1].owner, ALICE ":7");
@@ -236,14 +221,48 @@ static void test_waiters_are_seen_once(void **state)
     assert_string_equal(waiters[0].owner, ALICE ":6");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meanings),
-        cmocka_unit_test(test_new_connection_is_due),
-        cmocka_unit_test(test_nap_is_given_up),
-        cmocka_unit_test(test_nap_ends_without_a_connection),
-        cmocka_unit_test(test_waiters_are_seen_once)};
+/* ---- a name that is something else ----------------------------------------
+ */
 
-    return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
+static char reason[128];
+
+static int note_why(hf_client *client, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof(reason), fmt, ap);
+    va_end(ap);
+    return code;
 }
+
+/* What the text is where the name has this kind, and 3 permits. */
+static const char *mismatch_with(const char *kind)
+{
+    struct hf__core heeds = core;
+    struct mysql m = {.core = &heeds, .login = {.database = database}};
+    struct hf__remote remote = {
+        .name = "n", .name_len = 1, .kind = HF_SEMAPHORE, .permits = 2};
+    struct hf__req req = {.op = HF__ATTEMPT, .remote = &remote};
+    struct one row = {.value = {{"0", 1}, {kind, 1}, {"3", 1}}};
+    struct my_result says = {.columns = 3, .rows = &row.row};
+    const struct my_answer a = {.first = &says, .last = &says};
+
+    heeds.why = note_why;
+    heeds.done = ignore_done;
+    assert_int_equal(hf__my_attach(&m, &remote), 0);
+    assert_int_equal(hf__my_converted(&m, &req, &a), 0);
+    assert_int_equal(req.result, HF_EMISMATCH);
+    hf__my_detach(&m, &remote);
+    return reason;
+}
+
+CASE(test_mismatch_says_how_many_permits)
+{
+    assert_string_equal(mismatch_with("3"),
+                        "the semaphore has 3 permits, not 2");
+    assert_string_equal(mismatch_with("1"),
+                        "the name is in use as another kind of lock");
+}
+
+CASES_MAIN(NULL, NULL);

@@ -104,10 +104,14 @@ void hf__rd_wished(struct redis *r, const char *number)
     uint64_t hold_id = strtoull(number, NULL, 10);
     const struct rd_held *h = notify_find(r, hold_id);
 
-    if (h)
+    if (h) {
         r->core->wanted(r->client, h->lock.remote, h->token);
-    else
-        r->wished[r->wished_at++ % RD_WISHES] = hold_id;
+        return;
+    }
+    for (size_t i = 0; i < RD_WISHES; i++)
+        if (r->wished[i] == hold_id) /* must not displace other wishes */
+            return;
+    r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
 /* A broken hold is reported only if the messages come from the server of our

@@ -158,6 +158,21 @@ static void test_callbacks_end_the_connection(void **state)
     works_again(t);
 }
 
+/* Sending has failed, and before that ends the connection an answer comes. */
+static void test_failure_keeps_its_text(void **state)
+{
+    struct scene *t = *state;
+
+    connect_it(t);
+    t->g.failed = hf__link_why(&t->g.link, HF_EPROTO, "HTTP/2 has failed");
+    frame(t, NGHTTP2_PING, 0, 0, "12345678", 8);
+    hf__grpc_ready(&t->g, t->g.link.stream.tag, EPOLLIN, clock_ns);
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(t->down_code, HF_EPROTO);
+    assert_non_null(strstr(t->g.link.text, "HTTP/2 has failed"));
+    works_again(t);
+}
+
 /* ---- no HTTP/2 ------------------------------------------------------------
  */
 
@@ -442,6 +457,7 @@ int main(void)
         CASE(test_longest_message),
         CASE(test_stream_ends_within_a_message),
         CASE(test_callbacks_end_the_connection),
+        CASE(test_failure_keeps_its_text),
         CASE(test_something_else_answers),
         CASE(test_silent_server_is_not_up),
         CASE(test_hostile_frames),

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -254,7 +255,8 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-/* What the text is where the name has this kind, and 3 permits. */
+/* What the text is where the name has this kind, and 3 permits; NULL: another
+ * client has converted it again, and what it is now was not read. */
 static const char *mismatch_with(const char *kind)
 {
     struct hf__core heeds = core;
@@ -262,14 +264,19 @@ static const char *mismatch_with(const char *kind)
     struct hf__remote remote = {
         .name = "n", .name_len = 1, .kind = HF_SEMAPHORE, .permits = 2};
     struct hf__req req = {.op = HF__ATTEMPT, .remote = &remote};
-    struct one row = {.value = {{"0", 1}, {kind, 1}, {"3", 1}}};
+    struct one row = {.value = {{"0", 1}, {kind, kind != NULL}, {"3", 1}}};
     struct my_result says = {.columns = 3, .rows = &row.row};
     const struct my_answer a = {.first = &says, .last = &says};
 
     heeds.why = note_why;
     heeds.done = ignore_done;
     assert_int_equal(hf__my_attach(&m, &remote), 0);
-    assert_int_equal(hf__my_converted(&m, &req, &a), 0);
+    if (kind) {
+        assert_int_equal(hf__my_converted(&m, &req, &a), 0);
+    } else {
+        ((struct my_lock *)remote.impl)->conversion = MY_CONVERTED;
+        hf__my_other_kind(&m, &req);
+    }
     assert_int_equal(req.result, HF_EMISMATCH);
     hf__my_detach(&m, &remote);
     return reason;
@@ -282,6 +289,34 @@ static void test_mismatch_says_how_many_permits(void **state)
                         "the semaphore has 3 permits, not 2");
     assert_string_equal(mismatch_with("1"),
                         "the name is in use as another kind of lock");
+    assert_string_equal(mismatch_with(NULL),
+                        "the name is in use as another kind of lock, or as a "
+                        "semaphore of another size");
+}
+
+/* ---- advice ------------------------------------------------------------- */
+
+/* Long names leave no room for all commands. Those that are there are whole. */
+static void test_advice_is_not_cut_within_a_command(void **state)
+{
+    static const char text[] =
+        "SELECT command denied to user 'a_user_with_a_name_of_32_letters'@"
+        "'a-host-with-a-long-name.in-a-long-domain.example.com' for table "
+        "'holdfast_locks'";
+    char name[65], to[640];
+    struct my_login login = {.database = name};
+    struct my_result says = {.error = 1142, .text = text};
+    const struct my_answer a = {.first = &says, .last = &says};
+    const char *last;
+
+    (void)state;
+    memset(name, 'd', 64);
+    name[64] = '\0';
+    hf__my_advice(&a, &login, to, sizeof(to));
+    assert_int_equal(strncmp(to, "grant select, ", 14), 0);
+    last = strrchr(to, ';');
+    assert_non_null(last);
+    assert_non_null(strstr(last, "long-domain.example.com'"));
 }
 
 int main(void)
@@ -292,7 +327,8 @@ int main(void)
         cmocka_unit_test(test_nap_is_given_up),
         cmocka_unit_test(test_nap_ends_without_a_connection),
         cmocka_unit_test(test_waiters_are_seen_once),
-        cmocka_unit_test(test_mismatch_says_how_many_permits)};
+        cmocka_unit_test(test_mismatch_says_how_many_permits),
+        cmocka_unit_test(test_advice_is_not_cut_within_a_command)};
 
     return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
 }
